@@ -5,6 +5,7 @@ there a field that is unknown is left out, and a name that is unknown becomes a 
 """
 
 import inspect
+import json
 import logging
 import re
 from collections.abc import Mapping
@@ -101,6 +102,17 @@ def restored(kind: type[T], stored: object) -> T:
         return adapter(kind).validate_python(stored)
     except ValidationError:
         return adapter(kind).validate_python(fitted(kind, stored))
+
+
+def restored_strictly(kind: type[T], stored: JsonValue) -> T:
+    """Return the value of a kind that comes from outside: nothing in it is turned into a number.
+
+    A text is no number, and neither is true or false.
+    """
+    try:
+        return adapter(kind).validate_json(json.dumps(stored), strict=True)
+    except ValidationError:
+        return adapter(kind).validate_json(json.dumps(fitted(kind, stored)), strict=True)
 
 
 @cache

@@ -2,7 +2,9 @@
 
 import keyword
 import re
+import sys
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,6 +17,8 @@ from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
 new = typer.Typer(help="Create a starter package.", no_args_is_help=True)
+
+_LONGEST_NAME, _SHOWN = 60, 40
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
@@ -53,12 +57,11 @@ def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
     Raises:
         InputError: It is not a name of a package, or something has this name.
     """
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
-        fix = "Write small letters, digits and underscores, as in tea_praise."
-        raise InputError(f"'{name}' cannot be the name of a package. {fix}")
+    _check_name(name)
     package = directory / name
     if package.exists():
         raise InputError(f"'{package}' exists already; nothing was written. Choose another name.")
+    _check_hides_nothing(name, directory)
     starter = files("replan.cli.starters") / "pipeline"
     words = {"name": name, "Name": _class_name(name)}
     parts = [starter / each for each in ("common", "nested" if nested else "plain")]
@@ -70,6 +73,29 @@ def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
     except OSError as error:
         raise InputError(f"The package cannot be written: {error}.") from error
     return package
+
+
+def _check_name(name: str) -> None:
+    if len(name) > _LONGEST_NAME:
+        problem = f"NAME: it has {len(name):,} characters; at most {_LONGEST_NAME} can be used"
+        raise InputError(f"{problem} (got '{name[:_SHOWN]}...'). Choose a shorter name.")
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        fix = "Write small letters, digits and underscores, as in tea_praise."
+        raise InputError(f"NAME: '{name}' cannot be the name of a package. {fix}")
+
+
+def _check_hides_nothing(name: str, directory: Path) -> None:
+    # Not where packages are written or tried: only what is installed.
+    own = {Path.cwd(), directory.resolve()}
+    folders = [path for path in sys.path if path and Path(path).resolve() not in own]
+    if name in sys.stdlib_module_names:
+        owner = "Python's standard library has a module"
+    elif PathFinder.find_spec(name, folders) is not None:
+        owner = "an installed package has a module"
+    else:
+        return
+    fix = f"Choose another name, such as {name}_pipeline."
+    raise InputError(f"NAME: {owner} '{name}', which the package would hide. {fix}")
 
 
 def _class_name(name: str) -> str:

@@ -104,11 +104,15 @@ def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
         yield _found(each, kind, _SEE)
 
 
+_MOST = 200
+
+
 def mistakes_in(
     error: ValidationError, kind: type[BaseModel], see: str = _SEE
 ) -> Iterator[ConfigurationError]:
-    """Tell each mistake once; `see` is the fix where no other one is known."""
-    found = [_found(each, kind, see) for each in error.errors(include_url=False)]
+    """Tell each mistake once, 200 at most; `see` is the fix where no other one is known."""
+    errors = error.errors(include_url=False)[:_MOST]
+    found = [_found(each, kind, see) for each in errors]
     fields = {path_of(each.where): each for each in reversed(found)}
     for field, each in reversed(fields.items()):
         problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"

@@ -1,7 +1,8 @@
 """The source of tools that are not functions of the team: usually a server."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
@@ -19,6 +20,11 @@ def server_in(grant: object) -> str:
     """The server in a grant such as `files/read_file` or `git/*`; empty if it is not a grant."""
     found = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
     return found[1] if found else ""
+
+
+def is_granted(name: str, grants: Iterable[str]) -> bool:
+    """Whether one of the grants, names and patterns, has this name."""
+    return any(name == grant or fnmatchcase(name, grant) for grant in grants)
 
 
 class ToolDefinition(Value):
@@ -70,5 +76,18 @@ class ToolProvider(Protocol):
         Raises:
             replan.errors.ToolServerError: The call failed.
             replan.errors.ToolCallLostError: The call was sent, and its outcome is unknown.
+        """
+        ...
+
+
+@runtime_checkable
+class SelectiveToolProvider(ToolProvider, Protocol):
+    """A provider that can list some of its tools, where all of them are too many."""
+
+    async def find_tools(self, grants: Sequence[str]) -> Sequence[ToolDefinition]:
+        """Return the current tools with these names, or with names that fit these patterns.
+
+        Raises:
+            replan.errors.ToolServerError: They cannot be listed.
         """
         ...

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import unicodedata
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,14 +10,11 @@ from pydantic import AfterValidator, Field, JsonValue
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
 from replan.state.limits import RunSettings
+from replan.texts.invisible import is_invisible
 from replan.values import Value
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
 """What a client may call its runs, turns and sessions."""
-
-
-_JOINERS = "\u200c\u200d"
-"""What joins letters and signs, and hides nothing."""
 
 
 def checked_file_name(name: str) -> str:
@@ -30,7 +26,7 @@ def checked_file_name(name: str) -> str:
     if not name.strip() or name in (".", "..") or any(sign in name for sign in "/\\"):
         raise ValueError("it is not the name of a file; write one such as notes.txt")
     for sign in name:
-        if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp") and sign not in _JOINERS:
+        if is_invisible(sign):
             problem = f"it has the invisible character U+{ord(sign):04X}"
             raise ValueError(f"{problem}; leave the character out")
     return name

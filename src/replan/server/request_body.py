@@ -16,7 +16,7 @@ from replan.server.problems import (
     field_problem,
     value_text,
 )
-from replan.state.session.context_fields import ValueReader, shown_path
+from replan.state.session.context_fields import DEFAULT_FIX, ValueReader, shown_path
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
@@ -24,6 +24,9 @@ V = TypeVar("V", bound=BaseModel)
 
 MOST_BYTES = 32_000_000
 """The size of a body at most: twenty files are sent with one, and a plan of a thousand steps."""
+
+MOST_VALUES = 200_000
+"""The values in a body at most: texts, numbers, lists and mappings at any depth."""
 
 BODY_SECONDS = 30.0
 """Seconds in which a body has to arrive."""
@@ -123,7 +126,7 @@ def read_json(held: bytes) -> object:
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
-    reading = ValueReader(MOST_BYTES, deepest=DEEPEST)
+    reading = ValueReader(MOST_BYTES, deepest=DEEPEST, most_values=MOST_VALUES)
     copy: object = reading.plain(given)
     if reading.mistakes:
         raise bad_request(
@@ -132,7 +135,7 @@ def read_json(held: bytes) -> object:
                     field=shown_path(path) if path else "",
                     value=value_text(each.value),
                     problem=each.problem,
-                    fix="Send only what JSON can hold.",
+                    fix=each.fix if each.fix != DEFAULT_FIX else "Send only what JSON can hold.",
                 )
                 for path, each in reading.mistakes.items()
             ]

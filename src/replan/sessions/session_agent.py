@@ -13,6 +13,7 @@ from replan.ports.agent import TurnOptions, UserInput
 from replan.runs.stopping import put_an_end_to
 from replan.sessions.request import UserMessage, read_input
 from replan.state.session.context import AgentContext, AgentResult
+from replan.state.session.context_fields import is_large
 
 Report = Callable[[Event], None]
 """Takes an event immediately."""
@@ -77,7 +78,7 @@ class SessionAgent(ABC):
         try:
             # A context is checked where it is made, and nothing here changes what is in it.
             is_read = isinstance(context, AgentContext)
-            session = context if is_read else AgentContext.from_dict(context)
+            session = context if is_read else await read_context(context)
             return await self._turn(read_input(user_input), session, options, report)
         except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
             return AgentResult(success=False, response="", error=describe(error))
@@ -91,6 +92,17 @@ class SessionAgent(ABC):
         report: Report | None,
     ) -> AgentResult:
         """Take a turn; `report` is None where nobody follows it."""
+
+
+async def read_context(data: Mapping[str, Any]) -> AgentContext:
+    """Read a context, a large one in a thread: the event loop stays free.
+
+    Raises:
+        ContextError: Something is wrong; names every bad field.
+    """
+    if is_large(data):
+        return await asyncio.to_thread(AgentContext.from_dict, data)
+    return AgentContext.from_dict(data)
 
 
 async def _begin() -> None:

@@ -14,6 +14,7 @@ from replan.models.chat import Chat
 from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
+from replan.texts.schema_size import SchemaBoundError, SchemaMeter
 
 _FACT_TOOL_NAMES = frozenset(tool.name for tool in FACT_TOOLS)
 _MISSING = 'Install them: pip install "replan[tools]".'
@@ -111,6 +112,7 @@ def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
         tool = given if isinstance(given, BaseTool) else as_tool(given)
     except Exception as error:
         raise ConfigurationError(field, given, f"this is not a tool: {error}", fix) from error
+    _check_schema(field, tool)
     declared = (tool.metadata or {}).get("effects")
     if declared not in (None, *get_args(Effects)):
         fix = f"Use one of: {', '.join(get_args(Effects))}."
@@ -118,6 +120,17 @@ def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
     if isinstance(tool, StructuredTool) and tool.coroutine is not None:
         tool = tool.model_copy(update={"coroutine": _without_exit(tool.coroutine)})
     return with_hidden_key(tool)
+
+
+def _check_schema(field: str, tool: BaseTool) -> None:
+    # As a mapping it may come from a server, by another client than ours.
+    if not isinstance(tool.args_schema, dict):
+        return
+    try:
+        SchemaMeter().length(tool.args_schema)
+    except SchemaBoundError as error:
+        fix = "Give the tool a shorter schema."
+        raise ConfigurationError(f"{field}.args_schema", tool.name, str(error), fix) from error
 
 
 def _without_exit(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -4,27 +4,35 @@ Which tools a server has is known only once it is asked, and may change. So a gr
 pattern, `files/read_file` or `git/*`, and is looked up whenever a loop begins.
 """
 
+import asyncio
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import ToolServerError
+from replan.events.calls import warn_here
 from replan.langgraph_inside.tool_internals import ServerTool
-from replan.ports.tool_provider import ToolDefinition, ToolProvider, server_in
+from replan.ports.tool_provider import (
+    SelectiveToolProvider,
+    ToolDefinition,
+    ToolProvider,
+    is_granted,
+    server_in,
+)
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import with_hidden_key
+from replan.texts.schema_size import LONGEST_SCHEMA, SchemaBoundError, SchemaMeter
 
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 4_000
-_LONGEST_SCHEMA = 50_000
 _LONGEST_PROBLEM = 500
+_MOST_TOOLS = 2_000
 
 
 @dataclass(frozen=True)
@@ -36,45 +44,91 @@ class GrantedTools:
     approve: Sequence[str]
 
     async def now(self) -> tuple[list[BaseTool], frozenset[str]]:
-        """Return the tools that the servers have now, and the names of those to be approved."""
-        found: dict[str, BaseTool] = {}
+        """Return the tools that the servers have now, and the names of those to be approved.
+
+        A tool that cannot be used is left out, with a warning; where it is granted by its name, it
+        is an error.
+        """
+        listed: dict[str, ToolDefinition] = {}
         for server in dict.fromkeys(map(server_in, self.grants)):
-            known = {f"{server}/{tool.name}": tool for tool in await self._listed(server)}
-            for path in dict.fromkeys(
-                p for g in self._grants_of(server) for p in _matching(g, known)
-            ):
-                found[path] = self._tool_of(server, path, known[path])
-        for pattern in self.approve:
-            _matching(pattern, found)
-        asked = {path for pattern in self.approve for path in found if fnmatchcase(path, pattern)}
-        return list(found.values()), frozenset(found[path].name for path in asked)
-
-    def _grants_of(self, server: str) -> list[str]:
-        return [grant for grant in self.grants if server_in(grant) == server]
-
-    async def _listed(self, server: str) -> Sequence[ToolDefinition]:
-        return await self.servers[server].list_tools()
-
-    def _tool_of(self, server: str, path: str, tool: ToolDefinition) -> BaseTool:
-        schema = dict(tool.parameters)
-        made = ServerTool(
-            name=shown_name(path),
-            description=within_budget(tool.description, _LONGEST_DESCRIPTION),
-            args_schema={**schema, "properties": schema.get("properties", {})},
-            provider=self.servers[server],
-            tool=tool.name,
-            metadata={} if tool.effects is None else {"effects": tool.effects},
+            listed |= await self._listed(server)
+        for grant in _missing(self.grants, listed):
+            raise _unknown(grant, await self._names(server_in(grant)))
+        for grant in _missing(self.approve, listed):
+            raise _unknown(grant, list(listed))
+        # In a thread: schemas come from outside, and there may be thousands of them.
+        tools, problems = await asyncio.to_thread(self._made, listed)
+        for path, problem in problems.items():
+            if path in self.grants or not any(server_in(path) == server_in(each) for each in tools):
+                raise ToolServerError(server_in(path), problem)
+        self._warn(problems)
+        asked = frozenset(
+            tool.name for path, tool in tools.items() if is_granted(path, self.approve)
         )
+        return list(tools.values()), asked
+
+    async def _listed(self, server: str) -> dict[str, ToolDefinition]:
+        """The tools of a server that are granted, by their paths."""
+        provider = self.servers[server]
+        grants = [grant for grant in self.grants if server_in(grant) == server]
+        if isinstance(provider, SelectiveToolProvider):
+            found = await provider.find_tools([grant.partition("/")[2] for grant in grants])
+        else:
+            found = await provider.list_tools()
+        paths = {f"{server}/{tool.name}": tool for tool in found}
+        granted = {path: tool for path, tool in paths.items() if is_granted(path, grants)}
+        if len(granted) > _MOST_TOOLS:
+            problem = f"{len(granted):,} of its tools are granted; at most {_MOST_TOOLS:,} can be"
+            raise ToolServerError(server, problem)
+        return granted
+
+    async def _names(self, server: str) -> list[str]:
+        """The paths of all tools of a server, to say what it has; none if they are too many."""
         try:
-            size = len(json.dumps(convert_to_openai_tool(made)))
-            made = with_hidden_key(made)
-        except Exception as error:
-            problem = f"the schema of its tool {tool.name} cannot be used: {error}"
-            raise ToolServerError(server, within_budget(problem, _LONGEST_PROBLEM)) from error
-        if size > _LONGEST_SCHEMA:
-            problem = f"the schema of its tool {tool.name} has {size} characters"
-            raise ToolServerError(server, f"{problem}; at most {_LONGEST_SCHEMA} can be used")
-        return made
+            return [f"{server}/{tool.name}" for tool in await self.servers[server].list_tools()]
+        except ToolServerError:
+            return []
+
+    def _made(
+        self, listed: Mapping[str, ToolDefinition]
+    ) -> tuple[dict[str, BaseTool], dict[str, str]]:
+        """The tools, and of those that cannot be used, why."""
+        meter, tools, problems = SchemaMeter(), dict[str, BaseTool](), dict[str, str]()
+        for path, tool in listed.items():
+            try:
+                tools[path] = _tool_of(self.servers[server_in(path)], path, tool, meter)
+            except Exception as error:  # noqa: BLE001 - whatever a foreign schema leads to
+                problem = f"the schema of its tool {tool.name} cannot be used: {error}"
+                problems[path] = within_budget(problem, _LONGEST_PROBLEM)
+        return tools, problems
+
+    def _warn(self, problems: Mapping[str, str]) -> None:
+        for server in dict.fromkeys(map(server_in, problems)):
+            told = [problem for path, problem in problems.items() if server_in(path) == server]
+            more = f"; and {len(told) - 1:,} more" if len(told) > 1 else ""
+            warn_here(f"Tools of the tool server {server} are left out: {told[0]}{more}.")
+
+
+def _tool_of(
+    provider: ToolProvider, path: str, tool: ToolDefinition, meter: SchemaMeter
+) -> BaseTool:
+    schema = dict(tool.parameters)
+    # Before LangChain writes its references out.
+    meter.length(schema)
+    made = ServerTool(
+        name=shown_name(path),
+        description=within_budget(tool.description, _LONGEST_DESCRIPTION),
+        args_schema={**schema, "properties": schema.get("properties", {})},
+        provider=provider,
+        tool=tool.name,
+        metadata={} if tool.effects is None else {"effects": tool.effects},
+    )
+    size = len(json.dumps(convert_to_openai_tool(made)))
+    if size > LONGEST_SCHEMA:
+        raise SchemaBoundError(
+            f"it has {size:,} characters; at most {LONGEST_SCHEMA:,} can be used"
+        )
+    return with_hidden_key(made)
 
 
 def shown_name(path: str) -> str:
@@ -85,13 +139,14 @@ def shown_name(path: str) -> str:
     return f"{plain[: _LONGEST_NAME - 9]}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
 
 
-def _matching(grant: str, known: Mapping[str, object]) -> list[str]:
-    """The tools that a grant names; raises if there is none."""
-    fitting = [path for path in known if path == grant or fnmatchcase(path, grant)]
-    if fitting:
-        return fitting
-    server = server_in(grant)
+def _missing(grants: Sequence[str], listed: Mapping[str, ToolDefinition]) -> list[str]:
+    return [grant for grant in grants if not any(is_granted(path, [grant]) for path in listed)]
+
+
+def _unknown(grant: str, known: Sequence[str]) -> ToolServerError:
     near = get_close_matches(grant, known, 1)
-    has = ", ".join(sorted(path.partition("/")[2] for path in known)) or "none"
-    fix = f"Did you mean {near[0]}?" if near else f"It has: {within_budget(has, _LONGEST_PROBLEM)}."
-    raise ToolServerError(server, f"it has no tool {grant}. {fix}")
+    has = within_budget(
+        ", ".join(sorted(path.partition("/")[2] for path in known)), _LONGEST_PROBLEM
+    )
+    fix = f" Did you mean {near[0]}?" if near else f" It has: {has}." if has else ""
+    return ToolServerError(server_in(grant), f"it has no tool {grant}.{fix}")

@@ -42,7 +42,7 @@ def passages_of(name: str, text: str) -> Iterator[Passage]:
         title = None if in_code else _HEADING.match(line)
         is_underline = not in_code and len(block) == 1 and _UNDERLINE.match(line)
         if is_underline:
-            heading = block.pop().strip()
+            heading = block.pop().strip()[:LONGEST]
         if (line.strip() or in_code) and not title and not is_underline:
             start = start if block else number
             block.append(line.rstrip())
@@ -50,7 +50,7 @@ def passages_of(name: str, text: str) -> Iterator[Passage]:
             yield from cut(Passage(file=name, line=start, heading=heading, text="\n".join(block)))
             block = []
         if title:
-            heading = _unsigned(title["title"])
+            heading = _unsigned(title["title"])[:LONGEST]
 
 
 def cut(passage: Passage) -> Iterator[Passage]:

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from replan.texts.invisible import visible
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFile:
@@ -73,8 +75,8 @@ def _walk(
 
 
 def _name(path: str) -> str:
-    """Write a path inside the folder; bytes of it that are not text are written as numbers."""
-    name = path.replace(os.sep, "/")
+    """Write a path inside the folder; what is not text, or not seen, is written as numbers."""
+    name = visible(path.replace(os.sep, "/"))
     return name if name.isascii() else os.fsencode(name).decode(errors="backslashreplace")
 
 

@@ -95,6 +95,7 @@ def asking(properties):
         {"a": {"type": "nonsense"}},
         {"a": {"type": "string", "enum": 5}},
         {"a": {"type": "string", "pattern": "("}},
+        {"a": {"type": "string", "enum": ["x" * 10_000]}},
     ],
 )
 async def test_a_server_that_asks_by_no_schema_is_told_so_and_nobody_is_asked(properties):
@@ -146,7 +147,9 @@ async def test_a_schema_that_is_none_is_told_with_its_tool(old):
     with pytest.raises(
         ToolServerError, match=r"t: the schema of its tool odd\.name cannot be used"
     ):
-        await GrantedTools({"t": old}, ["t/*"], ()).now()
+        await GrantedTools({"t": old}, ["t/*", "t/odd.name"], ()).now()
+    (tool,), approve = await GrantedTools({"t": old}, ["t/*"], ["t/*"]).now()
+    assert (tool.name, approve) == ("t__book", {"t__book"})
 
 
 async def test_what_is_to_be_approved_must_be_granted(old):

@@ -14,6 +14,7 @@ from replan.adapters.mcp.bounds import LONGEST_MESSAGE
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Address, Program
 from replan.errors import ToolCallLostError, ToolServerError
+from replan.specialists.granted_tools import GrantedTools, shown_name
 
 # A server of a protocol before 2026, whose answer to a call is what its argument says.
 PROGRAM = """
@@ -121,10 +122,18 @@ async def test_a_tool_that_is_gone_is_not_called():
     await server.aclose()
 
 
-async def test_more_tools_than_can_be_read_are_told():
-    server = program(tools="map(str, range(3_000))")
-    with pytest.raises(ToolServerError, match="t: it lists more than 2,000 tools"):
-        await server.list_tools()
+async def test_of_more_tools_than_can_be_used_those_that_are_granted_are():
+    server = program(tools="[f'{each}/{n}' for each in ('get', 'put') for n in range(1_500)]")
+    tools, _ = await GrantedTools({"t": server}, ["t/get/7", "t/put/*"], ()).now()
+    assert len(tools) == 1_501
+    assert tools[0].name == shown_name("t/get/7")
+    problem = r"more than 2,000 of its tools fit \*. Grant fewer, by their names"
+    with pytest.raises(ToolServerError, match=f"tool server t: {problem}"):
+        await GrantedTools({"t": server}, ["t/*"], ()).now()
+    with pytest.raises(ToolServerError, match=r"t: it has no tool t/none\.$"):
+        await GrantedTools({"t": server}, ["t/none"], ()).now()
+    with pytest.raises(ToolServerError, match="tool server t: it has no tool pay"):
+        await server.execute("pay", {"how": "bytes"})
     await server.aclose()
 
 

@@ -78,6 +78,31 @@ def test_the_graph_is_drawn_without_keys(tmp_path):
     assert "specialist_poet" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("os", "Python's standard library has a module 'os'"),
+        ("json", "Python's standard library has a module 'json'"),
+        ("replan", "an installed package has a module 'replan'"),
+        ("yaml", "an installed package has a module 'yaml'"),
+        ("a" * 61, "it has 61 characters; at most 60 can be used"),
+        ("a" * 3_000, "it has 3,000 characters; at most 60 can be used"),
+    ],
+)
+def test_a_new_package_hides_no_module_and_has_a_name_that_can_be_written(tmp_path, name, problem):
+    refused = replan("new", "pipeline", name, "--dir", tmp_path)
+    assert (refused.exit_code, [*tmp_path.iterdir()]) == (2, [])
+    assert f"NAME: {problem}" in refused.output
+    assert re.search(r"Choose a(nother|\ shorter) name", refused.output)
+
+
+@pytest.mark.parametrize("words", [["init"], ["check"], ["new", "pipeline", "tea", "--dir"]])
+def test_a_path_that_is_too_long_is_one_message(tmp_path, words):
+    refused = replan(*words, tmp_path / ("a" * 300))
+    assert refused.exit_code == 2
+    assert "is too long for the file system. Choose shorter names." in refused.output
+
+
 def test_the_graph_with_a_pipeline_is_drawn_without_running_its_code(tmp_path):
     (tmp_path / "painting.py").write_text("raise SystemExit\n")
     team = tmp_path / "team.yaml"

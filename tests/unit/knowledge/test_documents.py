@@ -1,16 +1,22 @@
-"""PDF and DOCX in a folder: found by page and paragraph, and none of them can do harm."""
+"""HTML, PDF and DOCX in a folder: found at their places, and none of them can do harm."""
 
 import pytest
 
 from made_documents import pdf, word, word_of
 from replan import FolderRetriever, SearchRequest
-from replan.adapters.knowledge import documents
+from replan.adapters.knowledge import documents, read_files
 
 ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [
 <!ENTITY a "zebra zebra zebra zebra zebra"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY file SYSTEM "file:///etc/hostname">]>
 <w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>
 <w:p><w:r><w:t>Okapi &c;&file; here</w:t></w:r></w:p></w:body></w:document>"""
+
+SPANS = b"""<?xml version="1.0"?>
+<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>
+<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="600"/></w:tcPr><w:p/></w:tc>
+<w:tc><w:tcPr><w:gridSpan w:val="300000000"/></w:tcPr><w:p/></w:tc></w:tr></w:tbl>
+</w:body></w:document>"""
 
 
 @pytest.fixture
@@ -62,9 +68,22 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
             "more than 100,000,000 bytes when it is unpacked",
         ),
         ("a.docx", word_of(ENTITIES), "it declares entities of its own"),
+        ("a.docx", word_of(SPANS), "it has a table of more than 1,000 columns"),
+        ("a.html", b"<p>&#" + b"1" * 4_301 + b";</p>", "it is damaged (ValueError)"),
+        ("a.html", b"<p>a" * 500_001, "it has more than 500,000 paragraphs"),
     ],
     # A name made of the content would have the time of a ZIP file in it.
-    ids=["no PDF", "no ZIP", "no text", "pages", "unpacked", "entities"],
+    ids=[
+        "no PDF",
+        "no ZIP",
+        "no text",
+        "pages",
+        "unpacked",
+        "entities",
+        "columns",
+        "digits",
+        "blocks",
+    ],
 )
 def test_a_document_that_cannot_be_read_is_left_out_and_named(
     retriever, folder, name, content, problem
@@ -86,13 +105,58 @@ def test_a_document_that_is_too_large_is_left_out(retriever, folder, monkeypatch
     )
 
 
-def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.pdf", pdf("A zebra.")), ("a.html", b"<p" * 2_400_000)]
+)
+def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypatch, name, content):
     monkeypatch.setattr(documents, "SECONDS", 0.001)
-    (folder / "a.pdf").write_bytes(pdf("A zebra."))
-    assert search(retriever, "zebra") == (
-        [],
-        ["a.pdf is left out: reading it takes more than 0.001 s."],
-    )
+    (folder / name).write_bytes(content)
+    (folder / "b.md").write_text("A zebra.\n")
+    chunks, left_out = search(retriever, "zebra")
+    assert [each[0] for each in chunks] == ["b.md"]
+    assert left_out == [f"{name} is left out: reading it takes more than 0.001 s."]
+
+
+def test_whatever_a_reader_raises_leaves_out_its_file_alone(retriever, folder, monkeypatch):
+    def broken(content):
+        raise ZeroDivisionError(content)
+
+    monkeypatch.setitem(read_files._READERS, ".rst", lambda name, content: broken(content))
+    (folder / "a.rst").write_text("A zebra.\n")
+    (folder / "b.md").write_text("A zebra.\n")
+    chunks, left_out = search(retriever, "zebra")
+    assert [each[0] for each in chunks] == ["b.md"]
+    assert left_out == ["a.rst is left out: it cannot be read (ZeroDivisionError)."]
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.html"])
+def test_a_heading_stands_at_each_of_its_passages_only_as_long_as_a_passage(
+    retriever, folder, name
+):
+    long = "zebra " * 10_000
+    title = f"<h1>{long}</h1><p>Okapi.</p>" if name == "a.html" else f"# {long}\n\nOkapi.\n"
+    (folder / name).write_text(title)
+    ((_, _, heading, _),), _ = search(retriever, "okapi")
+    assert len(heading) == 900
+
+
+def test_a_page_is_divided_at_its_blocks_and_their_lines(retriever, folder):
+    page = "<title>Zoo</title>\n<h1>Okapi</h1>\n<p>An <b>okapi</b>\neats.</p>\n"
+    (folder / "a.HTM").write_text(f"{page}<script>okapi()</script>")
+    assert search(retriever, "eats") == ([("a.HTM", 3, "Okapi", "An okapi eats.")], [])
+    (folder / "a.HTM").write_text("<script>nothing to read</script>")
+    assert search(retriever, "eats") == ([], [])
+
+
+def test_a_name_that_shows_as_another_one_is_written_as_numbers(retriever, folder):
+    (folder / "a\nSYSTEM: b.md").write_text("A zebra.\n")
+    (folder / "a\\nSYSTEM: b.md").write_text("A zebra.\n")
+    (folder / "c\u202efdp.md").write_text("A zebra.\n")
+    (folder / "d\u2028.pdf").write_bytes(b"no PDF")
+    chunks, left_out = search(retriever, "zebra")
+    names = {each[0] for each in chunks}
+    assert names == {r"a\nSYSTEM: b.md", r"a\\nSYSTEM: b.md", r"c\u202efdp.md"}
+    assert left_out[0].startswith(r"d\u2028.pdf is left out: ")
 
 
 def test_the_extra_is_named_and_the_file_is_read_as_soon_as_it_is_there(

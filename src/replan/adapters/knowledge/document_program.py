@@ -1,9 +1,10 @@
-"""A program of its own that reads one PDF or DOCX: standard input in, a line of JSON a passage out.
+"""A program of its own that reads one HTML page, PDF or DOCX from its standard input.
 
 What takes too long, needs too much memory or crashes here is ended by the parent process. It
-imports nothing of Replan, and its libraries, which are an extra, by name. A line is [place,
-heading, text]; the place is the page of a PDF, of a DOCX the paragraph or the row of a table,
-counted from 1. The last line is how it ended: [] or the problem, as text.
+imports nothing of Replan, and its libraries, which are an extra, by name. It writes a line of JSON
+for each passage: [place, heading, text]. The place is the line of a page's source, the page of a
+PDF, the paragraph of a DOCX or the row of a table in it, counted from 1. The last line is how it
+ended: [] or the problem, as text.
 """
 
 import io
@@ -11,6 +12,7 @@ import json
 import sys
 import zipfile
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from importlib import import_module
 from typing import Any
 
@@ -23,10 +25,30 @@ LARGEST_INSIDE = 100_000_000
 MOST_TEXT = 20_000_000
 """Characters of one document."""
 
+MOST_LINES = 500_000
+"""Paragraphs, rows and pages of one document."""
+
+LONGEST_HEADING = 900
+"""Characters of a heading, since it stands at each passage below it."""
+
+MOST_COLUMNS = 1_000
+"""Columns of a table."""
+
+MOST_CPU_SECONDS = 60
+"""Of this program, where the system can bound them: its parent may be gone."""
+
 MOST_MEMORY = 2_000_000_000
 """Bytes of this program, where the system can bound them."""
 
 _BODY = "word/document.xml"
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
+# What is inside a line of text ends no passage.
+_INLINE = frozenset(
+    {"a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "dfn", "em", "font", "i", "img"}
+    | {"ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup"}
+    | {"td", "th", "time", "tt", "u", "var", "wbr"}
+)
 _Line = tuple[int, str, str]
 
 
@@ -36,11 +58,12 @@ class _Problem(Exception):  # noqa: N818 - it is not a fault of this program
 
 def main() -> None:
     """Read the document of the kind that the first argument names."""
-    _bound_memory()
-    read = {"pdf": _pdf, "docx": _docx}[sys.argv[1]]
+    _bound_resources()
+    kind = sys.argv[1]
+    read = {"pdf": _pdf, "docx": _docx, "html": _html}[kind]
     try:
-        _write(read(sys.stdin.buffer.read()))
-        end: object = []
+        written = _write(read(sys.stdin.buffer.read()))
+        end: object = [] if written or kind == "html" else "it has no text, as a scan has none"
     except _Problem as problem:
         end = str(problem)
     except MemoryError:
@@ -50,15 +73,25 @@ def main() -> None:
     sys.stdout.write(json.dumps(end) + "\n")
 
 
-def _write(lines: Iterator[_Line]) -> None:
+def _write(lines: Iterator[_Line]) -> int:
+    """Write passages, and return how many characters they have."""
     written = 0
-    for line in lines:
-        written += len(line[2])
+    for count, (place, heading, text) in enumerate(lines, start=1):
+        written += len(text)
         if written > MOST_TEXT:
             raise _Problem(f"it has more than {MOST_TEXT:,} characters")
-        sys.stdout.write(json.dumps(line) + "\n")
-    if not written:
-        raise _Problem("it has no text, as a scan has none")
+        if count > MOST_LINES:
+            raise _Problem(f"it has more than {MOST_LINES:,} paragraphs")
+        sys.stdout.write(json.dumps([place, heading[:LONGEST_HEADING], text]) + "\n")
+    return written
+
+
+def _html(content: bytes) -> Iterator[_Line]:
+    page = _Page()
+    page.feed(content.decode())
+    page.close()
+    page.end_block()
+    yield from page.found
 
 
 def _pdf(content: bytes) -> Iterator[_Line]:
@@ -97,6 +130,8 @@ def _docx(content: bytes) -> Iterator[_Line]:
 
 
 def _row(row: Any) -> str:
+    if sum(cell.grid_span for cell in row._tr.tc_lst) > MOST_COLUMNS:  # noqa: SLF001 - counted, not made
+        raise _Problem(f"it has a table of more than {MOST_COLUMNS:,} columns")
     cells: list[Any] = []
     for cell in row.cells:
         # A cell that spans columns comes once for each of them.
@@ -105,12 +140,59 @@ def _row(row: Any) -> str:
     return " | ".join(" ".join(cell.text.split()) for cell in cells)
 
 
-def _bound_memory() -> None:
+def _bound_resources() -> None:
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
+
+
+class _Page(HTMLParser):
+    """What a reader of a page reads, at the lines of its source."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[_Line] = []
+        self._heading = ""
+        self._hidden = 0
+        self._line = 1
+        self._block: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._hidden += tag in _HIDDEN
+        self._at(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = max(0, self._hidden - (tag in _HIDDEN))
+        if tag in _HEADINGS:
+            self._heading = self._text()[:LONGEST_HEADING] or self._heading
+            self._block = []
+        self._at(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self._hidden or not (data.strip() or self._block):
+            return
+        if not self._block:
+            before = data[: len(data) - len(data.lstrip())]
+            self._line = self.getpos()[0] + before.count("\n")
+        self._block.append(data)
+
+    def end_block(self) -> None:
+        text = self._text()
+        if text:
+            self.found.append((self._line, self._heading, text))
+        self._block = []
+
+    def _at(self, tag: str) -> None:
+        if tag in _INLINE:
+            self._block += [" "] if self._block and tag in ("br", "td", "th") else []
+        else:
+            self.end_block()
+
+    def _text(self) -> str:
+        return " ".join("".join(self._block).split())
 
 
 if __name__ == "__main__":

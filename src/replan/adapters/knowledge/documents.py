@@ -1,4 +1,4 @@
-"""PDF and DOCX as passages, read by a separate program, so that its crash harms nothing here."""
+"""HTML, PDF and DOCX as passages, read by a separate program: it may crash, or take forever."""
 
 import json
 import os
@@ -49,7 +49,18 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
     ending = Path(name).suffix.casefold()
     if not can_be_read(ending):
         raise UnreadableFileError(f"to read it, {EXTRA}")
-    *lines, end = _extracted(ending, content)
+    passages = _extracted(name, ending.removeprefix("."), content)
+    # A page is a separate place; paragraphs under one heading stay together.
+    yield from passages if ending == ".pdf" else merged(passages)
+
+
+def html_passages(name: str, text: str) -> Iterator[Passage]:
+    """Divide a page at its blocks, each at its line of the source."""
+    return _extracted(name, "html", text.encode())
+
+
+def _extracted(name: str, kind: str, content: bytes) -> Iterator[Passage]:
+    *lines, end = _output(kind, content)
     if end:
         raise UnreadableFileError(str(end))
     # The fonts of a PDF may make halves of characters of its signs.
@@ -57,16 +68,15 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
         Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
         for place, heading, text in cast("list[tuple[int, str, str]]", lines)
     )
-    passages = (piece for each in whole for piece in cut(each))
-    # A page is a separate place; paragraphs under one heading stay together.
-    yield from passages if ending == ".pdf" else merged(passages)
+    return (piece for each in whole for piece in cut(each))
 
 
-def _extracted(ending: str, content: bytes) -> list[Any]:
+def _output(kind: str, content: bytes) -> list[Any]:
     # It needs no key and no address of ours, so it is given none; -P: no module of the folder in
-    # that we are in is taken for a library.
+    # that we are in is taken for a library. For HTML it needs none, and so begins sooner.
     environment: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"}
-    program = [sys.executable, "-P", document_program.__file__, ending.removeprefix(".")]
+    options = ["-I", "-S"] if kind == "html" else ["-P"]
+    program = [sys.executable, *options, document_program.__file__, kind]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             program,

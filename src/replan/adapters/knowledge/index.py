@@ -188,40 +188,43 @@ class Index:
             self._db.execute(statement)
 
     def _read_file(self, file: FolderFile, stamp: str, old: _Known | None) -> None:
-        digest, problem, passages = "", "", list[Passage]()
+        digest, problem, rows = "", "", list[_Row]()
         try:
             content = content_of(file.path)
             digest = hashlib.sha256(content).hexdigest()
             if old is not None and old.digest == digest:
                 self._db.execute("UPDATE files SET stamp = ? WHERE name = ?", (stamp, file.name))
                 return
-            passages = passages_in(file.name, content)
+            rows = [_row(each) for each in passages_in(file.name, content)]
         except UnreadableFileError as error:
             problem, digest = str(error), ""
         if old is not None:
             self._forget(file.name, old)
-        first, last = self._insert(passages)
+        first, last = self._insert(rows)
         row = (file.name, stamp, digest, first, last, problem)
         self._db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def _insert(self, passages: Sequence[Passage]) -> tuple[int, int]:
+    def _insert(self, rows: Sequence["_Row"]) -> tuple[int, int]:
         """Add the passages of a file; return the numbers of the first and the last of them."""
         first = self._db.execute("SELECT coalesce(max(last), 0) + 1 FROM files").fetchone()[0]
-        rows = (_row(number, each) for number, each in enumerate(passages, start=first))
-        self._db.executemany(_INSERTED, rows)
-        return first, first + len(passages) - 1
+        numbered = ((number, *row) for number, row in enumerate(rows, start=first))
+        self._db.executemany(_INSERTED, numbered)
+        return first, first + len(rows) - 1
 
     def _forget(self, name: str, old: _Known) -> None:
         self._db.execute("DELETE FROM passages WHERE rowid BETWEEN ? AND ?", (old.first, old.last))
         self._db.execute("DELETE FROM files WHERE name = ?", (name,))
 
 
-def _row(number: int, passage: Passage) -> tuple[object, ...]:
+_Row = tuple[str, str, str | None, str, str, int]
+
+
+def _row(passage: Passage) -> _Row:
     shown = indexed(with_parts(f"{passage.heading} ({passage.file})"))
     body = indexed(passage.text)
     # What is in the index as it is in the file is kept once.
     text = None if body == passage.text else passage.text
-    return (number, shown, body, text, passage.heading, passage.file, passage.line)
+    return (shown, body, text, passage.heading, passage.file, passage.line)
 
 
 def _stamp(file: FolderFile) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from replan.adapters.knowledge import documents
-from replan.adapters.knowledge.documents import UnreadableFileError
-from replan.texts.html import html_passages
+from replan.adapters.knowledge.documents import UnreadableFileError, html_passages
 from replan.texts.passages import Passage, decoded, merged, passages_of
 
 LARGEST = 5_000_000
@@ -38,8 +37,17 @@ def is_waiting(name: str) -> bool:
 
 
 def passages_in(name: str, content: bytes) -> list[Passage]:
-    """Take what a file holds apart."""
-    found = list(_READERS[_ending(Path(name))](name, content))
+    """Take what a file holds apart.
+
+    Raises:
+        UnreadableFileError: It gives no passages, whatever its reader made of it.
+    """
+    try:
+        found = list(_READERS[_ending(Path(name))](name, content))
+    except UnreadableFileError:
+        raise
+    except Exception as error:
+        raise UnreadableFileError(f"it cannot be read ({type(error).__name__})") from error
     if len(found) > MOST_PASSAGES:
         raise UnreadableFileError(f"it has more than {MOST_PASSAGES:,} passages")
     return found

@@ -21,6 +21,7 @@ from replan.prompts.sections import within_budget
 
 _MOST_ATTEMPTS = 3
 _LONGEST = 4_000
+_LONGEST_FORM = 10_000
 _KEPT = (
     *("type", "enum", "const", "required", "title", "description"),
     *("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"),
@@ -57,6 +58,9 @@ def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
         asked = f"Open {params.url}\nAnswer 'done' when that is done, or 'no'."
         answer = ask_user(f"The tool server {server} asks: {message}\n{asked}")
         return ElicitResult(action="accept" if _word(answer) in _YES else "decline")
+    size = len(json.dumps(params.requested_schema))
+    if size > _LONGEST_FORM:
+        raise SchemaError(f"it has {size:,} characters; at most {_LONGEST_FORM:,} are read")
     Draft202012Validator.check_schema(params.requested_schema)
     schema = _checked_part(params.requested_schema)
     how = within_budget(_how_to_answer(schema), _LONGEST)

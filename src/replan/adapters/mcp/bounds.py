@@ -1,17 +1,22 @@
-"""How large one message of a tool server may be, and how its program's are kept to it.
+"""What a tool server may send: how large a message may be, and which forms of results count.
 
 The client reads a program's messages line by line, and bounds no line. What it lets one choose is
-the encoding, so the bound is one.
+the encoding, so the bound is one. It checks results by the schemas that the server declares, in the
+event loop, however long that takes: so it is given only the part that takes no time.
 """
 
 import codecs
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any, cast
 
 from typing_extensions import Buffer
 
 LONGEST_MESSAGE = 10_000_000
 """Bytes of one message: pictures come in them, as text."""
+
+_MOST_FIELDS = 1_000
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
 LINES = "replan-bounded-lines"
 """The name of the encoding: UTF-8 that is given by whole lines, as long as these are bounded."""
@@ -58,3 +63,30 @@ def _codec(name: str) -> codecs.CodecInfo | None:
 
 
 codecs.register(_codec)
+
+
+def bound_result_forms(result: dict[str, Any]) -> None:
+    """Leave of the forms that a list of tools declares for results the fields and their types."""
+    tools = result.get("tools")
+    for tool in cast("list[Any]", tools if isinstance(tools, list) else []):
+        if isinstance(tool, dict) and "outputSchema" in tool:
+            tool["outputSchema"] = _fields_of(cast("Any", tool["outputSchema"]))
+
+
+def _fields_of(schema: Any) -> dict[str, Any] | None:
+    """The fields at the top of a schema; None for one that a client could not check in no time."""
+    declared = _mapping(schema)
+    fields = _mapping(declared.get("properties"))
+    required = cast("Any", declared.get("required", []))
+    if not isinstance(required, list) or len(fields) + len(cast("Any", required)) > _MOST_FIELDS:
+        return None
+    types = {name: _mapping(field).get("type") for name, field in fields.items()}
+    return {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind in types.items() if kind in _TYPES},
+        "required": [name for name in cast("list[Any]", required) if isinstance(name, str)],
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

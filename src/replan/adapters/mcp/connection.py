@@ -18,10 +18,17 @@ from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
+from mcp.shared.message import SessionMessage
+from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, JSONRPCResponse
 
 from replan.adapters.mcp.asking import Call
-from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, on_long_line
+from replan.adapters.mcp.bounds import (
+    LINES,
+    LONGEST_MESSAGE,
+    TOO_LONG,
+    bound_result_forms,
+    on_long_line,
+)
 from replan.adapters.mcp.http import ToolClient
 from replan.adapters.mcp.ways import Address, Program, Way
 from replan.errors import ToolServerError
@@ -68,7 +75,9 @@ class Connection:
     """A connection that is being made, is there, or has ended."""
 
     def __init__(self, server: str, way: Way, seconds: float) -> None:
-        self.names: frozenset[str] | None = None  # of the tools that were listed last
+        self.names: frozenset[str] = (
+            frozenset()
+        )  # of the tools that were listed, and not gone since
         self.problem = ""  # why it ended, where the client does not know
         self._words = ""  # what its program said last, once it has ended
         self._server = server
@@ -195,6 +204,8 @@ class _Messages:
         if self.unread > _MOST_UNREAD:
             self.ended.set()
             raise StopAsyncIteration
+        if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
+            bound_result_forms(message.message.result)
         return message
 
     async def receive(self) -> Any:

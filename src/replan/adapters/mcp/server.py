@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from replan.adapters.mcp.ways import Way
 from replan.declared.fields import Effects
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.failures import describe
-from replan.ports.tool_provider import ToolDefinition
+from replan.ports.tool_provider import ToolDefinition, is_granted
 from replan.prompts.sections import within_budget
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 _MOST_PAGES = 100
 _MOST_TOOLS = 2_000
+_ALL = ("*",)
 _LONGEST_PROBLEM = 2_000
 _CLIENT = "replan.adapters.mcp.connection"
 
 
 class McpServer:
-    """A `ToolProvider`: one connection in each event loop that needs one."""
+    """A `SelectiveToolProvider`: one connection in each event loop that needs one."""
 
     def __init__(self, name: str, way: Way, *, seconds: float, is_trusted: bool = False) -> None:
         self._name = name
@@ -39,19 +40,22 @@ class McpServer:
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
 
     async def list_tools(self) -> list[ToolDefinition]:
+        return await self.find_tools(_ALL)
+
+    async def find_tools(self, grants: Sequence[str]) -> list[ToolDefinition]:
         connection = await self._connection()
         try:
-            listed = await self._list(connection)
+            listed = await self._find(connection, grants)
         except ToolServerError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise
             # Since it was asked last, it died, or forgot its session.
             connection.end()
-            listed = await self._list(await self._connection())
+            listed = await self._find(await self._connection(), grants)
         return [self._definition(tool) for tool in listed]
 
     async def get_tool(self, name: str) -> ToolDefinition:
-        for tool in await self.list_tools():
+        for tool in await self.find_tools([name]):
             if tool.name == name:
                 return tool
         raise ToolServerError(self._name, f"it has no tool {name}")
@@ -111,27 +115,34 @@ class McpServer:
         # Otherwise the client lists the tools after the call, to check its outcome: where that
         # fails, the call would seem to have failed.
         connection = await self._connection()
-        if name not in (connection.names or ()):
-            await self._list(connection)
-        if name not in (connection.names or ()):
+        if name not in connection.names:
+            await self._find(connection, [name])
+        if name not in connection.names:
             raise ToolServerError(self._name, f"it has no tool {name}")
         return connection
 
-    async def _list(self, connection: "Connection") -> "list[Tool]":
+    async def _find(self, connection: "Connection", grants: Sequence[str]) -> "list[Tool]":
+        """Read the list until its end, or all that is named was found; keep what is granted."""
         client = await connection.client()
-        tools: list[Tool] = []
+        missing, tools = set(grants), list["Tool"]()
         cursor: str | None = None
         async with self._awaiting_answer(connection, "tools/list", ToolServerError):
             for _ in range(_MOST_PAGES):
                 page = await client.list_tools(cursor=cursor)
-                tools += page.tools
+                tools += [tool for tool in page.tools if is_granted(tool.name, grants)]
+                missing -= {tool.name for tool in tools}
                 cursor = page.next_cursor
-                if not cursor or len(tools) > _MOST_TOOLS:
+                if not cursor or not missing or len(tools) > _MOST_TOOLS:
                     break
-        if cursor or len(tools) > _MOST_TOOLS:
-            problem = f"it lists more than {_MOST_TOOLS:,} tools, or {_MOST_PAGES} pages of them"
-            raise ToolServerError(self._name, problem)
-        connection.names = frozenset(tool.name for tool in tools)
+        if len(tools) > _MOST_TOOLS:
+            problem = f"more than {_MOST_TOOLS:,} of its tools fit {', '.join(grants)}"
+            raise ToolServerError(self._name, _cut(f"{problem}. Grant fewer, by their names"))
+        if cursor and missing:
+            problem = f"it lists more than {_MOST_PAGES} pages of tools"
+            fix = f"Not found so far: {', '.join(sorted(missing))}"
+            raise ToolServerError(self._name, _cut(f"{problem}. {fix}"))
+        gone = {name for name in connection.names if is_granted(name, grants)}
+        connection.names = connection.names - gone | {tool.name for tool in tools}
         return tools
 
     @asynccontextmanager

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Code = int | None
 """The exit code of a command; None is 0."""
+
+_SHOWN = 40
 
 GOOD = 0
 INCOMPLETE = 1
@@ -59,6 +62,13 @@ def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
     except ReplanError as error:
         typer.echo(f"replan: {harmless(str(error))}", err=True)
         code = WRONG_USE if isinstance(error, UsageError) else INCOMPLETE
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        start = harmless(str(error.filename)[:_SHOWN])
+        problem = f"the path '{start}...' is too long for the file system"
+        typer.echo(f"replan: {problem}. Choose shorter names.", err=True)
+        code = WRONG_USE
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         code = INTERRUPTED

@@ -33,7 +33,7 @@ from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_jso
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
 from replan.state.session.context_fields import Path, ValueReader
-from replan.values import Value, restored
+from replan.values import Value, restored_strictly
 
 FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
 
@@ -127,7 +127,7 @@ class PortableRun(Value):
         written = reading.value(_Written, data, path)
         reading.end()
         rows: RunRows | None = reading.value(
-            RunRows, written.rows, (*path, "rows"), restored, is_copied=True
+            RunRows, written.rows, (*path, "rows"), restored_strictly, is_copied=True
         )
         check_notes(rows or RunRows(), (*path, "rows", "notes"), reading)
         results = written.rows.get("results")

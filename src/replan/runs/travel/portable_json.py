@@ -13,7 +13,7 @@ from replan.state.channels import Checked
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult, result_as_json
 from replan.state.session.context_fields import Path, ValueReader
-from replan.values import adapter, restored
+from replan.values import adapter, restored_strictly
 
 HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})
 """Keys of the state that outlive a run, and that no later node of it reads."""
@@ -43,11 +43,15 @@ def state_in(
         where = (*path, name)
         if name in _RESULTS and isinstance(value, dict):
             found = _with_recorded(cast("dict[str, Any]", value), recorded, where, reading)
-            state[name] = reading.value(kinds[name], found, where, restored, is_copied=True)
+            state[name] = reading.value(
+                kinds[name], found, where, restored_strictly, is_copied=True
+            )
         elif name in kinds:
             if name == _PLAN and isinstance(value, dict):
                 value = lengthened(cast("dict[str, Any]", value), recorded, where, reading)  # noqa: PLW2901
-            state[name] = reading.value(kinds[name], value, where, restored, is_copied=True)
+            state[name] = reading.value(
+                kinds[name], value, where, restored_strictly, is_copied=True
+            )
     return state
 
 

@@ -18,7 +18,7 @@ from replan.state.session.context_fields import Path, ValueReader
 from replan.steps.board import QUESTIONS
 from replan.steps.outcomes import KEPT
 from replan.steps.step_record import KNOWLEDGE
-from replan.values import restored
+from replan.values import restored_strictly
 
 _KINDS: dict[str, Any] = {
     QUESTIONS: Question,
@@ -34,10 +34,12 @@ def check_notes(rows: RunRows, path: Path, reading: ValueReader) -> None:
         where = (*path, place, 1)
         if key.startswith(REPLY) and isinstance(note, dict) and FOUND in note:
             # What a job read in a turn.
-            reading.value(Extracted, note[FOUND], (*where, FOUND), restored, is_copied=True)
+            reading.value(
+                Extracted, note[FOUND], (*where, FOUND), restored_strictly, is_copied=True
+            )
             continue
         kind = _kind_of(key, note)
-        value = kind and reading.value(kind, note, where, restored, is_copied=True)
+        value = kind and reading.value(kind, note, where, restored_strictly, is_copied=True)
         if key.startswith(QUESTIONS) and value is not None:
             _check_question(key.removeprefix(QUESTIONS), value, where, reading)
 

@@ -31,7 +31,8 @@ from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
 from replan.sessions.carried_run import RUN
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.state.session.context import AgentContext, AgentResult
+from replan.sessions.session_agent import read_context
+from replan.state.session.context import AgentResult
 
 T = TypeVar("T")
 
@@ -87,7 +88,7 @@ async def export_session(call: Call) -> SessionTold:
 async def import_session(call: Call) -> SessionKept:
     """Adopt an exported session; it must contain no run."""
     try:
-        context = AgentContext.from_dict(call.body.context)
+        context = await read_context(call.body.context)
     except ContextError as error:
         raise bad_request(
             [_mistake_in_context(each) for each in as_refusal(error).problem.mistakes]

@@ -33,6 +33,7 @@ from replan.sessions.client.kept_turn import (
 )
 from replan.sessions.client.user_sessions import UserSessions, at_work, sessions_of
 from replan.sessions.request import read_input
+from replan.sessions.session_agent import read_context
 from replan.sessions.session_runs import labels_of, run_in
 from replan.sessions.stateless_agent import KeptAgent
 from replan.state.limits import RunSettings
@@ -197,7 +198,7 @@ class ClientAgentAdapter:
             SessionConflictError: The stored session is not older than the exported one.
             SessionBusyError: Another client takes a turn of the session.
         """
-        new = context if isinstance(context, AgentContext) else AgentContext.from_dict(context)
+        new = context if isinstance(context, AgentContext) else await read_context(context)
         return await self._sessions.adopt(new)
 
     async def history(

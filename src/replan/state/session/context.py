@@ -10,8 +10,14 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
-from replan.state.session.context_updates import applied, updates_between
+from replan.state.session.context_updates import HISTORIES, MAPPINGS, applied, updates_between
 from replan.values import Value
+
+MOST_ENTRIES = 10_000
+"""Entries of a history of a context."""
+
+MOST_KEYS = 1_000
+"""Keys of `project_state` and of `session_metadata`."""
 
 FORMAT = 1
 """The format of a context as a dictionary. A newer one is refused."""
@@ -131,6 +137,8 @@ class AgentContext(Value):
         """Create a context from a copy of a dictionary.
 
         Unknown keys are ignored, and missing ones get their defaults, except for the session's id.
+        A history may have 10,000 entries, `project_state` and `session_metadata` 1,000 keys each,
+        and all of it 500,000 values.
 
         Args:
             data: A dictionary from `to_dict`, or from another program.
@@ -143,6 +151,7 @@ class AgentContext(Value):
         reading = ValueReader(most_bytes)
         if isinstance(cast("object", data), Mapping):
             _check_format(data.get("format", FORMAT), reading)
+            _check_counts(data, reading)
         reading.end()
         context = reading.value(cls, data)
         reading.end()
@@ -209,3 +218,18 @@ def _check_format(number: object, reading: ValueReader) -> None:
     elif number > FORMAT:
         problem = f"it is newer than {FORMAT}, the newest format that this version reads"
         reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")
+
+
+def _check_counts(data: Mapping[str, Any], reading: ValueReader) -> None:
+    """Refuse what has too many entries before any of them is read."""
+    bounds = [
+        *((name, MOST_ENTRIES, "entries", "Leave out the oldest.") for name in HISTORIES),
+        *((name, MOST_KEYS, "keys", "Keep them in one list.") for name in MAPPINGS),
+    ]
+    for name, most, what, fix in bounds:
+        value = data.get(name)
+        if isinstance(value, Mapping | list | tuple):
+            count = len(cast("Sequence[Any]", value))
+            if count > most:
+                problem = f"it has {count:,} {what}; at most {most:,} are read"
+                reading.refuse((name,), f"{count:,} {what}", problem, fix)

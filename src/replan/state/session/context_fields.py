@@ -14,14 +14,22 @@ from replan.values import adapter
 MOST_BYTES = 32_000_000
 """The size of a context at most, in bytes of its JSON, approximately."""
 
+MOST_VALUES = 500_000
+"""The values of a context at most: texts, numbers, lists and mappings at any depth."""
+
 DEEPEST_CONTEXT = DEEPEST + 28
 """How deep lists and mappings may be in each other: a run that waits has values of steps in it,
 which may be as deep as a storage keeps them."""
 
 Path = tuple[str | int, ...]
 
+_MOST_MISTAKES = 100  # that are named of one value
+_SMALL = 2_000  # values, and kilobytes of text, that are read in no time
+
 _NODE = 8  # bytes that a value counts for in addition to its text
-_FIX = "Write what to_dict() gives."
+DEFAULT_FIX = "Write what to_dict() gives."
+"""Of a mistake without a better fix."""
+
 _WORDS = {
     "missing": ("it is missing", "Add it."),
     "literal_error": ("it is not one of the choices", "{told}."),
@@ -39,12 +47,20 @@ _WORDS = {
 class ValueReader:
     """Reads values, and collects their mistakes by the path of each field."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, *, deepest: int = DEEPEST_CONTEXT) -> None:
+    def __init__(
+        self,
+        most_bytes: int = MOST_BYTES,
+        *,
+        deepest: int = DEEPEST_CONTEXT,
+        most_values: int = MOST_VALUES,
+    ) -> None:
         self.mistakes: dict[Path, ConfigurationError] = {}
+        self._values_left = self._most_values = most_values
         self._left = self._most = most_bytes
         self._deepest = deepest
+        self._is_full = False  # whether there was too much, which is said once
 
-    def refuse(self, path: Path, value: object, problem: str, fix: str = _FIX) -> None:
+    def refuse(self, path: Path, value: object, problem: str, fix: str = DEFAULT_FIX) -> None:
         """Keep a mistake; the first one of a field counts."""
         mistake = ConfigurationError(shown_path(path), _shown(value), problem, fix)
         self.mistakes.setdefault(path, mistake)
@@ -82,6 +98,9 @@ class ValueReader:
         before = set(self.mistakes)
         copy: Any = data if is_copied else self.plain(data, path)
         broken = self.mistakes.keys() - before
+        if self._is_full:
+            # The rest was not copied: nothing is said about it.
+            return None
         try:
             value = read(kind, copy)
         except ValidationError as error:
@@ -92,24 +111,26 @@ class ValueReader:
             return None
         else:
             return None if broken else value
-        for each in found:
+        for each in found[:_MOST_MISTAKES]:
             where = (*path, *each["loc"])
             # What could not be copied is named already.
             if not any(where[: len(one)] == one for one in broken):
                 told = each["msg"].removeprefix("Value error, ")
-                problem, fix = _WORDS.get(each["type"], (told, _FIX))
+                problem, fix = _WORDS.get(each["type"], (told, DEFAULT_FIX))
                 given = None if each["type"] == "missing" else each["input"]
                 self.refuse(where, given, problem, fix.format(told=told))
         return None
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
         """Copy JSON; anything else, and what is too deep or too much, is kept as a mistake."""
+        self._values_left -= 1
         is_text = isinstance(data, str)
-        if is_text and data.isascii() and "\x00" not in data and len(data) <= self._left:
+        is_short = is_text and len(data) <= self._left and self._values_left >= 0
+        if is_short and data.isascii() and "\x00" not in data:
             # Most of a long session is this.
             self._left -= len(data)
             return data
-        if not self.has_room(_bytes_of(data) if is_text else _NODE):
+        if not self.has_room(_bytes_of(data) if is_text else _NODE, path):
             return None
         if problem := self._problem(data, above):
             self.refuse(path, data, problem)
@@ -153,12 +174,35 @@ class ValueReader:
             case _:
                 return "it is not JSON"
 
-    def has_room(self, size: int) -> bool:
-        """Whether this many bytes more may be read; it is a mistake if not."""
+    def has_room(self, size: int, path: Path = ()) -> bool:
+        """Whether this many bytes more may be read, and a value; it is a mistake if not."""
+        if self._is_full:
+            return False
         self._left -= size
         if self._left < 0:
+            self._is_full = True
             self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")
-        return self._left >= 0
+        elif self._values_left < 0:
+            self._is_full = True
+            problem = f"up to here, there are more than {self._most_values:,} values"
+            self.refuse(path[:3], "...", problem, "Keep less in it.")
+        return not self._is_full
+
+
+def is_large(data: object) -> bool:
+    """Whether reading a value takes so long that it belongs in a thread."""
+    values, characters, waiting = 0, 0, [data]
+    while waiting and values < _SMALL and characters < 1_000 * _SMALL:
+        each = waiting.pop()
+        values += 1
+        if isinstance(each, str):
+            characters += len(each)
+        elif isinstance(each, Mapping | list | tuple):
+            parts = cast("Any", each)
+            if len(parts) > _SMALL:
+                return True
+            waiting += parts.values() if isinstance(each, Mapping) else parts
+    return bool(waiting)
 
 
 def shown_path(path: Path) -> str:
