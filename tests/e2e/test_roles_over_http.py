@@ -1,6 +1,7 @@
 """Every call of a model, over HTTP, on a server that takes one order of roles and no other."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from langchain.agents import create_agent
@@ -156,8 +157,7 @@ class WritingAgent(SubThreadAgent):
     async def _initialize_interaction_units(self):
         phases = ("draft", "check", "question", "revision", None)
         handlers = [
-            AskingHandler(phase=phase, next_phase=after)
-            for phase, after in zip(phases, phases[1:], strict=False)
+            AskingHandler(phase=phase, next_phase=after) for phase, after in pairwise(phases)
         ]
         self.interaction_units = {
             each.phase: await InteractionUnit.create(state_handler=each) for each in handlers
@@ -243,15 +243,13 @@ async def answered(graph, request, settings=None):
 
 
 SEEN_BY_ALL = (
-    *("request", "passage", "source", "heading", "result", "error", "question", "person"),
+    *("request", "passage", "source", "heading", "result", "error", "person"),
     *("tool result", "tool error", "result of chat", "result of runnable", "result of agent"),
     *("verdict", "fact", "answer", "value", "reply of unit", "reply of memory_summary"),
 )
 
 
-@pytest.mark.parametrize(
-    ("calls", "rag_mode"), [("merged", "stuff"), ("separate", "map_reduce")]
-)
+@pytest.mark.parametrize(("calls", "rag_mode"), [("merged", "stuff"), ("separate", "map_reduce")])
 async def test_nothing_foreign_is_in_a_system_message_of_any_call(calls, rag_mode):
     """All nodes of the host, specialists of each kind, models of jobs, pipelines, knowledge."""
     memory = MemoryOptions(mode="summary", history_limit=1, summary_trigger_messages=2)
@@ -280,3 +278,115 @@ async def test_nothing_foreign_is_in_a_system_message_of_any_call(calls, rag_mod
     last = [each for each in server.requests if each.call.node == "think"][-1]
     tags = [each.tag for each in sections_of(last.messages[-1].text)]
     assert tags == ["memory", "knowledge", "request"]
+
+
+def plain_graph(server, **memory):
+    """A graph whose host answers, or has its only specialist ask a person."""
+
+    def ask(context):
+        return f"It is {ask_user('Which one?')}."
+
+    clerk = Specialist("clerk", "Asks.", run=ask, effects="pure")
+    return build_graph(
+        Team(Host("openai:m"), [clerk], memory=MemoryOptions(**memory)),
+        models=LangChainModels(base_url=server.base_url),
+        checkpointer=InMemorySaver(),
+    )
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {},
+        *({"history_limit": limit} for limit in (0, 1, 2, 3, 7, 8)),
+        {"mode": "full"},
+        *(
+            {"mode": "summary", "history_limit": limit, "summary_trigger_messages": trigger}
+            for limit, trigger in ((1, 2), (2, 3), (3, 5))
+        ),
+    ],
+    ids=str,
+)
+async def test_a_conversation_of_fourteen_turns_keeps_its_order(memory):
+    script = {"think": always(f"{SIMPLE}Good day."), "memory_summary": always("They greeted.")}
+    with OpenAIServer(script, strict_roles=True) as server:
+        graph = plain_graph(server, **memory)
+        for turn in range(14):
+            result = await run(graph, f"Turn {turn}?", config=THREAD)
+            assert (result.outcome, result.text) == ("answered", "Good day.")
+        asked = [each for each in server.requests if each.call.node == "think"]
+    check_requests(server)
+    assert len(asked) == 14
+    assert all("Turn" in each.messages[-1].text for each in asked)
+
+
+@pytest.mark.parametrize("how", ["failed", "cancelled", "waiting"])
+async def test_after_a_run_without_an_answer_the_conversation_goes_on(how):
+    first = {
+        "failed": HttpFault(401),
+        "cancelled": Hang(),
+        "waiting": "---\ncomplexity: complex\n---\n- [ ] 1. Ask @clerk\n",
+    }[how]
+    script = {"think": [first, first, *[f"{SIMPLE}Good day."] * 2]}
+    with OpenAIServer(script, strict_roles=True) as server:
+        graph = plain_graph(server)
+        for count, text in enumerate(("One?", "Two?"), start=1):
+            task = asyncio.create_task(run(graph, text, config=THREAD))
+            if how == "cancelled":
+                await asyncio.to_thread(server.wait_for_requests, count)
+                task.cancel()
+            (ended,) = await asyncio.gather(task, return_exceptions=True)
+            assert getattr(ended, "outcome", "") == ("waiting" if how == "waiting" else "")
+        for text in ("Three?", "Four?"):
+            assert (await run(graph, text, config=THREAD)).text == "Good day."
+    check_requests(server)
+    assert "One?\n\nTwo?\n\nThree?" in server.requests[2].messages[-1].text
+    assert [rows_of(each) for each in server.requests] == ["su", "su", "su", "suau"]
+
+
+GREETED = AIMessage("Welcome. Red or blue?")
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [("user", "One?"), ("user", "Two?")],
+        [GREETED, ("user", "Blue.")],
+        [("user", "Hi"), GREETED, GREETED, ("user", "Blue."), ("user", "Or red?")],
+        [("user", "Hi"), _calling("search", q="x"), ("user", "Blue.")],
+        [("system", OPERATOR), ("user", "Hi"), GREETED, ("system", "Be brief."), ("user", "Blue.")],
+        [("system", OPERATOR), ("system", "Be brief."), ("user", "Blue.")],
+    ],
+)
+@pytest.mark.parametrize("calls", ["merged", "separate"])
+async def test_messages_in_any_order_are_sent_in_one(messages, calls):
+    plan = "---\ncomplexity: complex\n---\n"
+    script = {
+        "think": plan if calls == "separate" else f"{plan}- [ ] 1. Look @clerk\n",
+        "plan_creation": "- [ ] 1. Look @clerk\n",
+        "specialist": "Found.",
+        "feedback": "---\nverdict: complete\n---\nDone.",
+        "final_answer": "Done.",
+    }
+    unused = ("plan_creation", "final_answer") if calls == "merged" else ()
+    script = {node: reply for node, reply in script.items() if node not in unused}
+    if calls == "separate":
+        script["feedback"] = "---\nverdict: complete\n---\n"
+    with OpenAIServer(script, strict_roles=True) as server:
+        clerk = Specialist("clerk", "Looks.", chat_model="openai:m")
+        team = Team(Host("openai:m"), [clerk], calls=calls)
+        graph = build_graph(team, models=LangChainModels(base_url=server.base_url))
+        result = await run(graph, {"messages": messages})
+    assert (result.outcome, result.text) == ("completed", "Done.")
+    check_requests(server)
+    said = {"Red or blue?"} if GREETED in messages else set()
+    said |= {text for role, text in _pairs(messages) if role == "user"}
+    told = [text for role, text in _pairs(messages) if role == "system"]
+    for request in server.requests:
+        system, *others = request.messages
+        assert all(text in system.text for text in told)
+        assert all(any(text in each.text for each in others) for text in said)
+
+
+def _pairs(messages):
+    return [each for each in messages if isinstance(each, tuple)]
