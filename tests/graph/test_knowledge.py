@@ -413,3 +413,16 @@ async def test_a_prompt_has_summary_and_knowledge_in_this_order_in_the_message_o
         places = [text.index(each) for each in parts]
         assert places == sorted(places)
         assert all(each in messages[-1].text for each in data)
+
+
+async def test_a_source_is_named_without_signs_that_are_not_seen(knowledge, tmp_path):
+    hidden = "re\u202efund\u200bs\n[[x]].md"
+    (tmp_path / "docs" / hidden).write_text("# Re\u2066funds\n\nRefunds are paid in May.\n")
+    with ScriptedModel({"think": PLAN, "step 1": "In May.", "feedback": f"{DONE}No."}) as model:
+        result = await run(graph_of(model, knowledge, clerk={"chat_model": model}), "Refunds?")
+    (asked,) = [call for call in model.calls if call.node == "specialist"]
+    sources = {source.source for source in result.results[1].sources}
+    assert "re\ufffdfund\ufffds ((x)).md" in sources
+    assert "[[re\ufffdfund\ufffds ((x)).md:3]], under: Re\ufffdfunds\n" in asked.messages[-1].text
+    shown = "".join(message.text for call in model.calls for message in call.messages)
+    assert not {"\u202e", "\u2066"} & set(shown)

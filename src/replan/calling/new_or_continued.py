@@ -83,12 +83,13 @@ def of_client(given: Any) -> Any:
     if isinstance(given, Command):
         command = cast("Command[Any]", given)
         return replace(command, update=of_client(command.update))
-    if not isinstance(given, Mapping) or "messages" not in given:
+    fields = cast("Mapping[str, Any]", given if isinstance(given, Mapping) else {})
+    if "messages" not in fields:
         return given
-    fields = cast("Mapping[str, Any]", given)
     whole = overwriting(fields["messages"])
     sent: Any = fields["messages"] if whole is None else whole.value
-    messages = [_message_of_client(each) for each in (sent if isinstance(sent, list) else [sent])]
+    listed = cast("list[Any]", sent) if isinstance(sent, list) else [sent]
+    messages = [_message_of_client(message) for message in listed]
     return {**fields, "messages": messages if whole is None else Overwrite(messages)}
 
 

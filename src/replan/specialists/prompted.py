@@ -121,7 +121,7 @@ class PromptedSpecialist:
             return self._prompt.messages(context, asked)
         made = messages_of(await call(self.input_processor, context, config))
         made = made or with_data(context.messages, summary_section(context.summary))
-        return in_order([*made, HumanMessage(asked)] if asked else made)
+        return [*in_order([*made, HumanMessage(asked)] if asked else made)]
 
 
 @dataclass(frozen=True)

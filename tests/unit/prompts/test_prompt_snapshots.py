@@ -30,6 +30,7 @@ from replan.prompts.host import (
 )
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import load, render
+from replan.state.knowledge import Knowledge
 from replan.state.team import SpecialistCard
 from replan.steps.outcomes import collect
 
@@ -101,6 +102,11 @@ PROMPTS = {
     "think": build_thinking_prompt(Seen([REQUEST]), STATE, MERGED),
     "think_apart": build_thinking_prompt(Seen([REQUEST]), STATE, APART),
     "think_after_an_unfinished_run": build_thinking_prompt(Seen(CHAT), LEFT_OPEN, MERGED),
+    "think_with_summary_and_knowledge": build_thinking_prompt(
+        Seen(CHAT, "They spoke of tariffs."),
+        {**STATE, "knowledge": Knowledge(text="[[laws.md:4]], under: Age\n4| The EU's is older.")},
+        MERGED,
+    ),
     "direct_answer": build_direct_answer_prompt(THINKING, {"messages": CHAT}, MERGED),
     "plan_creation": build_planning_prompt(THINKING, STATE, MERGED),
     "specialist": StepPrompt.of(TEAM[1]).messages(CONTEXT),
