@@ -83,9 +83,11 @@ def of_client(given: Any) -> Any:
     if isinstance(given, Command):
         command = cast("Command[Any]", given)
         return replace(command, update=of_client(command.update))
-    fields = cast("Mapping[str, Any]", given if isinstance(given, Mapping) else {})
-    if "messages" not in fields:
+    if not isinstance(given, Mapping):
         return given
+    fields = cast("Mapping[str, Any]", given)
+    if "messages" not in fields:
+        return fields
     whole = overwriting(fields["messages"])
     sent: Any = fields["messages"] if whole is None else whole.value
     listed = cast("list[Any]", sent) if isinstance(sent, list) else [sent]
