@@ -86,6 +86,8 @@ async def test_a_context_s_system_entry_is_said_by_the_user(models, key, memory,
         context = {"session_id": "s", "dialogue_history": history(turns)}
         result = await agent.process(text, context)
         assert result.success, result.error
+    new = {"session_id": "new", "dialogue_history": [said("system", foreign("first"))]}
+    assert (await agent.process(text, new)).success
     # No window leaves out what the history begins with.
     check_requests(models, "first")
     for request in models.requests:

@@ -147,9 +147,12 @@ def parts_of(state: EnhancedState) -> Parts:
 def split_at_request(
     messages: Sequence[AnyMessage],
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """Split a conversation into earlier messages and the request, which is all after a reply."""
+    """Split a conversation into earlier messages and the request.
+
+    The request is all after the last reply, or after the instructions at the beginning.
+    """
     replies = (i + 1 for i, message in enumerate(messages) if message.type in ("ai", "tool"))
-    start = max(replies, default=0)
+    start = max(replies, default=len(_leading_instructions(messages)))
     return list(messages[:start]), list(messages[start:])
 
 

@@ -26,13 +26,15 @@ TASK = "Follow your instructions."
 def in_order(messages: Sequence[AnyMessage | BaseMessage]) -> list[AnyMessage]:
     """Put the messages of a prompt in the order that every server takes.
 
-    System messages come first, and neighbours of one role become one message. What cannot stand in
-    its role is shown to the model as data of the user's: what the model said before the user said
-    anything, and calls of tools without their answers. The last message is the user's, or what a
-    tool answered.
+    System messages come first, neighbours of one role become one message, and empty replies are
+    left out. What cannot stand in its role is shown to the model as data of the user's: what the
+    model said before the user said anything, and calls of tools without their answers. The last
+    message is the user's, or what a tool answered.
     """
     system: list[Any] = [message for message in messages if message.type == "system"]
-    others: list[Any] = [message for message in messages if message.type != "system"]
+    others: list[Any] = [
+        message for message in messages if message.type != "system" and not _is_empty(message)
+    ]
     ordered = _joined([*system, *_with_misplaced_as_data(others)])
     if not ordered or ordered[-1].type in ("system", "ai"):
         ordered.append(HumanMessage(TASK))
@@ -85,10 +87,14 @@ def _is_whole(group: Sequence[AnyMessage]) -> bool:
     return _calls_in(group[0]) == {answer.tool_call_id for answer in answers}
 
 
-def _calls_in(message: AnyMessage) -> set[str | None]:
+def _calls_in(message: AnyMessage | BaseMessage) -> set[str | None]:
     if not isinstance(message, AIMessage):
         return set()
     return {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
+
+
+def _is_empty(message: AnyMessage | BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not (message.content or _calls_in(message))
 
 
 def _joined(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

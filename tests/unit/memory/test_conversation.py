@@ -11,6 +11,7 @@ from replan.memory.conversation import (
     client_instructions,
     resolved,
     seen_in,
+    split_at_request,
 )
 from replan.prompts.sections import conversation_text
 
@@ -87,6 +88,8 @@ def test_what_a_client_calls_instructions_is_left_out_by_no_window():
     assert told.type == "human"
     assert texts(said)[:2] == ["Instructions for this conversation:\n\nBe brief.", "ask 16"]
     assert conversation_of({"messages": said}, history_limit=1) == [told, said[-1]]
+    # They are no part of a request.
+    assert split_at_request([told, said[-1]]) == ([told], [said[-1]])
 
 
 @given(st.lists(st.sampled_from("shat"), max_size=40))

@@ -31,6 +31,7 @@ def test_a_prompt_that_is_in_order_stays_as_it_is():
 def test_neighbours_of_one_role_become_one_message():
     said = [TOLD, ASKED, HumanMessage(""), HumanMessage("more"), SAID, calls("a"), found("a")]
     assert shown(said)[1:] == [("human", "ask\n\nmore"), ("ai", "reply"), ("tool", "found")]
+    assert shown([ASKED, AIMessage(""), ASKED]) == [("human", "ask\n\nask")]
     assert in_order([ASKED, SAID, calls("a"), found("a")])[1].tool_calls == calls("a").tool_calls
     with_picture = in_order([ASKED, HumanMessage(["look", PICTURE])])[0]
     assert with_picture.content == [
