@@ -30,7 +30,7 @@ from replan.models.streams import (
     whole_characters,
 )
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
-from replan.prompts.order import in_order
+from replan.prompts.sections import in_order
 from replan.texts.storable import well_formed
 
 LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much

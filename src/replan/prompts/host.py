@@ -20,7 +20,6 @@ from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
 from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
-from replan.prompts.order import with_data
 from replan.prompts.sections import (
     Call,
     Caller,
@@ -29,6 +28,7 @@ from replan.prompts.sections import (
     request_sections,
     section,
     summary_section,
+    with_data,
     within_budget,
 )
 from replan.prompts.templates import load, render

@@ -13,8 +13,7 @@ from replan.langgraph_inside.graphs import is_graph
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
-from replan.prompts.order import in_order, with_data
-from replan.prompts.sections import summary_section
+from replan.prompts.sections import in_order, summary_section, with_data
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.function import call, call_in_pieces, joined

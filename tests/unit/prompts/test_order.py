@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from replan.prompts.order import TASK, in_order
+from replan.prompts.sections import TASK, in_order
 from replan.testing.wire import Capabilities
 
 ASKED, SAID, TOLD = HumanMessage("ask"), AIMessage("reply"), SystemMessage("told")
