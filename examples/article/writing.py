@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notes import NOTES
 
-from replan import BaseAgent, Response, Task, Thread, require_sub_thread
+from replan import BaseAgent, Response, Task, Thread, ThreadMessage, require_sub_thread
 
 PROMPTS = Path(__file__).parent / "prompts"
 
@@ -28,5 +28,6 @@ async def written(
     if not agent.ai_adapter.has_model:
         return Response(rule([each.text for each in before + own if each.sender == "bot"]))
     prompt = (PROMPTS / f"{phase}_system_prompt.md").read_text("utf-8")
-    asked = before + own or thread.messages[:1]
-    return Response(await agent.ai_adapter.chat(asked, system_message=f"{prompt}\n\n{NOTES}"))
+    notes = ThreadMessage(id="notes", sender="user", text=NOTES, timestamp=task.host_utils.clock())
+    asked = [notes, *(before + own or thread.messages[:1])]
+    return Response(await agent.ai_adapter.chat(asked, system_message=prompt))

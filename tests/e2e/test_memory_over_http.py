@@ -60,7 +60,7 @@ async def test_a_conversation_goes_on_with_a_summary_whoever_opens_the_file(tmp_
     assert result.state["memory_summary"].covered == 4
     roles = [message.type for message in newest.messages]
     assert roles == ["system", "human", "ai", "human"]
-    assert newest.messages[0].text.count(f"<memory>\n{TALK}\n</memory>") == 1
+    assert newest.messages[-1].text.count(f"<memory>\n{TALK}\n</memory>") == 1
 
 
 async def test_wrong_options_in_a_team_file_are_told_with_their_places(tmp_path):

@@ -386,7 +386,7 @@ async def test_a_limit_that_leaves_no_room_for_embeddings_is_told_as_any_other(t
     assert result.usage.calls <= 3
 
 
-async def test_a_prompt_has_the_summary_the_knowledge_what_was_said_and_the_request_in_this_order():
+async def test_a_prompt_has_summary_and_knowledge_in_this_order_in_the_message_of_the_request():
     simple = "---\ncomplexity: simple\n---\nYes to it."
     retriever = Given({"content": "Paid in May.", "source": "a.md", "line": 1})
     script = {
@@ -401,10 +401,28 @@ async def test_a_prompt_has_the_summary_the_knowledge_what_was_said_and_the_requ
         graph = graph_of(model, retriever, clerk=clerk, checkpointer=InMemorySaver(), memory=memory)
         for request in ("One?", "Two?", "Three?", "Four?"):
             await run(graph, request, config={"configurable": {"thread_id": "t"}})
-    said = ("They greeted.", "Paid in May.", "Yes to it.", "Four?")
-    for node, parts in (("think", said), ("specialist", ("You look up.", *said))):
+    data = ("They greeted.", "Paid in May.", "Four?")
+    said = {
+        "think": ("Yes to it.", *data),
+        "specialist": ("You look up.", *data[:2], "Yes to it.", "Four?"),
+    }
+    for node, parts in said.items():
         messages = [call for call in model.calls if call.node == node][-1].messages
         text = "\n".join(message.text for message in messages)
-        assert [*map(text.count, said)] == [1] * 4
+        assert [*map(text.count, parts)] == [1] * len(parts)
         places = [text.index(each) for each in parts]
         assert places == sorted(places)
+        assert all(each in messages[-1].text for each in data)
+
+
+async def test_a_source_is_named_without_signs_that_are_not_seen(knowledge, tmp_path):
+    hidden = "re\u202efund\u200bs\n[[x]].md"
+    (tmp_path / "docs" / hidden).write_text("# Re\u2066funds\n\nRefunds are paid in May.\n")
+    with ScriptedModel({"think": PLAN, "step 1": "In May.", "feedback": f"{DONE}No."}) as model:
+        result = await run(graph_of(model, knowledge, clerk={"chat_model": model}), "Refunds?")
+    (asked,) = [call for call in model.calls if call.node == "specialist"]
+    sources = {source.source for source in result.results[1].sources}
+    assert "re\ufffdfund\ufffds ((x)).md" in sources
+    assert "[[re\ufffdfund\ufffds ((x)).md:3]], under: Re\ufffdfunds\n" in asked.messages[-1].text
+    shown = "".join(message.text for call in model.calls for message in call.messages)
+    assert not {"\u202e", "\u2066"} & set(shown)

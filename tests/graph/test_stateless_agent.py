@@ -527,7 +527,7 @@ async def test_the_graph_gets_what_memory_shows_and_no_more():
     assert "word 999" in seen
     assert "word 990" not in seen
     (applied,) = [each for each in told if getattr(each, "type", "") == "memory_applied"]
-    assert (applied.shown, applied.left_out) == (10, 991)  # type: ignore[union-attr]
+    assert (applied.shown, applied.left_out) == (9, 992)  # type: ignore[union-attr]
     updates: Any = told[-1].context_updates  # type: ignore[union-attr]
     assert len(updates["dialogue_history"]["append"]) == 2
 

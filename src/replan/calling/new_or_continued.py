@@ -12,18 +12,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Command, Interrupt, Overwrite, StateSnapshot
 
 from replan.calling.compiled import Graph, entrance_of, is_served, loosened
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import changed_settings
+from replan.langgraph_inside.delta_channel import overwriting
+from replan.memory.conversation import client_instructions
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.limits import RunSettings
@@ -46,6 +48,8 @@ class Call:
 
 async def entered(graph: Graph, call: Call) -> Call:
     check_call(graph, call)
+    if is_served(graph):
+        call = replace(call, input=of_client(call.input))
     if isinstance(call.input, Command):
         entrance_of(graph).check_command(call.input)
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
@@ -72,6 +76,33 @@ async def prepared(graph: Graph, call: Call) -> Call:
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
     return _with_name(call)
+
+
+def of_client(given: Any) -> Any:
+    """What a client sends: a system message of its own counts as words of the user."""
+    if isinstance(given, Command):
+        command = cast("Command[Any]", given)
+        return replace(command, update=of_client(command.update))
+    if not isinstance(given, Mapping):
+        return given
+    fields = cast("Mapping[str, Any]", given)
+    if "messages" not in fields:
+        return fields
+    whole = overwriting(fields["messages"])
+    sent: Any = fields["messages"] if whole is None else whole.value
+    listed = cast("list[Any]", sent) if isinstance(sent, list) else [sent]
+    messages = [_message_of_client(message) for message in listed]
+    return {**fields, "messages": messages if whole is None else Overwrite(messages)}
+
+
+def _message_of_client(sent: Any) -> Any:
+    try:
+        (message,) = convert_to_messages([sent])
+    except (ValueError, TypeError, NotImplementedError):
+        return sent  # the state refuses it, and says why
+    if message.type != "system":
+        return sent
+    return client_instructions(cast("Any", message.content), message.id)
 
 
 def check_call(graph: Graph, call: Call) -> None:

@@ -19,8 +19,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateUpdate
 
-from replan.calling.compiled import Graph, entrance_of
-from replan.calling.new_or_continued import Call, check_call, entered
+from replan.calling.compiled import Graph, entrance_of, is_served
+from replan.calling.new_or_continued import Call, check_call, entered, of_client
 from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
@@ -121,15 +121,14 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Edit the state as LangGraph does; a client of a server may edit some keys only."""
-        _check_edits(self, supersteps)
-        return super().bulk_update_state(config, supersteps)
+        return super().bulk_update_state(config, _checked_edits(self, supersteps))
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Edit the state as LangGraph does, while no run works on the thread."""
         # A client of a server may edit some keys only.
-        _check_edits(self, supersteps)
+        supersteps = _checked_edits(self, supersteps)
         async with alone(self, config, within=True) as owner:
             with owner.at_work() if owner else nullcontext():
                 return await super().abulk_update_state(config, supersteps)
@@ -183,9 +182,17 @@ async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
     return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
 
 
-def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
+def _checked_edits(
+    graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]
+) -> Sequence[Sequence[StateUpdate]]:
     for edit in (edit for superstep in supersteps for edit in superstep):
         entrance_of(graph).check_edit(edit.values, edit.as_node)
+    if not is_served(graph):
+        return supersteps
+    return [
+        [edit._replace(values=of_client(edit.values)) for edit in superstep]
+        for superstep in supersteps
+    ]
 
 
 def _without_bounds(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:

@@ -16,8 +16,9 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, WRONG_USE, as_command
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
+from replan.texts.signs import harmless
 from replan.user_files.plan_text import read_plan_text
-from replan.views.cells import counted, harmless, one_line, padded
+from replan.views.cells import counted, one_line, padded
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -16,8 +16,8 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
+from replan.texts.signs import harmless
 from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
-from replan.views.cells import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -220,7 +220,7 @@ def _width(output: TextIO, view: View) -> int:
 
 
 def _answer(text: str, output: TextIO, *, plain: bool) -> str:
-    from replan.views.cells import harmless
+    from replan.texts.signs import harmless
     from replan.views.rendered import console_on, print_markdown
 
     if plain or not output.isatty():

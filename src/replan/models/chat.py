@@ -30,6 +30,7 @@ from replan.models.streams import (
     whole_characters,
 )
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
+from replan.prompts.sections import in_order
 from replan.texts.storable import well_formed
 
 LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much
@@ -90,6 +91,7 @@ class Chat:
         toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive."""
+        messages = in_order(messages)
         # The reply is streamed if `on_text` or a callback receives its pieces, or if the server has
         # dropped a whole one before. Each call asks for leave by itself: the first one, each
         # further attempt at a busy server, and the one for the whole reply where the server refuses

@@ -9,6 +9,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
+from replan.memory.conversation import Seen
 from replan.nodes.specialist import context_of
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
@@ -149,7 +150,7 @@ def _leading_context(
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation is in the state already, and so are the results.
-    return context_of(step, {}, key, state, services, messages=())
+    return context_of(step, {}, key, state, services, Seen([]))
 
 
 def _steps_of_round(

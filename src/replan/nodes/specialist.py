@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self, cast
 
-from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
@@ -19,7 +18,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
 from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
-from replan.memory.conversation import resolved
+from replan.memory.conversation import Seen, resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
 from replan.services import Services
@@ -171,8 +170,8 @@ class StepRun:
         """Do the step, now that its inputs are known and it has a place."""
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
-        said = self._messages()
-        context = context_of(self.step, inputs, keys.idempotency, state, services, messages=said)
+        seen = self._seen()
+        context = context_of(self.step, inputs, keys.idempotency, state, services, seen)
         record = StepRecord(
             context,
             self.specialist,
@@ -200,12 +199,12 @@ class StepRun:
         self.board.publish(self.key, result)
         return result
 
-    def _messages(self) -> Sequence[AnyMessage]:
-        """The messages that the specialist sees; an event reports if the host sees others."""
+    def _seen(self) -> Seen:
+        """What the specialist sees of the conversation; an event reports if the host sees more."""
         board, services = self.board, self.services
         of_host = resolved(services.prompts.memory, board.settings.memory)
         if not self.step.parameters and self.specialist not in services.memory:
-            return board.seen(of_host).messages
+            return board.seen(of_host)
         memory = own_memory(self.step, self.specialist, board.state, services)
         seen = board.seen(memory)
         if memory != of_host and not seen.is_whole:
@@ -213,7 +212,7 @@ class StepRun:
             self.emitter.stream(
                 MemoryApplied, node="specialist", **names, mode=memory.mode, **seen.numbers
             )
-        return seen.messages
+        return seen
 
     async def _dependencies(
         self,
@@ -271,14 +270,14 @@ def context_of(
     idempotency_key: str,
     state: EnhancedState,
     services: Services,
-    *,
-    messages: Sequence[AnyMessage],
+    seen: Seen,
 ) -> ExecutionContext:
     shown = without_options(step.parameters) if step.parameters else step.parameters
     return ExecutionContext(
         task_description=step.description,
         plan_step=step.replace(parameters=shown) if shown is not step.parameters else step,
-        messages=tuple(messages),
+        messages=tuple(seen.messages),
+        summary=seen.summary,
         parameters=shown,
         inputs=dict(inputs),
         workspace=None if services.workspace is None else str(services.workspace),

@@ -1,9 +1,9 @@
 """`think`: judge the request; the reply may include the answer (simple) or plan (complex)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
@@ -13,6 +13,7 @@ from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import knowledge_of_request
 from replan.host.host_node import host_node
+from replan.memory.conversation import Seen
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
@@ -46,7 +47,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer = await _ask_model(seen.messages, state, call)
+        reading, answer = await _ask_model(seen, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
@@ -83,7 +84,7 @@ def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
 
 
 async def _ask_model(
-    seen: Sequence[AnyMessage], state: EnhancedState, call: HostCall
+    seen: Seen, state: EnhancedState, call: HostCall
 ) -> tuple[ThinkReading, AIMessage | None]:
     """Ask the model; a reply that cannot be read at all means a simple request."""
     prompts, threshold = call.services.prompts, settings_of(state).complexity_threshold

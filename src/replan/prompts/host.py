@@ -1,12 +1,12 @@
 """The prompts of the host: one function for each of its calls, which returns messages.
 
 A prompt has two parts. The system message tells what to do: it can be replaced by configuration.
-The data (request, plan, results) is marked, is in one message of the user's, and is ours.
+The data (summary, knowledge, request, plan, results) is marked, is in one message of the user's,
+and is ours.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -27,6 +27,8 @@ from replan.prompts.sections import (
     instructions_in,
     request_sections,
     section,
+    summary_section,
+    with_data,
     within_budget,
 )
 from replan.prompts.templates import load, render
@@ -104,9 +106,7 @@ class HostPrompts:
         return seen_in(state, self.memory_in(state))
 
 
-def build_thinking_prompt(
-    messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
-) -> list[BaseMessage]:
+def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -> list[BaseMessage]:
     """Ask for a judgement of the last request, and with it for the answer or the plan."""
     plan_format = _plan_format(state, host) if host.merged_planning else ""
     reply_format = render(
@@ -117,9 +117,8 @@ def build_thinking_prompt(
     output = host.output if host.merged_answer else ""
     facts = REMEMBERS if host.remembers else ""
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), facts)
-    instructions, said = _split_instructions(messages, state, host)
-    system = _system("think", host, *text, output, instructions, _knowledge(state))
-    return [system, *_with_data(said, _unfinished(state))]
+    system = _system("think", host, *text, output, instructions_in(seen.messages))
+    return [system, *_conversation(seen, _knowledge(state), _unfinished(state))]
 
 
 def build_direct_answer_prompt(
@@ -127,22 +126,23 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    instructions, said = _split_instructions(host.seen_in(state).messages, state, host)
-    text = (load("direct_answer"), host.output, instructions, _knowledge(state))
+    seen = host.seen_in(state)
+    text = (load("direct_answer"), host.output, instructions_in(seen.messages))
     system = _system("direct_answer", host, *text)
-    return [system, *_with_data(said, known)]
+    return [system, *_conversation(seen, _knowledge(state), known)]
 
 
 def build_planning_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
-    parts = request_sections(host.seen_in(state).messages)
+    seen = host.seen_in(state)
+    parts = [summary_section(seen.summary), *request_sections(seen.messages)]
     if thinking_result.reasoning:
         parts.append(section("feedback", thinking_result.reasoning))
     return [
-        _system("plan_creation", host, *text, _instructions(state, host)),
-        HumanMessage("\n\n".join(parts)),
+        _system("plan_creation", host, *text, instructions_in(seen.messages)),
+        HumanMessage("\n\n".join(part for part in parts if part)),
     ]
 
 
@@ -245,32 +245,10 @@ def _knowledge(state: EnhancedState) -> str:
     return "" if found is None else knowledge_section(found.text)
 
 
-def _split_instructions(
-    messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
-) -> tuple[str, Sequence[AnyMessage]]:
-    """In mode summary, the beginning of a conversation goes into our own system message."""
-    # Some servers take one system message and no more.
-    if host.memory_in(state).mode != "summary":
-        return "", messages
-    others = (at for at, message in enumerate(messages) if message.type != "system")
-    begins = next(others, len(messages))
-    return instructions_in(messages[:begins]), messages[begins:]
-
-
-def _with_data(messages: Sequence[AnyMessage], data: str) -> list[AnyMessage]:
-    """Put marked data before the request, in the same message: some servers insist on turns."""
-    earlier, request = split_at_request(messages)
-    at = next((at for at, message in enumerate(request) if message.type == "human"), None)
-    if not data or at is None:
-        return [*messages]
-    asked = request[at]
-    content: Any = asked.content
-    if isinstance(content, str):
-        content = f"{data}\n\n{section('request', content)}"
-    else:
-        content = [{"type": "text", "text": data}, *content]
-    request[at] = asked.model_copy(update={"content": content})
-    return [*earlier, *request]
+def _conversation(seen: Seen, *data: str) -> list[AnyMessage]:
+    """The conversation as turns, with marked data in the message of the request."""
+    said = [message for message in seen.messages if message.type != "system"]
+    return with_data(said, summary_section(seen.summary), *data)
 
 
 def _data(
@@ -285,8 +263,9 @@ def _data(
     plan = plan_of(state)
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
-    said = host.seen_in(state).messages
-    parts = request_sections(said, earlier_budget=budget, budget=budget)
+    seen = host.seen_in(state)
+    parts = [summary_section(seen.summary)] if seen.summary else []
+    parts += request_sections(seen.messages, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
     if left_out:
         parts.append(f"[… {len(left_out)} more results left out]")

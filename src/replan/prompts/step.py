@@ -14,6 +14,7 @@ from replan.prompts.sections import (
     instructions_in,
     request_sections,
     section,
+    summary_section,
     within_budget,
 )
 from replan.prompts.templates import load, render
@@ -60,7 +61,8 @@ def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
     task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
     # As for the host: what is known is before what was said.
-    parts = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
+    parts = [summary_section(context.summary)] if context.summary else []
+    parts += [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     parts += request_sections(context.messages, budget=REQUEST_BUDGET)
     parts.append(section("step", task, id=step.id))
     if context.parameters:

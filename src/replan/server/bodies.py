@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
 from replan.state.limits import RunSettings
-from replan.texts.invisible import is_invisible
+from replan.texts.signs import is_hidden
 from replan.values import Value
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
@@ -26,7 +26,7 @@ def checked_file_name(name: str) -> str:
     if not name.strip() or name in (".", "..") or any(sign in name for sign in "/\\"):
         raise ValueError("it is not the name of a file; write one such as notes.txt")
     for sign in name:
-        if is_invisible(sign):
+        if is_hidden(sign):
             problem = f"it has the invisible character U+{ord(sign):04X}"
             raise ValueError(f"{problem}; leave the character out")
     return name

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from replan.memory.conversation import Memory
+from replan.memory.conversation import Memory, client_instructions
 from replan.state.memory import Summary
 from replan.state.session.context import Content, Message
-
-_KINDS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 
 
 class Shown(NamedTuple):
@@ -23,7 +21,10 @@ class Shown(NamedTuple):
 def message_of(role: str, content: Content, place: int) -> AnyMessage:
     """A message at a place of a history, which it is named by."""
     blocks: Any = content if isinstance(content, str) else [dict(each) for each in content]
-    return _KINDS[role](blocks, id=_message_id(place))
+    if role == "system":
+        # A history comes from a client.
+        return client_instructions(blocks, _message_id(place))
+    return (AIMessage if role == "assistant" else HumanMessage)(blocks, id=_message_id(place))
 
 
 def visible_part(
@@ -42,7 +43,7 @@ def visible_part(
     covered = _covered(history, summary)
     first = min((_first_visible(each, end - start, covered) for each in memories), default=0)
     while first > 0 and history[start + first].role == "system":
-        # At the beginning of what is shown, it would be taken for the caller's instructions.
+        # At the beginning of what is shown, it would count as instructions for all of it.
         first -= 1
     places = [*range(start), *range(start + first, len(history))]
     shown = [message_of(history[at].role, history[at].content, at) for at in places]

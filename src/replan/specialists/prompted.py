@@ -13,6 +13,7 @@ from replan.langgraph_inside.graphs import is_graph
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
+from replan.prompts.sections import in_order, summary_section, with_data
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.function import call, call_in_pieces, joined
@@ -118,8 +119,8 @@ class PromptedSpecialist:
         if self.input_processor is None:
             return self._prompt.messages(context, asked)
         made = messages_of(await call(self.input_processor, context, config))
-        made = made or list(context.messages)
-        return [*made, HumanMessage(asked)] if asked else made
+        made = made or with_data(context.messages, summary_section(context.summary))
+        return [*in_order([*made, HumanMessage(asked)] if asked else made)]
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class ExecutionContext(Value):
         task_description: The step's line.
         plan_step: A snapshot of the step; the plan itself is changed by id only.
         messages: The conversation, bounded, with the request last.
+        summary: What a summary says about earlier messages, or an empty text.
         parameters: The step's parameters.
         expected_format: The requested format of the answer.
         inputs: The result text of each dependency, by step id.
@@ -113,6 +114,7 @@ class ExecutionContext(Value):
     task_description: str
     plan_step: PlanStep
     messages: tuple[AnyMessage, ...] = ()
+    summary: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     expected_format: str = "markdown"
     inputs: dict[int, str] = Field(default_factory=dict[int, str])

@@ -70,8 +70,8 @@ class Capabilities:
     streaming: bool = True
     tools: bool = True  # it knows tools
     json_mode: bool = True  # it knows `response_format`
-    # It insists on one system message, at the beginning, and on turns: no two messages of the same
-    # role in a row, but for the results of tools.
+    # It insists on one system message, at the beginning, and on turns, the first of which is the
+    # user's: no two messages of the same role in a row, but for the results of tools.
     strict_roles: bool = False
 
     def check(self, body: Mapping[str, Any]) -> None:
@@ -151,6 +151,13 @@ def _check_roles(roles: list[str | None]) -> None:
     named = ["system" if role == "developer" else role for role in roles]
     if "system" in named[1:]:
         msg = "The system message must be the first and only one."
+        raise BadRequest(msg, "messages")
+    turns = named[1:] if named[:1] == ["system"] else named
+    if "user" not in turns:
+        msg = "There must be a message with the role 'user'."
+        raise BadRequest(msg, "messages")
+    if turns[0] != "user":
+        msg = f"The first message after the system message must be the user's, not '{turns[0]}'."
         raise BadRequest(msg, "messages")
     for before, after in itertools.pairwise(named):
         if before == after != "tool":

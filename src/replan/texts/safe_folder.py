@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from replan.texts.invisible import visible
+from replan.texts.signs import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
+from replan.texts.signs import harmless
 from replan.ui.drawn.columns import moment_of, price, with_sign
 from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import Entrance, form_token
@@ -30,7 +31,7 @@ from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
-from replan.views.cells import harmless, seconds
+from replan.views.cells import seconds
 from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.overview import amount, day_and_time, money, tokens, usage_text
 from replan.views.run.reasons import why_ended

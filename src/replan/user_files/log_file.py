@@ -9,7 +9,7 @@ from pathlib import Path
 
 from replan.errors import InputError
 from replan.secrets.masking import without_secrets
-from replan.views.cells import harmless
+from replan.texts.signs import harmless
 
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -8,15 +8,8 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
-# What models and files say may hold signs that steer a terminal or turn its direction of writing.
-_STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-# Others are not seen: a name or an address that holds them only looks like what it is read as. The
-# two joiners U+200C and U+200D stay, since words of some scripts are written with them.
-_UNSEEN = (
-    r"\u00ad\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
-    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-)
-_HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
+from replan.texts.signs import harmless
+
 # Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(
     "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
@@ -27,14 +20,6 @@ _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
 _LONGEST_CELL = 16
 _MINUTE, _HOUR, _SHORT = 60, 3600, 10
-
-
-def harmless(text: str) -> str:
-    """Return a text with U+FFFD for each sign that steers a terminal or is not seen.
-
-    Line ends and tabs stay.
-    """
-    return _HARMFUL.sub("\ufffd", text.replace("\r", ""))
 
 
 def one_line(text: str) -> str:

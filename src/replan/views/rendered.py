@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from replan.views.cells import harmless, wrapped
+from replan.texts.signs import harmless
+from replan.views.cells import wrapped
 
 _LONGEST, _DEEPEST, _NARROWEST = 50_000, 12, 30
 _LEAST_COLUMN, _GAP = 5, 2

@@ -6,7 +6,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.state.session.context import Content, Message
-from replan.views.cells import harmless
+from replan.texts.signs import harmless
 
 _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 

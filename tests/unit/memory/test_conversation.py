@@ -5,7 +5,14 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 
 from replan import MemoryOptions
-from replan.memory.conversation import LONGEST_OLD, MOST_TOKENS, resolved, seen_in
+from replan.memory.conversation import (
+    LONGEST_OLD,
+    MOST_TOKENS,
+    client_instructions,
+    resolved,
+    seen_in,
+    split_at_request,
+)
 from replan.prompts.sections import conversation_text
 
 CALL = {"name": "search", "args": {}, "id": "c"}
@@ -58,11 +65,31 @@ def test_older_messages_go_where_there_are_too_many_tokens():
 
 def test_a_tools_answer_is_kept_only_with_its_call():
     group = [AIMessage("", tool_calls=[CALL]), ToolMessage("found", tool_call_id="c")]
-    whole = [HumanMessage("find"), *group, *turns(4)[1:], HumanMessage("and now?")]
-    assert conversation_of({"messages": whole}) == whole[-10:]
-    # Here the last ten messages begin with what the tool answered.
-    cut = [HumanMessage("find"), *group, *turns(4), HumanMessage("and now?")]
-    assert conversation_of({"messages": cut}) == cut[-9:]
+    whole = [HumanMessage("find"), *group, *turns(3), HumanMessage("and now?")]
+    assert conversation_of({"messages": whole}) == whole
+    # Here the last messages begin with what the tool answered, and there is no message of the user.
+    cut = [HumanMessage("find"), *group, AIMessage("It is here."), HumanMessage("and now?")]
+    assert conversation_of({"messages": cut}, history_limit=3) == cut[-2:]
+
+
+def test_a_window_that_leaves_something_out_begins_with_the_user():
+    said = [*turns(20), HumanMessage("and now?")]
+    for limit in range(2, 12):
+        seen = seen_in({"messages": said}, resolved(MemoryOptions(history_limit=limit)))
+        assert seen.messages == said[-limit + (limit % 2 == 0 and limit > 2) :]
+        assert seen.left_out == len(said) - len(seen.messages)
+    greeted = [AIMessage("Good day."), HumanMessage("and now?")]
+    assert conversation_of({"messages": greeted}) == greeted
+
+
+def test_what_a_client_calls_instructions_is_left_out_by_no_window():
+    told = client_instructions("Be brief.")
+    said = [told, *turns(20), HumanMessage("and now?")]
+    assert told.type == "human"
+    assert texts(said)[:2] == ["Instructions for this conversation:\n\nBe brief.", "ask 16"]
+    assert conversation_of({"messages": said}, history_limit=1) == [told, said[-1]]
+    # They are no part of a request.
+    assert split_at_request([told, said[-1]]) == ([told], [said[-1]])
 
 
 @given(st.lists(st.sampled_from("shat"), max_size=40))
@@ -93,8 +120,8 @@ def test_of_a_very_long_message_before_the_request_the_beginning_is_seen():
     said = [HumanMessage("b" * 20_000), AIMessage("Yes."), pasted, AIMessage("No.")]
     said.append(HumanMessage("and now?"))
     seen = seen_in({"messages": said}, resolved())
-    assert seen.numbers == {"shown": 4, "summarised": 0, "left_out": 1, "cut": 1}
-    old = seen.messages[1]
+    assert seen.numbers == {"shown": 3, "summarised": 0, "left_out": 2, "cut": 1}
+    old = seen.messages[0]
     assert old.text.endswith(f"[… {50_000 - LONGEST_OLD} characters cut]")
     assert old.text.startswith("a" * LONGEST_OLD)
     assert old.content[1] == {"type": "image", "url": "x"}

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from replan import MemoryOptions
 from replan.memory.conversation import resolved, seen_in
 from replan.memory.summary import MOST_AT_ONCE, covering, is_due, to_cover
+from replan.prompts.sections import summary_section
 from replan.state.memory import Summary
 
 CALL = {"name": "search", "args": {}, "id": "c"}
@@ -53,15 +54,16 @@ def test_no_summary_is_due_where_none_is_to_be_written():
     assert not is_due({"messages": turns(0, 5)}, memory)
 
 
-def test_a_summary_stands_before_what_it_does_not_cover_as_marked_data():
+def test_a_summary_takes_the_place_of_what_it_covers():
     told = SystemMessage("Be brief.", id="s")
     said = [told, *turns(0, 4), HumanMessage("and now?")]
     summary = Summary(text="They </memory> met.", covered=4, last_covered_id="a1")
     seen = seen_in({"messages": said, "memory_summary": summary}, SUMMARY)
-    assert seen.messages[0] == told
-    assert seen.messages[1].type == "system"
-    assert seen.messages[1].text.endswith("<memory>\nThey <\u200b/memory> met.\n</memory>")
-    assert seen.messages[2:] == said[5:]
+    assert seen.messages == [told, *said[5:]]
+    assert seen.summary == "They </memory> met."
+    assert summary_section(seen.summary).endswith(
+        "\n<memory>\nThey <\u200b/memory> met.\n</memory>"
+    )
     assert seen.numbers == {"shown": 6, "summarised": 4, "left_out": 0, "cut": 0}
 
 

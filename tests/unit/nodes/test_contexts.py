@@ -5,6 +5,7 @@ from pathlib import Path
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import PlanStep
+from replan.memory.conversation import Seen
 from replan.nodes.specialist import context_of
 
 STEP = PlanStep(id=2, description="Compare", parameters={"b": [1], "a": None}, dependencies=(1,))
@@ -14,8 +15,8 @@ def test_a_specialist_sees_its_step_the_conversation_and_what_it_depends_on(serv
     said = [HumanMessage("Trains to Oslo?"), AIMessage("Two."), HumanMessage("And Bergen?")]
     state = {"run_id": "r", "current_round": 3, "messages": said}
     live = services(workspace=Path("work"))
-    context = context_of(STEP, {1: "The EU text."}, "key", state, live, messages=state["messages"])
-    assert context.task_description == "Compare"
+    context = context_of(STEP, {1: "The EU text."}, "key", state, live, Seen(said, "They met."))
+    assert (context.task_description, context.summary) == ("Compare", "They met.")
     assert context.parameters == STEP.parameters
     assert [message.text for message in context.messages] == [
         "Trains to Oslo?",
@@ -28,5 +29,5 @@ def test_a_specialist_sees_its_step_the_conversation_and_what_it_depends_on(serv
 
 
 def test_a_context_can_be_built_before_anything_was_thought(services):
-    context = context_of(STEP, {}, "", {}, services(), messages=())
+    context = context_of(STEP, {}, "", {}, services(), Seen([]))
     assert (context.messages, context.workspace, context.run_id) == ((), None, "")

@@ -17,6 +17,7 @@ from replan import (
     TaskComplexity,
     ThinkingResult,
 )
+from replan.memory.conversation import Seen
 from replan.plan.markdown.rendering import render as render_plan, render_for_model
 from replan.prompts.host import (
     HostPrompts,
@@ -29,6 +30,7 @@ from replan.prompts.host import (
 )
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import load, render
+from replan.state.knowledge import Knowledge
 from replan.state.team import SpecialistCard
 from replan.steps.outcomes import collect
 
@@ -97,9 +99,14 @@ CHAT = [REQUEST, AIMessage("They differ."), HumanMessage("Which is older?")]
 LEFT_OPEN = {**STATE, "left_open": render_for_model(PLAN).strip()}
 
 PROMPTS = {
-    "think": build_thinking_prompt([REQUEST], STATE, MERGED),
-    "think_apart": build_thinking_prompt([REQUEST], STATE, APART),
-    "think_after_an_unfinished_run": build_thinking_prompt(CHAT, LEFT_OPEN, MERGED),
+    "think": build_thinking_prompt(Seen([REQUEST]), STATE, MERGED),
+    "think_apart": build_thinking_prompt(Seen([REQUEST]), STATE, APART),
+    "think_after_an_unfinished_run": build_thinking_prompt(Seen(CHAT), LEFT_OPEN, MERGED),
+    "think_with_summary_and_knowledge": build_thinking_prompt(
+        Seen(CHAT, "They spoke of tariffs."),
+        {**STATE, "knowledge": Knowledge(text="[[laws.md:4]], under: Age\n4| The EU's is older.")},
+        MERGED,
+    ),
     "direct_answer": build_direct_answer_prompt(THINKING, {"messages": CHAT}, MERGED),
     "plan_creation": build_planning_prompt(THINKING, STATE, MERGED),
     "specialist": StepPrompt.of(TEAM[1]).messages(CONTEXT),
@@ -155,7 +162,7 @@ def test_what_tools_brought_stands_in_no_system_message():
     plan = PLAN.with_steps(first)
     left_open = render_for_model(plan.replace(content=render_plan(plan)))
     state = {"messages": CHAT, "left_open": left_open}
-    system, *others = build_thinking_prompt(CHAT, state, MERGED)
+    system, *others = build_thinking_prompt(Seen(CHAT), state, MERGED)
     assert "Earlier work" not in system.text
     assert [message.type for message in others] == ["human", "ai", "human"]
     assert "<plan>" in others[-1].text
@@ -173,7 +180,7 @@ def test_a_judgement_stands_in_no_system_message():
 def test_a_request_with_pictures_keeps_them_beside_the_data():
     picture = {"type": "image_url", "image_url": {"url": "data:,x"}}
     request = HumanMessage([{"type": "text", "text": "What is this?"}, picture])
-    _, asked = build_thinking_prompt([request], LEFT_OPEN, MERGED)
+    _, asked = build_thinking_prompt(Seen([request]), LEFT_OPEN, MERGED)
     assert asked.content[1:] == request.content
     assert "<plan>" in asked.content[0]["text"]
 

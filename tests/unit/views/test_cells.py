@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from replan.views.cells import cut, folded, harmless, one_line, padded, steady, wrapped
+from replan.texts.signs import harmless
+from replan.views.cells import cut, folded, one_line, padded, steady, wrapped
 
 
 @pytest.mark.parametrize(

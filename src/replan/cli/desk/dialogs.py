@@ -20,8 +20,9 @@ from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.runs.asked.asks import Ask, arguments_of, decided
 from replan.state.plan_mistakes import plan_mistakes
+from replan.texts.signs import harmless
 from replan.user_files.plan_text import read_plan_text
-from replan.views.cells import folded, harmless, one_line
+from replan.views.cells import folded, one_line
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
 _MARK = "| "

@@ -39,11 +39,12 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
+from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
 from replan.user_files.orders import Order, restore_order, stored_form
 from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
-from replan.views.cells import harmless, wrapped
+from replan.views.cells import wrapped
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.limits import RunSettings
 from replan.state.results import Artifact
+from replan.texts.signs import harmless
 from replan.traces.option import Traces
 from replan.traces.otlp import (
     are_traces_asked_for,
@@ -33,7 +34,6 @@ from replan.user_files.order_signature import sign, user_name
 from replan.user_files.orders import Order, prepare, stored_form
 from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
-from replan.views.cells import harmless
 from replan.views.live.notices import traces_notice, tracing_notice
 
 

@@ -51,8 +51,8 @@ def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from replan.errors import ReplanError, UsageError
     from replan.secrets.sources import learn_environment
+    from replan.texts.signs import harmless
     from replan.user_files.log_file import off_the_screen
-    from replan.views.cells import harmless
 
     learn_environment(os.environ)
     try:

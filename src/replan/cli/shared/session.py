@@ -22,10 +22,11 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
+from replan.texts.signs import harmless
 from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
-from replan.views.cells import counted, harmless
+from replan.views.cells import counted
 from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line, seconds

@@ -19,8 +19,8 @@ from replan.state.step_options import step_options
 from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
+from replan.texts.signs import harmless
 from replan.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
-from replan.views.cells import harmless
 
 if TYPE_CHECKING:
     from replan.team.specialist import Specialist

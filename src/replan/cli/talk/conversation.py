@@ -23,7 +23,8 @@ from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
-from replan.views.cells import counted, harmless, wrapped
+from replan.texts.signs import harmless
+from replan.views.cells import counted, wrapped
 from replan.views.live.course import Course, course_of, with_answer, with_asks
 from replan.views.live.reporters import Reporter, seconds
 from replan.views.rendered import console_on, print_markdown

@@ -20,8 +20,9 @@ from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, choose_session
 from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent
+from replan.texts.signs import harmless
 from replan.user_files.orders import Order
-from replan.views.cells import counted, harmless
+from replan.views.cells import counted
 from replan.views.live.manner import POOR_TERMINALS
 from replan.views.session_messages import messages_text
 

@@ -14,7 +14,7 @@ from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.job import COMMAND
+from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_object
@@ -102,12 +102,14 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
         load("extract"),
         today=f"{wanted.today:%A}, {wanted.today.isoformat()}",
         commands=commands,
-        fields="\n".join(_described(spec.slot(name), job.collected_info) for name in wanted.names),
+        fields="\n".join(_described(spec.slot(name)) for name in wanted.names),
         asked=", ".join(job.asked.names) or "nothing yet",
     )
     lines = [f"{each.role}: {each.content}" for each in wanted.messages[-_MOST_MESSAGES:]]
     conversation = "\n".join(lines)[-_LONGEST_EARLIER:]
-    parts = [section("conversation", conversation)] if len(lines) > 1 else []
+    held = [_held(spec.slot(each), job) for each in wanted.names if each in job.collected_info]
+    parts = [section("parameters", "\n".join(held))] if held else []
+    parts += [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
     tag = call_tag(Call(node="extract"))
     return [SystemMessage(f"{instructions}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
@@ -141,13 +143,15 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     )
 
 
-def _described(slot: Slot, held: Mapping[str, JsonValue]) -> str:
+def _described(slot: Slot) -> str:
     kind = "one of: " + ", ".join(slot.choices) if slot.choices else slot.type
     names = [each for each in dict.fromkeys((slot.called("en"), *slot.words)) if each != slot.name]
     also = f" ({', '.join(names)})" if names else ""
-    has = "***" if slot.secret else held.get(slot.name)
-    now = f"; the job has: {has}" if slot.name in held else ""
-    return f"- {slot.name}{also}: {kind}{now}"
+    return f"- {slot.name}{also}: {kind}"
+
+
+def _held(slot: Slot, job: Job) -> str:
+    return f"{slot.name}: {'***' if slot.secret else job.collected_info[slot.name]}"
 
 
 def _bare(text: str) -> str:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
+from replan.memory.conversation import client_instructions
 from replan.server.problems import RefusedError, bad_field
 from replan.values import Value
 
@@ -65,7 +66,7 @@ class ChatMessage(Value):
         if self.role == "assistant":
             return AIMessage(self.text)
         if self.role != "user":
-            return HumanMessage(f"Instructions for this conversation:\n\n{self.text}")
+            return client_instructions(self.text)
         if isinstance(self.content, tuple):
             return HumanMessage([part.block for part in self.content])
         return HumanMessage(self.text)

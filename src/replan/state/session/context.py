@@ -58,7 +58,8 @@ class Message(Value):
     """A message of a session.
 
     Attributes:
-        role: Who said it: `user`, `assistant`, or `system` for instructions.
+        role: Who said it: `user`, `assistant`, or `system` for instructions of the client, which
+            models read as words of the user.
         content: A text, or LangChain's content blocks.
         timestamp: When it was said, as ISO text.
         metadata: Data of the client; no model sees it.

@@ -8,7 +8,8 @@ from replan.plan.model import PlanStep
 from replan.runs.step_status import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
-from replan.views.cells import harmless, one_line
+from replan.texts.signs import harmless
+from replan.views.cells import one_line
 from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by, who
 from replan.views.run.below_answer import account, files, warnings
 

@@ -14,7 +14,8 @@ from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.call_counts import calls_of
 from replan.runs.log.event_log import RunEvent
 from replan.state.results import SpecialistResult
-from replan.views.cells import counted, harmless, one_line, seconds
+from replan.texts.signs import harmless
+from replan.views.cells import counted, one_line, seconds
 from replan.views.run.given import GIVEN, knowledge_text, lacking_lines, memory_text
 from replan.views.run.history import LEAST_TOLD, call_text, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money

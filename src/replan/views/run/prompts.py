@@ -5,7 +5,8 @@ from typing import Any
 
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
-from replan.views.cells import harmless, one_line
+from replan.texts.signs import harmless
+from replan.views.cells import one_line
 from replan.views.run.attempt_calls import usage_text
 from replan.views.run.history import time_text
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from replan.runs.course.story import StepStory, Story
-from replan.views.cells import harmless, one_line, seconds
+from replan.texts.signs import harmless
+from replan.views.cells import one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
 from replan.views.run.history import history_lines
 from replan.views.run.overview import day_and_time, duration_text, goal_text, money, usage_text
