@@ -6,14 +6,18 @@ from langgraph.types import Interrupt
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, ContextError
+from replan.host.outside_plan import without_looser_options
 from replan.runs.asked.asks import Ask, ask_of, asks_of
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.secrets.sources import learn_values
-from replan.state.enhanced import EnhancedState
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
+from replan.state.tightening import tightened
 from replan.texts.storable import LARGEST
 
 RUN = "run"
@@ -51,6 +55,18 @@ def carried_run(context: AgentContext, key: bytes | None) -> PortableRun | None:
         if not is_signature(fields.get(_SIGNATURE), key, context.session_id, _canonical(plain)):
             raise _unsigned()
     return PortableRun.of_json(written, _PATH)
+
+
+def within_team(run: PortableRun, services: Services, asked: RunSettings | None) -> PortableRun:
+    """A run that nobody signed, with nothing looser than the team or the operator allows."""
+    known, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
+    allowed = services.settings.overridden_by(asked)
+    held = tightened(allowed, known, services.open_to_clients)
+    within = allowed.overridden_by(held).replace(memory=held.memory, rag=held.rag)
+    changed: dict[str, Any] = {} if within == known else {"settings": within}
+    if plan is not None and (bounded := without_looser_options(plan, services)) != plan:
+        changed["current_plan"] = bounded
+    return run.replace(state={**run.state, **changed}) if changed else run
 
 
 def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
