@@ -209,3 +209,18 @@ def _check_format(number: object, reading: ValueReader) -> None:
     elif number > FORMAT:
         problem = f"it is newer than {FORMAT}, the newest format that this version reads"
         reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")
+
+
+def checked_session(context: AgentContext, session_id: str) -> AgentContext:
+    """Return what a store gave for a session.
+
+    Raises:
+        ContextError: It is the context of another session.
+    """
+    if context.session_id != session_id:
+        reading = ValueReader()
+        problem = f"the store was asked for the session '{session_id}'"
+        fix = "Let the store return the context of the session that it is asked for."
+        reading.refuse(("session_id",), context.session_id, problem, fix)
+        reading.end()
+    return context
