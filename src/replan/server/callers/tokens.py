@@ -99,8 +99,9 @@ class Tokens:
         return found
 
     def named(self, name: str) -> Identity | None:
-        """Who has the token of this name."""
-        return next((each for each in self.by_digest.values() if each.name == name), None)
+        """Who has the token of this name; of a JWT, what its provider bounds."""
+        of_provider = self.provider and self.provider.named(name)
+        return next((each for each in self.by_digest.values() if each.name == name), of_provider)
 
     @property
     def bound_money(self) -> bool:
