@@ -18,7 +18,7 @@ from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
 from replan.state.tightening import tightened
-from replan.texts.storable import LARGEST
+from replan.texts.storable import as_stored
 
 RUN = "run"
 """The key of `project_state` that has the run."""
@@ -52,7 +52,7 @@ def carried_run(context: AgentContext, key: bytes | None) -> PortableRun | None:
     if key is not None:
         fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
         plain = {name: each for name, each in fields.items() if name != _SIGNATURE}
-        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, _canonical(plain)):
+        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, as_stored(plain)):
             raise _unsigned()
     return PortableRun.of_json(written, _PATH)
 
@@ -71,7 +71,7 @@ def within_team(run: PortableRun, services: Services, asked: RunSettings | None)
 
 def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
     """A run as a context carries it."""
-    written = cast("dict[str, JsonValue]", _canonical(run.to_json()))
+    written = cast("dict[str, JsonValue]", as_stored(run.to_json()))
     if key is None:
         return written
     return {**written, _SIGNATURE: signature_of(key, session_id, written)}
@@ -105,14 +105,3 @@ def _unsigned() -> ContextError:
     fix = "Send the run as it was, or remove it from project_state and start again."
     reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)
     return ContextError(list(reading.mistakes.values()))
-
-
-def _canonical(value: Any) -> Any:
-    """JSON as stores return it: some write 1.0 as 1."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < LARGEST else value
-    if isinstance(value, list):
-        return [_canonical(each) for each in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {name: _canonical(each) for name, each in cast("dict[str, Any]", value).items()}
-    return value
