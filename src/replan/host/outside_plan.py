@@ -1,4 +1,4 @@
-"""A plan from outside of the process: the options of its steps are within the team's settings."""
+"""A plan from outside the process: the options of its steps are within the team's settings."""
 
 from collections.abc import Iterator
 from typing import Any
