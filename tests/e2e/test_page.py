@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import pytest
 
 from pages import OWNER, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
@@ -67,6 +68,8 @@ async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
             assert entered.status_code == 303
             assert "httponly" in cookie
             assert "samesite=strict" in cookie
+            assert OWNER not in cookie
+            assert "secure" not in cookie
             assert (await browser.get("/")).status_code == 200
             again = await client.get(client.opening, headers={"Authorization": ""})
             assert again.status_code == 401
@@ -74,6 +77,81 @@ async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
             wrong = await browser.post("/enter", data={"token": "no-such-token-here"})
             assert wrong.status_code == 401
             assert (await browser.post("/enter", data={"token": OWNER})).status_code == 303
+
+
+def browsing(client, **headers):
+    return httpx.AsyncClient(base_url=client.base_url, headers=headers, trust_env=False)
+
+
+async def test_a_cookie_is_a_session_of_this_page_alone_and_ends_when_its_browser_leaves(tmp_path):
+    async with open_storage(":memory:") as storage:
+        async with shown(team(), storage, sessions=tmp_path / "s") as client:
+            port = client.base_url.port
+            async with browsing(client) as one, browsing(client) as two:
+                await one.get(client.opening)
+                await two.post("/enter", data={"token": OWNER})
+                ((name, mine),) = one.cookies.items()
+                assert name == f"replan_{port}"
+                assert mine != two.cookies[name]
+                assert (await one.get("/leave")).status_code == 303
+                ended = await one.get("/", headers={"Cookie": f"{name}={mine}"})
+                assert ended.status_code == 401
+                assert (await two.get("/")).status_code == 200
+                kept = two.cookies[name]
+            (file,) = tmp_path.iterdir()
+            assert file.stat().st_mode & 0o077 == 0
+            written = file.read_text()
+            assert not any(each in written for each in (OWNER, mine, kept))
+            async with shown(team(), storage, sessions=tmp_path / "s") as other:
+                there = f"replan_{other.base_url.port}={kept}; {name}={kept}"
+                async with browsing(other, Cookie=there) as browser:
+                    assert (await browser.get("/")).status_code == 401
+        again = {"sessions": tmp_path / "s", "port": port}
+        async with shown(team(), storage, **again) as client, browsing(client) as browser:
+            for value, status in ((kept, 200), (mine, 401), (OWNER, 401)):
+                seen = await browser.get("/", headers={"Cookie": f"{name}={value}"})
+                assert seen.status_code == status
+        file.write_text("no JSON")
+        async with shown(team(), storage, **again) as client, browsing(client) as browser:
+            seen = await browser.get("/", headers={"Cookie": f"{name}={kept}"})
+            assert seen.status_code == 401
+
+
+async def test_a_form_of_one_browser_is_refused_from_another():
+    async with (
+        open_storage(":memory:") as storage,
+        shown(team(), storage) as client,
+        browsing(client) as one,
+        browsing(client) as two,
+    ):
+        for each in (one, two):
+            await each.post("/enter", data={"token": OWNER})
+        page = (await one.get("/start")).text
+        form = page.partition('name="form" value="')[2].partition('"')[0]
+        assert form
+        sent = {"form": (None, form)}
+        assert (await two.post("/start", files=sent)).status_code == 403
+        assert (await one.post("/start", files=sent)).status_code == 422
+
+
+@pytest.mark.parametrize(("prefix", "start"), [("", "__Host-replan_"), ("/tools", "replan_")])
+async def test_behind_tls_the_cookie_is_for_this_host_and_for_tls_alone(prefix, start):
+    async with (
+        open_storage(":memory:") as storage,
+        shown(team(), storage, prefix=prefix) as client,
+        browsing(client, **{"X-Forwarded-Proto": "https"}) as browser,
+    ):
+        entered = await browser.post("enter", data={"token": OWNER})
+        cookie = entered.headers["set-cookie"]
+        assert cookie.startswith(start)
+        assert {"Secure", "HttpOnly", f"Path={prefix}/"} <= set(cookie.split("; "))
+        whole = cookie.partition(";")[0]
+        assert (await browser.get("", headers={"Cookie": whole})).status_code == 200
+        if not prefix:
+            # One without the prefix may be from another host.
+            plain = {"Cookie": whole.removeprefix("__Host-")}
+            browser.cookies.clear()
+            assert (await browser.get("", headers=plain)).status_code == 401
 
 
 async def test_a_prefix_works_whether_or_not_the_proxy_takes_it_off():

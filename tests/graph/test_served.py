@@ -9,6 +9,7 @@ from replan import (
     ConfigurationError,
     Host,
     Limits,
+    PlanDocumentError,
     RunSettings,
     Specialist,
     SpecialistResult,
@@ -183,3 +184,23 @@ def test_what_cannot_be_opened_is_refused(opened):
 def test_what_can_be_opened_are_settings_limits_and_keys_of_the_state():
     known = {*RunSettings.model_fields, *Limits.model_fields, *EnhancedState.__annotations__}
     assert known > CAN_BE_OPENED
+
+
+async def test_a_plan_of_a_client_loosens_nothing_at_any_door():
+    loose = "- [ ] 1. Look @a (timeout 301s)\n- [ ] 2. Look @a (retries 3)\n"
+    thought = "---\ncomplexity: complex\n---\n- [ ] 1. Look @a\n"
+    with ScriptedModel({"think": thought}) as model:
+        graph = served(model, approval="plan")
+        with pytest.raises(PlanDocumentError, match=r"timeout 301s[^$]*retries 3"):
+            await graph.ainvoke({"plan": loose}, THREAD)
+        await graph.ainvoke({"messages": [("user", "Look.")]}, THREAD)
+        before = (await graph.aget_state(THREAD)).values["current_plan"]
+        for edited in (
+            {"content": loose},
+            before.replace(steps=(before.step(1).replace(timeout=301),)),
+        ):
+            with pytest.raises(InvalidUpdateError, match="timeout 301s"):
+                await graph.aupdate_state(THREAD, {"current_plan": edited})
+        asked = await graph.ainvoke(Command(resume={"action": "edit", "plan": loose}), THREAD)
+        assert "timeout 301s" in asked["__interrupt__"][0].value["problem"]
+        assert (await graph.aget_state(THREAD)).values["current_plan"] == before

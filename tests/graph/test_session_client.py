@@ -299,23 +299,65 @@ class OwnAsync(Own):
 @pytest.mark.parametrize("kind", [Own, OwnAsync])
 async def test_an_object_with_two_methods_is_a_store(kind):
     own = kind()
-    with ScriptedModel({"think": [ONE, *[f"{SIMPLE}Paris."] * 2], "feedback": COMPLETE}) as model:
+    with ScriptedModel({"think": [ONE], "feedback": COMPLETE}) as model:
         client = client_of(own, model, user="anna")
         await client.process("s", "Paint.", turn_id="1")
         assert (await client.process("s", "Paint.", turn_id="1")).response == "Which colour?"
         assert (await client.process("s", "Blue.")).response == "Painted."
-        both = [client.process("s", "The capital?") for _ in range(2)]
-        refused, done = sorted(
-            await asyncio.gather(*both, return_exceptions=True),
-            key=lambda each: isinstance(each, AgentResult),
-        )
-    assert isinstance(refused, SessionConflictError)
-    assert isinstance(done, AgentResult)
-    assert (await client.history("s", limit=2)).before == 4
+    assert (await client.history("s", limit=2)).before == 2
     with pytest.raises(InputError, match="can load and update only"):
         await client.undo("s")
     with pytest.raises(InputError, match="no session 's' here"):
         await client.as_user("tom").export("s")
+
+
+@pytest.mark.parametrize("kind", [Own, OwnAsync])
+async def test_clients_of_a_store_that_cannot_hold_take_turns_in_one_process(kind):
+    own = kind()
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        clients = [client_of(own, model) for _ in range(2)]
+        turns = [clients[n % 2].process("s", f"{n}") for n in range(5)]
+        streams = [each async for each in clients[0].stream("s", "streamed")]
+        results = await asyncio.gather(*turns, clients[1].process("other", "Hello."))
+        assert len(model.calls) == 7
+    assert streams[-1].metadata["version"] == 1
+    versions = [each.metadata["version"] for each in results]
+    assert (sorted(versions[:5]), versions[5]) == ([2, 3, 4, 5, 6], 1)
+    assert len((await clients[0].export("s")).dialogue_history) == 12
+
+
+async def test_of_two_processes_with_such_a_store_the_later_one_is_refused():
+    here, there = Own(), Own()
+    there.kept = here.kept
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        both = [client_of(each, model).process("s", "Hello.") for each in (here, there)]
+        results = await asyncio.gather(*both, return_exceptions=True)
+    refused = [each for each in results if isinstance(each, SessionConflictError)]
+    assert [(each.expected, each.found) for each in refused] == [(0, 1)]
+    assert len(here.kept["s"]["dialogue_history"]) == 2
+
+
+class Mixed(Own):
+    """A store that answers with another session."""
+
+    def load_session_context(self, session_id: str) -> Any:
+        return super().load_session_context("other")
+
+
+class MixedTurns(MemorySessions):
+    async def load(self, key, version=None):  # type: ignore[override]
+        return await super().load(key._replace(session_id="other"), version)
+
+
+@pytest.mark.parametrize("store", [Mixed(), MixedTurns()])
+async def test_a_store_that_answers_with_another_session_is_refused(store):
+    with ScriptedModel({"think": [f"{SIMPLE}Paris."]}) as model:
+        client = client_of(store, model)
+        await client.process("other", "The capital?")
+        for asked in (client.process("s", "Hello."), client.export("s")):
+            with pytest.raises(ContextError, match=r"session_id.*asked for the session 's'"):
+                await asked
+        assert len(model.calls) == 1
 
 
 async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):

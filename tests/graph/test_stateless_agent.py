@@ -882,3 +882,24 @@ async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
             outcomes.add(result.success)
             assert result.success or result.error
     assert outcomes == {True, False}
+
+
+async def test_a_context_that_nobody_signed_loosens_neither_settings_nor_steps() -> None:
+    written = (await waiting()).to_dict()
+    state: Any = written["project_state"]["run"]["state"]  # type: ignore[index, call-overload]
+    state["settings"] |= {"on_doubt": "ask", "limits": {"max_rounds": 1000, "max_tokens": None}}
+    state["settings"] |= {"user": "somebody else", "approval": "never"}
+    (step,) = state["current_plan"]["steps"]
+    step |= {"timeout": 1000, "max_retries": 100, "parameters": {"memory_mode": "full"}}
+    with ScriptedModel({}) as model:
+        agent = agent_of(
+            model, approval="plan", on_doubt="fail", limits=Limits(max_rounds=3, max_tokens=900)
+        )
+        forged = AgentContext.from_dict(written)
+        result = await agent.process(None, forged, stop=None)
+    kept: Any = after(forged, result).to_dict()["project_state"]["run"]["state"]  # type: ignore[index, call-overload]
+    settings = RunSettings(**kept["settings"])
+    assert (settings.approval, settings.on_doubt, settings.user) == ("plan", "fail", "")
+    assert settings.limits == Limits(max_rounds=3, max_tokens=900)
+    (step,) = kept["current_plan"]["steps"]
+    assert not step.keys() & {"timeout", "max_retries", "parameters"}

@@ -2,14 +2,16 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Never, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic import JsonValue
 
 from replan.adapters.memory_sessions import page_of
-from replan.errors import InputError, SessionConflictError
+from replan.errors import InputError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import (
     VERSION,
     ContextStore,
@@ -19,8 +21,14 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.session.context import AgentContext
+from replan.state.session.context import AgentContext, checked_session
 from replan.values import restored
+
+LONGEST_WAIT = 600.0
+"""Seconds for which a turn waits for the others of its session."""
+
+_Locks = WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock]
+_LOCKS = WeakKeyDictionary[ContextStore, _Locks]()
 
 _TURN = "newest_turn"
 _OWNER = "owner"
@@ -29,14 +37,35 @@ _OWNER = "owner"
 class ContextSessions:
     """A `SessionStore` over the two methods of a `ContextStore`.
 
-    It cannot hold a session, so two clients may take a turn at once: the version tells, and the
-    second one is refused. Between this look and the update only clients of this process wait for
-    each other.
+    Clients of one process take turns. It cannot hold a session against other processes: there, the
+    version tells that two took a turn at once, and the second one is refused.
     """
 
     def __init__(self, store: ContextStore) -> None:
         self._store = store
-        self._turn = asyncio.Lock()
+        self._locks = _Locks()
+        # Without a weak reference to such a store, its clients do not know each other.
+        with suppress(TypeError):
+            self._locks = _LOCKS.setdefault(store, self._locks)
+
+    @asynccontextmanager
+    async def held(self, key: SessionKey) -> AsyncGenerator[None]:
+        """Hold a session among the clients of this process.
+
+        Raises:
+            SessionBusyError: Another one has held it for all the time that may be waited.
+        """
+        place = (asyncio.get_running_loop(), key.session_id)
+        lock = self._locks.setdefault(place, asyncio.Lock())
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                await lock.acquire()
+        except TimeoutError:
+            raise SessionBusyError(key.session_id) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
         context = await self._context(key)
@@ -61,14 +90,13 @@ class ContextSessions:
         if owner := _owner_of(key):
             metadata[_OWNER] = {"set": owner}
         updates = {**turn.updates, "session_metadata": cast("JsonValue", metadata)}
-        async with self._turn:
-            context = await self._context(key)
-            if context is not None and not _belongs(context, key):
-                raise InputError(f"The id '{key.session_id}' is taken. Use another one.")
-            found = 0 if context is None else _version_of(context)
-            if found != version:
-                raise SessionConflictError(key.session_id, version, found)
-            await _call(self._store.update_session_context, key.session_id, updates)
+        context = await self._context(key)
+        if context is not None and not _belongs(context, key):
+            raise InputError(f"The id '{key.session_id}' is taken. Use another one.")
+        found = 0 if context is None else _version_of(context)
+        if found != version:
+            raise SessionConflictError(key.session_id, version, found)
+        await _call(self._store.update_session_context, key.session_id, updates)
 
     async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
         context = await self._context(key)
@@ -92,9 +120,10 @@ class ContextSessions:
 
     async def _context(self, key: SessionKey) -> AgentContext | None:
         found = await _call(self._store.load_session_context, key.session_id)
-        if found is None or isinstance(found, AgentContext):
-            return found
-        return AgentContext.from_dict(found)
+        if found is None:
+            return None
+        context = found if isinstance(found, AgentContext) else AgentContext.from_dict(found)
+        return checked_session(context, key.session_id)
 
     def _cannot(self, what: str) -> Never:
         name = type(self._store).__name__

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import httpx2
 from pydantic import JsonValue
@@ -77,7 +77,9 @@ class ApiExecutor:
         params = call.parameters.get("params")
         if params and method in _IN_ADDRESS:
             given = cast("Mapping[str, JsonValue]", params)
-            request["params"] = {name: _text(each) for name, each in given.items()}
+            # Given apart, they would take the place of the query that the endpoint has.
+            query = urlencode({name: _text(each) for name, each in given.items()})
+            request["url"] += f"{'&' if '?' in url else '?'}{query}"
         elif method not in _IN_ADDRESS:
             request["json"] = params or {}
         return request

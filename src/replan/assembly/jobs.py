@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from secrets import token_bytes
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -29,8 +28,6 @@ from replan.sessions.job_agent import JobAgent
 from replan.sessions.sealed_job import job_seal
 from replan.specialists.function import in_thread
 from replan.team.chats import Chats
-
-_OWN_KEY = 32
 
 
 def job_processor(  # noqa: PLR0913 - what a job leaves open
@@ -97,9 +94,10 @@ def job_agent(
         spec: The spec, or the path of a job file.
         others: Answers other requests of the user, such as an agent from `build_agent`; then
             the job asks its question again.
-        context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
-            all agents that take turns of a session. Without a key, the agent makes one of its own,
-            so that no other agent can continue a job with secret slots.
+        context_key: Signs the job in contexts, and seals the values of secret slots. At least 16
+            bytes, the same for all agents that take turns of a session. Without a key, the agent
+            makes one of its own for a job with secret slots, so that no other agent can continue
+            it; of any other job, the plan and its confirmation are not taken from the context.
         clock: Returns the time, with a time zone.
         parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
 
@@ -110,5 +108,5 @@ def job_agent(
     """
     clock = clock or now
     processor = job_processor(spec, clock=clock, **parts)
-    key = context_key_of(context_key) or token_bytes(_OWN_KEY)
-    return JobAgent(processor, clock, others, job_seal(processor.spec, key))
+    seal = job_seal(processor.spec, context_key_of(context_key))
+    return JobAgent(processor, clock, others, seal)

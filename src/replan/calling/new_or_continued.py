@@ -171,6 +171,7 @@ def _texts_of_input(given: Any) -> tuple[Any, ...]:
     return (
         [(each.type, each.content) for each in messages],
         asked.get("plan"),
+        asked.get("plan_by"),
         asked.get("answers"),
     )
 

@@ -23,9 +23,9 @@ BY_PERSON = "Changed by a person."
 _CONTEXT = 2
 
 
-def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
-    """Whether a new plan needs approval; a handed-in plan only if all plans do."""
-    return settings.approval == "always" or (settings.approval == "plan" and not handed_in)
+def first_plan_waits(settings: RunSettings, *, by_model: bool) -> bool:
+    """Whether a new plan needs approval; a person's plan only if all plans do."""
+    return settings.approval == "always" or (settings.approval == "plan" and by_model)
 
 
 def revision_waits(settings: RunSettings) -> bool:

@@ -7,11 +7,14 @@ from langchain_core.messages import RemoveMessage
 from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
+from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_texts import new_plan_of_model
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
+from replan.state.enhanced import PlanAuthor
 from replan.state.plan_mistakes import plan_mistakes
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
@@ -30,7 +33,9 @@ def check_input(given: Any, services: Services) -> None:
         # LangGraph draws a graph by passing it no input; the first node refuses that.
         return
     document = checked("plan", str | None, asked.get("plan")) or ""
-    if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
+    author = checked("plan_by", PlanAuthor | None, asked.get("plan_by"))
+    plan, _ = read_handed_plan(document, services, author)
+    if plan is None and _is_blank(asked.get("messages")):
         raise InputError(NOTHING_TO_DO)
 
 
@@ -46,13 +51,20 @@ def _is_blank(given: Any) -> bool:
 
 
 def read_handed_plan(
-    text: str | None, services: Services
+    text: str | None, services: Services, author: PlanAuthor | None = None
 ) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
-    """Read a person's plan document strictly, and reopen steps that were edited."""
+    """Read a handed-in document strictly, and reopen steps that a person has edited.
+
+    The marks and results of a model's document do not count.
+    """
     if not text or not text.strip():
         return None, ()
     document = PlanDocument.recover(text)
     if mistakes := plan_mistakes(document, services.team):
         raise PlanDocumentError(mistakes)
+    if services.is_served:
+        check_outside_plan(text, services)
+    if author == "model":
+        return new_plan_of_model(document.plan, services), ()
     reruns = rerun_reasons(document.plan)
     return reopened(document.plan, reruns), reruns

@@ -19,8 +19,7 @@ def bounded_plan(
 ) -> tuple[TaskPlan, tuple[Overlooked, ...]]:
     """Remove from a model's plan what only a person may set, and return what was removed."""
     known = (before or TaskPlan()).by_id
-    cards = [each.card for each in services.specialists.values()]
-    unsafe = {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
+    unsafe = unsafe_members(services)
     steps = tuple(
         _bounded_step(each, known.get(each.id), unsafe, step_timeout) for each in plan.steps
     )
@@ -35,12 +34,18 @@ def bounded_plan(
     return with_fitting_document(plan.replace(steps=steps)), taken
 
 
+def unsafe_members(services: Services) -> set[str]:
+    """The specialists whose work is declared unsafe."""
+    cards = [each.card for each in services.specialists.values()]
+    return {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
+
+
 def _bounded_step(
     step: PlanStep, before: PlanStep | None, unsafe: set[str], step_timeout: float
 ) -> PlanStep:
     retries, timeout = step.max_retries, step.timeout
     if retries is not None and not unsafe.isdisjoint(step.specialists):
-        retries = retries if retries <= _given_retries(step, before) else None
+        retries = retries if retries <= given_retries(step, before) else None
     if timeout is not None:
         given = before.timeout if before is not None else None
         timeout = min(timeout, max(step_timeout, given or 0))
@@ -49,7 +54,7 @@ def _bounded_step(
     return step.replace(max_retries=retries, timeout=timeout)
 
 
-def _given_retries(step: PlanStep, before: PlanStep | None) -> int:
+def given_retries(step: PlanStep, before: PlanStep | None) -> int:
     """The retries that a person set for exactly this work; -1 without any."""
     if before is None or before.max_retries is None:
         return -1

@@ -9,10 +9,12 @@ from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
+from replan.plan.merging import as_new_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.replies.readings import read_plan
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import FoundPlan, problems_of
+from replan.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
 
@@ -70,6 +72,11 @@ def plan_with_team_names(plan: TaskPlan, team: Sequence[SpecialistCard]) -> Task
     """The plan with names as the team writes them; unknown names are not changed."""
     steps = tuple(with_team_names(step, team) for step in plan.steps)
     return plan if steps == plan.steps else with_fitting_document(plan.replace(steps=steps))
+
+
+def new_plan_of_model(plan: TaskPlan, services: Services) -> TaskPlan:
+    """A model's first plan: its names are the team's, and its marks and results do not count."""
+    return as_new_plan(plan_with_team_names(plan, services.team), services.clock())
 
 
 def one_step_plan(request: str) -> TaskPlan:

@@ -42,6 +42,14 @@ def read_job(given: object, spec: JobSpec) -> Job:
     return _recomputed(job, spec)
 
 
+def unconfirmed(job: Job) -> Job:
+    """A job that its client may have changed: its plan is made and confirmed anew."""
+    asked = job.asked.replace(
+        count=max(0, job.asked.count), corrections=max(0, job.asked.corrections)
+    )
+    return job.replace(plan=None, confirmed="", asked=asked)
+
+
 _MOST_BYTES = 4_000_000
 # What JSON has and no store keeps: a NUL, half of a character, a number of more than 64 bits.
 _ODD = re.compile(r"\\u(?:0000|d[89a-f])|\d{19}")

@@ -44,12 +44,15 @@ async def begin(
 ) -> dict[str, Any]:
     """Begin a run on the newest input; return what changes in the thread's state."""
     settings = _settings(runtime, services)
-    plan, reruns = read_handed_plan(state.get("plan"), services)
+    author = state.get("plan_by") or "person"
+    plan, reruns = read_handed_plan(state.get("plan"), services, author)
     given = _request_messages(state, plan)
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
-    kept = await _whole_results(plan, run_id, state, services)
+    # A model's document names no results: its marks do not count.
+    origin = origin_of(state.get("plan") or "") if plan and author == "person" else ""
+    kept = await _whole_results(plan, origin, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
@@ -67,8 +70,8 @@ async def begin(
         # Told from a person's edit of the plan that is there.
         "current_plan": Overwrite(plan),
         "left_open": _unfinished_plan(state),
-        "plan_author": "model" if plan is None else "person",
-        "kept_from": "" if plan is None else origin_of(state.get("plan") or ""),
+        "plan_author": "model" if plan is None else author,
+        "kept_from": origin,
         "kept_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
@@ -111,12 +114,12 @@ def _request_messages(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMe
 
 
 async def _whole_results(
-    plan: TaskPlan | None, run_id: str, state: EnhancedState, services: Services
+    plan: TaskPlan | None, origin: str, run_id: str, state: EnhancedState, services: Services
 ) -> dict[str, SpecialistResult]:
     """The whole results of finished steps of a handed-in plan, noted for this run."""
     if plan is None:
         return {}
-    kept = await kept_results(plan, origin_of(state.get("plan") or ""), state, services.journal)
+    kept = await kept_results(plan, origin, state, services.journal)
     await note_kept(run_id, kept.values(), services.journal)
     return kept
 

@@ -12,6 +12,7 @@ from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_answer import newest_answer
+from replan.host.outside_plan import check_outside_plan
 from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.model import TaskPlan
 from replan.services import Services
@@ -107,6 +108,8 @@ class _Gate:
         decision = read_decision(bound)
         if decision.action != "edit":
             return _Decided(decision, self.plan)
+        if self.services.is_served:
+            check_outside_plan(decision.plan, self.services, self.plan)
         team, now = self.services.team, self.services.clock()
         return _Decided(decision, changed_by_person(self.plan, decision.plan, team, now))
 

@@ -10,14 +10,13 @@ from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.host.model_bounds import bounded_plan
 from replan.host.plan_texts import (
+    new_plan_of_model,
     one_step_plan,
     plan_in,
-    plan_with_team_names,
     read_model_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.markdown.overlooked import Overlooked, overlooked
-from replan.plan.merging import as_new_plan
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
@@ -33,10 +32,11 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Create version 1 of the plan, and begin round 1."""
     services = call.services
     plan, settings = state.get("current_plan"), settings_of(state)
-    handed_in = plan is not None
+    by_model = plan is None or state.get("plan_author") == "model"
     withheld: tuple[Overlooked, ...] = ()
     if plan is None:
         plan = await _read_or_ask(state, call)
+    if by_model:
         plan, withheld = bounded_plan(plan, services, settings.limits.step_timeout)
     now = services.clock()
     steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
@@ -51,7 +51,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     if doubts := (*overlooked(plan.content), *withheld):
         await call.emitter.emit(PlanDoubtful, overlooked=doubts)
     approval = None
-    if first_plan_waits(settings, handed_in=handed_in):
+    if first_plan_waits(settings, by_model=by_model):
         thinking = state.get("current_thinking_result")
         approval = approval_of(plan, reason="" if thinking is None else thinking.reasoning)
         await call.emitter.emit(ApprovalRequested, approval=approval)
@@ -89,4 +89,4 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
         await call.report_unreadable(complaint, fallback)
     if not plan.steps:
         return one_step_plan(request_text(request_messages(state)))
-    return as_new_plan(plan_with_team_names(plan, services.team), services.clock())
+    return new_plan_of_model(plan, services)

@@ -46,7 +46,9 @@ def _messages(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
 def kept_input(given: Mapping[str, Any]) -> JsonValue:
     """The stored input of a run, in case it is killed before it has a state."""
     messages: JsonValue = [message_to_dict(each) for each in _messages(given)]
-    others = {name: given[name] for name in ("plan", "answers") if given.get(name) is not None}
+    others = {
+        name: given[name] for name in ("plan", "plan_by", "answers") if given.get(name) is not None
+    }
     return {"input": {**others, "messages": messages}}
 
 

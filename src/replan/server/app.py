@@ -15,7 +15,7 @@ from replan.server.addresses import ENDPOINTS
 from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
 from replan.server.endpoints import problem_response
-from replan.server.gate import LOOPBACK, Gate
+from replan.server.gate import LOOPBACK, Gate, bearer
 from replan.server.openapi import document
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
@@ -51,7 +51,7 @@ async def open_application(
         yield Gate(
             app=app,
             hosts=hosts,
-            tokens=served.tokens,
+            identity_of=lambda request: served.tokens.identity_of(bearer(request.headers)),
             is_open=[each.path for each in ENDPOINTS if each.role is None],
             tell=_refusal_at,
         )

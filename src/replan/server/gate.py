@@ -1,16 +1,16 @@
 """The one gate before everything: it checks the host, the origin and the token of each request."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replan.server.callers.identity import Identity
-from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError
 
 logger = logging.getLogger(__name__)
@@ -20,6 +20,7 @@ NOBODY = Identity(name="nobody", roles=frozenset())
 """The caller of an endpoint that is open to everybody."""
 
 Tell = Callable[[str, RefusedError], Response]
+IdentityOf = Callable[[HTTPConnection], Awaitable[Identity | None]]
 
 
 def bearer(headers: Headers) -> str:
@@ -36,18 +37,16 @@ class Gate:
     Attributes:
         app: What is behind it.
         hosts: The names by which the server may be called.
-        tokens: Who may call.
+        identity_of: Finds who sends a request.
         is_open: The addresses that need no token.
         tell: Makes an answer of a refusal, in the form of the address.
-        token_in: Finds the token in the headers of a request.
     """
 
     app: ASGIApp
     hosts: Collection[str]
-    tokens: Tokens
+    identity_of: IdentityOf
     is_open: Collection[str]
     tell: Tell
-    token_in: Callable[[Headers], str] = bearer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and hand it on."""
@@ -70,7 +69,7 @@ class Gate:
             await answer(scope, receive, send)
             return
         try:
-            scope.setdefault("state", {})["who"] = await self._identify(Headers(scope=scope), path)
+            scope.setdefault("state", {})["who"] = await self._identify(HTTPConnection(scope))
             await self.app(scope, receive, note_start)
         except RefusedError as refusal:
             await self.tell(path, refusal)(scope, receive, send)
@@ -82,12 +81,13 @@ class Gate:
             failed = RefusedError(500, "failed", detail)
             await self.tell(path, failed)(scope, receive, send)
 
-    async def _identify(self, headers: Headers, path: str) -> Identity:
+    async def _identify(self, request: HTTPConnection) -> Identity:
         """Who calls.
 
         Raises:
             RefusedError: The host, the origin or the token is not valid for this server.
         """
+        headers = request.headers
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:
             there = ", ".join(self.hosts)
@@ -100,9 +100,9 @@ class Gate:
                 raise RefusedError(
                     403, "wrong_origin", f"{detail} Serve the page from the same address."
                 )
-        if path in self.is_open:
+        if request.scope["path"] in self.is_open:
             return NOBODY
-        identity = await self.tokens.identity_of(self.token_in(headers))
+        identity = await self.identity_of(request)
         if identity is None:
             detail = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
             raise RefusedError(401, "no_token", detail)

@@ -5,7 +5,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.host.outside_plan import check_outside_plan
+from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
+from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
 from replan.server.callers.allowances import Lease
@@ -14,7 +17,7 @@ from replan.server.problems import FieldProblem, bad_request, value_text
 from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
 from replan.services import Services
-from replan.state.enhanced import settings_of
+from replan.state.enhanced import plan_of, settings_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.tightening import tightened
 from replan.values import Value
@@ -29,15 +32,20 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
     run_id: str,
     settings: RunSettings | None = None,
     labels: Mapping[str, str],
+    before: TaskPlan | None = None,
     **options: Any,
 ) -> Run:
-    """Begin a run for a caller.
+    """Begin a run for a caller; `before` is the plan that the given one was edited from.
 
     Raises:
         RefusedError: A setting is looser than the team's, or the allowance is used up.
+        PlanDocumentError: So is an option of a step of the given plan, or it has mistakes.
         UsageError: The run cannot begin from this.
     """
     settings = settings_for(served, who, team, settings)
+    if plan := given.get("plan"):
+        by_model, services = given.get("plan_by") == "model", team_services(served.runtimes[team])
+        check_outside_plan(plan, services, before, by_model=by_model)
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
     limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
     lease = await served.allowances.reserve(who, run_id, limits)
@@ -67,10 +75,15 @@ async def answer_run(
 
     Raises:
         RefusedError: Nothing is left of the allowance of who began it.
+        PlanDocumentError: A changed plan has options that are looser than the team's.
         InputError: It asks nothing, or an answer does not fit.
     """
-    lease, settings = await reserve_for(served, who, record)
     runtime = served.runtime_of(record)
+    view = await runtime.look(record.run_id)
+    if view.waiting:
+        plan = plan_of(view.state)
+        check_changed_plan(view.waiting, answers, team_services(runtime), plan)
+    lease, settings = await reserve_for(served, who, record)
     options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
     return await start_with_lease(
         served, lease, lambda: runtime.answer(record.run_id, {**answers}, **options)

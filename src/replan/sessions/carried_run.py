@@ -6,15 +6,19 @@ from langgraph.types import Interrupt
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, ContextError
+from replan.host.outside_plan import without_looser_options
 from replan.runs.asked.asks import Ask, ask_of, asks_of
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.secrets.sources import learn_values
-from replan.state.enhanced import EnhancedState
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
-from replan.texts.storable import LARGEST
+from replan.state.tightening import tightened
+from replan.texts.storable import as_stored
 
 RUN = "run"
 """The key of `project_state` that has the run."""
@@ -48,14 +52,26 @@ def carried_run(context: AgentContext, key: bytes | None) -> PortableRun | None:
     if key is not None:
         fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
         plain = {name: each for name, each in fields.items() if name != _SIGNATURE}
-        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, _canonical(plain)):
+        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, as_stored(plain)):
             raise _unsigned()
     return PortableRun.of_json(written, _PATH)
 
 
+def within_team(run: PortableRun, services: Services, asked: RunSettings | None) -> PortableRun:
+    """A run that nobody signed, with nothing looser than the team or the operator allows."""
+    known, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
+    allowed = services.settings.overridden_by(asked)
+    held = tightened(allowed, known, services.open_to_clients)
+    within = allowed.overridden_by(held).replace(memory=held.memory, rag=held.rag)
+    changed: dict[str, Any] = {} if within == known else {"settings": within}
+    if plan is not None and (bounded := without_looser_options(plan, services)) != plan:
+        changed["current_plan"] = bounded
+    return run.replace(state={**run.state, **changed}) if changed else run
+
+
 def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
     """A run as a context carries it."""
-    written = cast("dict[str, JsonValue]", _canonical(run.to_json()))
+    written = cast("dict[str, JsonValue]", as_stored(run.to_json()))
     if key is None:
         return written
     return {**written, _SIGNATURE: signature_of(key, session_id, written)}
@@ -89,14 +105,3 @@ def _unsigned() -> ContextError:
     fix = "Send the run as it was, or remove it from project_state and start again."
     reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)
     return ContextError(list(reading.mistakes.values()))
-
-
-def _canonical(value: Any) -> Any:
-    """JSON as stores return it: some write 1.0 as 1."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < LARGEST else value
-    if isinstance(value, list):
-        return [_canonical(each) for each in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {name: _canonical(each) for name, each in cast("dict[str, Any]", value).items()}
-    return value

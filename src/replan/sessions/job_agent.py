@@ -14,6 +14,7 @@ from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent
 from replan.jobs.job import Job
+from replan.jobs.job_reading import unconfirmed
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
@@ -81,7 +82,10 @@ class JobAgent(SessionAgent):
 
     def _job_in(self, session: AgentContext) -> Job | None:
         written = self.seal.opened(session)
-        return None if written is None else self.processor.read(written)
+        if written is None:
+            return None
+        job = self.processor.read(written)
+        return job if self.seal.key is not None else unconfirmed(job)
 
     async def _beside(
         self,

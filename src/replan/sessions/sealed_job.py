@@ -1,9 +1,10 @@
-"""A job in a context: everything that could reveal the values of secret slots is sealed."""
+"""A job in a context: signed, and everything that could reveal values of secret slots is sealed."""
 
 import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
+from secrets import token_bytes
 from typing import cast
 
 from pydantic import JsonValue
@@ -15,7 +16,9 @@ from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
+from replan.secrets.signature import is_signature, signature_of
 from replan.state.session.context import AgentContext
+from replan.texts.storable import as_stored
 
 JOB = "job"
 """The key of the job in a session's `project_state`, and of its question."""
@@ -23,24 +26,43 @@ JOB = "job"
 SECRETS = "job_secrets"
 """The key of the sealed part of the job in a session."""
 
+SIGNATURE = "job_signature"
+"""The key of the signature of both in a session."""
+
 _SALT = b"a job in context"
 # A plan has the values in it, and what an action gave may repeat one.
+_OWN_KEY = 32  # bytes
 _HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
 
 @dataclass(frozen=True)
 class JobSeal:
-    """Writes the jobs of a spec into sessions, and reads them; plain if it has no secret slot."""
+    """Writes the jobs of a spec into sessions, and reads them.
+
+    Attributes:
+        spec: The spec.
+        seal: Seals the values of secret slots; None if there are none.
+        key: Signs the job for its session; None if nobody can tell whether it was changed.
+    """
 
     spec: JobSpec
     seal: Seal | None
+    key: bytes | None
 
     def written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
         """Return the project state of a session with a job in it."""
-        before = {name: each for name, each in session.project_state.items() if name != SECRETS}
+        own = (SECRETS, SIGNATURE)
+        before = {name: each for name, each in session.project_state.items() if name not in own}
+        state = {**before, **self._parts(job, session)}
+        if self.key is None:
+            return state
+        signature = signature_of(self.key, *_signed(state, session))
+        return {**state, SIGNATURE: signature}
+
+    def _parts(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
         whole = cast("dict[str, JsonValue]", job.to_dict())
         if self.seal is None:
-            return {**before, JOB: whole}
+            return {JOB: whole}
         secret = {
             name: value for name, value in job.collected_info.items() if self._is_secret(name)
         }
@@ -49,7 +71,6 @@ class JobSeal:
         shown = shown_job(self.spec, job)
         shown = shown.replace(plan=None, confirmed="", intermediate_results=())
         return {
-            **before,
             JOB: cast("JsonValue", shown.to_dict()),
             SECRETS: base64.b64encode(closed).decode(),
         }
@@ -59,7 +80,7 @@ class JobSeal:
 
         Raises:
             InputError: What is there is no job.
-            JobError: What is sealed cannot be opened here.
+            JobError: What is sealed cannot be opened here, or somebody changed it.
         """
         job = session.project_state.get(JOB)
         if job is None:
@@ -68,6 +89,11 @@ class JobSeal:
             raise InputError(
                 "project_state['job'] is not a job. Leave it out, or send it back unchanged."
             )
+        found = session.project_state.get(SIGNATURE)
+        if self.key is not None and not is_signature(
+            found, self.key, *_signed(session.project_state, session)
+        ):
+            raise _unopened(SIGNATURE if self.seal is None else SECRETS)
         sealed, known = session.project_state.get(SECRETS), job.get("collected_info", {})
         if self.seal is None or sealed is None or not isinstance(known, dict):
             return job
@@ -75,7 +101,7 @@ class JobSeal:
             closed = base64.b64decode(str(sealed), validate=True)
             hidden = self.seal.open(closed, *_place(job, session))
         except (binascii.Error, UnreadableRecordError) as error:
-            raise _unopened() from error
+            raise _unopened(SECRETS) from error
         return {**job, **hidden, "collected_info": {**known, **hidden["collected_info"]}}
 
     def without_secrets(self, text: str, job: Job) -> str:
@@ -103,21 +129,34 @@ def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ..
     return (JOB, session.session_id, str(job.get("type")), str(job.get("id")))
 
 
-def job_seal(spec: JobSpec, key: bytes) -> JobSeal:
+def _signed(state: Mapping[str, JsonValue], session: AgentContext) -> list[JsonValue]:
+    """What is signed of a session."""
+    return [JOB, session.session_id, as_stored(state.get(JOB)), state.get(SECRETS)]
+
+
+def job_seal(spec: JobSpec, key: bytes | None) -> JobSeal:
     """Create the serializer of the jobs of a spec.
+
+    Args:
+        spec: The spec.
+        key: The key of all agents of a session. Without it, jobs with secret slots are for this
+            serializer alone, and others are not signed.
 
     Raises:
         ConfigurationError: The spec has secret slots, and what encrypts is not installed.
     """
     has_secrets = any(slot.secret for slot in spec.slots)
-    return JobSeal(spec, Seal(cipher_of(key, _SALT)) if has_secrets else None)
+    if key is None and has_secrets:
+        key = token_bytes(_OWN_KEY)
+    seal = Seal(cipher_of(key, _SALT)) if key is not None and has_secrets else None
+    return JobSeal(spec, seal, key)
 
 
-def _unopened() -> JobError:
+def _unopened(name: str) -> JobError:
     # Asking again for what is lost would do again what was done with it.
     problem = "it was sealed with another key or for another session, or somebody changed it"
     fix = (
         "Give all agents of a session the same context_key and the unchanged job, or start again "
         "with new_request."
     )
-    return JobError([ConfigurationError(f"project_state.{SECRETS}", "***", problem, fix)])
+    return JobError([ConfigurationError(f"project_state.{name}", "***", problem, fix)])

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from replan.calling.compiled import Graph, tool_servers_of
+from replan.calling.compiled import Graph, services_in, tool_servers_of
 from replan.errors import InputError
 from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
@@ -16,7 +16,7 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
-from replan.sessions.carried_run import carried_run
+from replan.sessions.carried_run import carried_run, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
@@ -96,7 +96,9 @@ class StatelessAgent(SessionAgent):
         report: Report | None,
     ) -> AgentResult:
         place = self._workplace
-        run = carried_run(session, place.key)
+        run, settings = carried_run(session, place.key), options.get("settings")
+        if run is not None and place.key is None:
+            run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
         _check(message, run, begins_anew=begins_anew)
         turn = Turn(
@@ -107,7 +109,7 @@ class StatelessAgent(SessionAgent):
             summary=summary_in(session),
             begins_anew=begins_anew,
             run_id=options.get("run_id") or place.new_id(),
-            settings=options.get("settings"),
+            settings=settings,
             key=place.key,
             listener=report or (lambda _: None),
         )

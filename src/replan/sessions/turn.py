@@ -14,6 +14,7 @@ from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.memory.conversation import Memory, resolved
 from replan.runs.asked.asks import Ask, asks_in
+from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
@@ -23,7 +24,7 @@ from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to, mark_of
 from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
 from replan.state.questions import RESPONSES, Question
@@ -119,6 +120,8 @@ class Turn:
         try:
             shown = {mark_of(ask) for ask in asks_of_run(self.run)}
             answers = answers_to(self.message, asks, shown)
+            team = cast("Services", services_in(place.graph))
+            check_changed_plan(asks, answers, team, plan_of(cast("EnhancedState", state)))
         except UsageError as error:
             self._problem = str(error)
             return state

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
@@ -41,6 +41,9 @@ from replan.state.results import (
 from replan.state.usage import Usage
 from replan.values import described
 
+PlanAuthor = Literal["model", "person"]
+"""Who wrote a plan that is handed in."""
+
 
 @dataclass(frozen=True)
 class PerRun:
@@ -55,6 +58,9 @@ class GraphInput(TypedDict, total=False):
     Keys:
         messages: The conversation; the request is the last message.
         plan: A plan document (Markdown) to run as it is.
+        plan_by: Who wrote it. A `model`'s plan is treated as the host's own: it needs the same
+            approval, and its marks, results, retries of unsafe work and longer times do not count.
+            By default it is a `person`'s.
         answers: Answers to questions that the run will ask, by the questions' keys.
     """
 
@@ -62,6 +68,7 @@ class GraphInput(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], Conversation(conversation)]
     plan: Annotated[str | None, Checked, PerRun(None)]
+    plan_by: Annotated[PlanAuthor | None, Checked, PerRun(None)]
     answers: Annotated[dict[str, JsonValue] | None, Checked, PerRun(None)]
 
 
@@ -71,6 +78,7 @@ class EnhancedState(GraphInput, total=False):
     Keys:
         messages: The conversation of the thread, answers included.
         plan: The plan document that was handed in.
+        plan_by: Who wrote the document that was handed in; None means a person.
         answers: Answers that were handed in, by the keys of the questions that they are for.
         thinking_history: The host's judgements of requests, one for each run.
         execution_history: The rounds of all runs.

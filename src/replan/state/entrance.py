@@ -13,22 +13,28 @@ from langgraph.channels import EphemeralValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command
 
+from replan.errors import PlanDocumentError
+from replan.plan.model import TaskPlan
+from replan.state.channels import checked
 from replan.state.enhanced import GraphInput
 from replan.state.tightening import CAN_BE_OPENED
 
 Check = Callable[[Any], None]
-"""Raises an error for an input that no run can begin from."""
+"""Raises an error for a value from outside that cannot be used."""
+
+_LEFT_OUT = dict.fromkeys(GraphInput.__annotations__.keys() - {"messages"})
 
 
 class Entrance(EphemeralValue[Any]):
     """The newest checked input; fields that it leaves out are reset, too."""
 
-    __slots__ = ("check", "clock", "editable", "services", "shapes", "tracing")
+    __slots__ = ("check", "check_plan", "clock", "editable", "services", "shapes", "tracing")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a graph's input needs
         self,
         check: Check,
         *,
+        check_plan: Check,
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
@@ -36,7 +42,8 @@ class Entrance(EphemeralValue[Any]):
         tracing: Any = None,
     ) -> None:
         super().__init__(GraphInput)
-        self.check = check
+        self.check = check  # of the input of a run
+        self.check_plan = check_plan  # of a plan that a client writes into the state
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
@@ -58,6 +65,11 @@ class Entrance(EphemeralValue[Any]):
             opened = ", ".join(f"'{key}'" for key in refused if key in CAN_BE_OPENED)
             fix = f" Its team can open it: open_to_clients=[{opened}]." if opened else ""
             raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
+        if edits.get("current_plan") is not None:
+            try:
+                self.check_plan(checked("current_plan", TaskPlan, edits["current_plan"]))
+            except PlanDocumentError as error:
+                raise InvalidUpdateError(f"A client may not edit the plan so. {error}") from error
 
     def check_command(self, command: Command[Any]) -> None:
         self.check_edit(command.update)
@@ -82,4 +94,4 @@ class Entrance(EphemeralValue[Any]):
 def _with_all_fields(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
-    return {"plan": None, "answers": None, **cast("Mapping[str, Any]", given)}
+    return {**_LEFT_OUT, **cast("Mapping[str, Any]", given)}

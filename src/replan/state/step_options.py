@@ -93,12 +93,18 @@ def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) ->
 def _mistake(
     step: PlanStep, name: str, document: PlanDocument, code: str, reason: str, fix: str
 ) -> Mistake:
+    line, column = mistake_place(step, name, document)
+    return Mistake(line=line, column=column, code=code, reason=reason, fix=fix)
+
+
+def mistake_place(step: PlanStep, name: str, document: PlanDocument) -> tuple[int, int]:
+    """The line and the column of an option; the beginning of its step if it stands elsewhere."""
     begins = document.line_of(step.id) or 1
     lines = document.text.splitlines()[begins - 1 :]
     key = re.compile(rf"\s*[\"']?{re.escape(name)}\b")
     places = ((at, key.match(line)) for at, line in enumerate(lines))
     at, column = next(((at, it.end() - len(name) + 1) for at, it in places if it), (0, 1))
-    return Mistake(line=begins + at, column=column, code=code, reason=reason, fix=fix)
+    return begins + at, column
 
 
 _NAMES = frozenset(name for kind in KINDS for name in kind.names_in_steps())

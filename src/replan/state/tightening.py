@@ -66,6 +66,18 @@ def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
     return asked.replace(**taken)
 
 
+def tightened_options(team: Options, asked: Options) -> Options:
+    """Return the options that a step asks for, with the team's wherever those are the tighter."""
+    if isinstance(asked, MemoryOptions):
+        return _tightened_memory(cast("MemoryOptions", team), asked)
+    said = cast("RAGOptions", asked)
+    taken = _tightened_rag(cast("RAGOptions", team), said)
+    if said.mode is None:
+        return taken
+    mode = knowledge_options(SEARCHED, cast("RAGOptions", team)).mode
+    return taken.replace(mode=_tighter("rag_mode", mode, said.mode))
+
+
 def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOptions:
     kept, said = joined(_WRITTEN, BUILT_IN, team), asked.given
     taken = {name: _tighter(name, getattr(kept, name), said[name]) for name in said}

@@ -1,7 +1,7 @@
 """What every storage keeps of values that others give, and what of a value none does."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
@@ -100,3 +100,14 @@ def _of_text(character: str) -> str:
 def _digits(number: int) -> str:
     # Python refuses to write a number of thousands of digits in tens.
     return str(number) if number.bit_length() <= _LONGEST else hex(number)
+
+
+def as_stored(value: Any) -> Any:
+    """JSON as stores return it: some write 1.0 as 1."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < LARGEST else value
+    if isinstance(value, list):
+        return [as_stored(each) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: as_stored(each) for name, each in cast("dict[str, Any]", value).items()}
+    return value

@@ -34,7 +34,7 @@ async def _entrance(site: Site, request: Request) -> Response:
     """Take the code of an opening address, or show where a token can be typed."""
     code = parse_qs(request.url.query).get("code", [""])[0]
     if token := site.entrance.token_for(code):
-        return site.entrance.enter(token)
+        return site.entrance.enter(request, token)
     return site.page(request, "enter", 401 if code else 200, is_used=bool(code), is_wrong=False)
 
 
@@ -42,12 +42,12 @@ async def _enter(site: Site, request: Request) -> Response:
     """Take a typed token."""
     token = (await read_fields(site, request)).get("token", "").strip()
     if await site.served.tokens.identity_of(token) is not None:
-        return site.entrance.enter(token)
+        return site.entrance.enter(request, token)
     return site.page(request, "enter", 401, is_used=False, is_wrong=True)
 
 
-async def _leave(site: Site, _: Request) -> Response:
-    return site.entrance.leave()
+async def _leave(site: Site, request: Request) -> Response:
+    return site.entrance.leave(request)
 
 
 async def _script(_site: Site, _: Request) -> Response:
@@ -109,10 +109,9 @@ def application(
     gate = Gate(
         app=Starlette(routes=routes, exception_handlers=handlers),
         hosts=hosts,
-        tokens=served.tokens,
+        identity_of=entrance.identity_of,
         is_open={each.path for each in PAGES if each.role is None},
         tell=lambda _, refusal: _Refused(site, refusal),
-        token_in=entrance.token_in,
     )
     return Door(app=gate, prefix=entrance.prefix)
 

@@ -34,7 +34,7 @@ def check_form(site: Site, request: Request, fields: dict[str, str]) -> dict[str
     Raises:
         RefusedError: It is another one, or there is none.
     """
-    expected = form_token(site.entrance.token_in(request.headers))
+    expected = form_token(site.entrance.credential_in(request))
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()
     ):

@@ -1,6 +1,7 @@
 """The pages on an address, from the start of `replan ui` to its end."""
 
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     port: int = 0,
     names: Sequence[str] = (),
     prefix: str = "",
+    sessions: Path | None = None,
     environment: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[str]:
@@ -55,6 +57,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         port: The port; 0 takes a free one.
         names: Further names by which browsers may call.
         prefix: The path under which a proxy offers the pages, such as `/tools/replan`.
+        sessions: The beginning of the name of the file that keeps browsers in from start to start.
         environment: What the teams of runs that a terminal began read their keys from.
         options: As of `open_teams`.
     """
@@ -62,7 +65,14 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     known = one_token(tokens) if isinstance(tokens, str) else tokens
     listener = bind_socket(host, port)
     number = listener.getsockname()[1]
-    entrance = Entrance(prefix=prefix, cookie=f"replan_{number}")
+    entrance = Entrance(
+        prefix=prefix,
+        cookie=f"replan_{number}",
+        tokens=known,
+        clock=time.time,
+        # Of another port it is another page.
+        kept=sessions and sessions.with_name(f"{sessions.name}-{number}"),
+    )
     async with AsyncExitStack() as stack:
         stack.enter_context(listener)
         served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
@@ -104,6 +114,7 @@ async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
             port=wanted.port,
             names=wanted.names,
             prefix=wanted.prefix,
+            sessions=wanted.secret and wanted.secret.with_name("ui.sessions"),
             environment=wanted.environment,
             grace=wanted.grace,
         )

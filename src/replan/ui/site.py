@@ -96,9 +96,9 @@ class Site:
                 `who`, `boot` and `form_token`, which a form carries as `form`.
         """
         who: Identity | None = getattr(request.state, "who", None)
-        token = self.entrance.token_in(request.headers)
+        credential = self.entrance.credential_in(request)
         text = self.templates.get_template(f"{name}.html").render(
-            P=self.prefix, who=who, boot=self.boot, form_token=form_token(token), **values
+            P=self.prefix, who=who, boot=self.boot, form_token=form_token(credential), **values
         )
         # What others wrote may hold half a character, which no page can.
         return HTMLResponse(text.encode("utf-8", "replace"), status)

@@ -20,13 +20,13 @@ from replan.own_loop import run_in_own_loop
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
-from replan.workers.queue import RUNS, TEAM, check_address, open_queue, queue_of
+from replan.workers.queue import LEASE, RUNS, TEAM, check_address, open_queue, queue_of
 from replan.workers.queued_runtime import queued_beside
 from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs
 from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import check_published, published, version_of
-from replan.workers.worker import LEASE, Worker, drained_by_signals
+from replan.workers.worker import Worker, drained_by_signals
 
 # With one that holds threads, one that listens for jobs, and one that takes them: six.
 _OF_STORAGE, _OF_QUEUE = 3, 1
@@ -78,7 +78,7 @@ async def open_worker(
         await check_published(queue, version)
         steps = QueuedSteps(queue, storage, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
-        for_others = StepJobs(services_in(graph), storage.journal)
+        for_others = StepJobs(services_in(graph), storage.journal, wanted.lease)
         upkeep = UpkeepJobs(graph, storage, queue, version.digest)
         for each in schedules:
             if each.upkeep is not None:

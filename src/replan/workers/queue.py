@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psycopg
 from procrastinate import App, exceptions
@@ -32,6 +32,9 @@ TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
 """The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
+
+LEASE = 30.0
+"""Seconds without a sign of life after which others take the jobs of a worker up."""
 
 MOST_LEVEL = 9  # priorities are from -9 to 9
 _STEP = 100_000_000  # turns between two priorities
@@ -108,6 +111,14 @@ class Followed:
             self._failed_at, self._failure = time.monotonic(), error
             raise
         self._found, self._looked_at = found, now
+
+
+class Taken(NamedTuple):
+    """One taking of a job by a worker: no other has the same values."""
+
+    worker: int | str  # its number
+    job: int = 0
+    attempt: int = 0  # how often the job was taken before
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,9 @@ its idempotency key, so one that is begun again is the same job; of two ends the
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -19,7 +21,9 @@ from replan.services import Services
 from replan.state.results import SpecialistResult
 from replan.steps.for_others import done_for_another
 from replan.values import restored
-from replan.workers.queue import QUEUE, NewJob, Queue
+from replan.workers.queue import LEASE, QUEUE, NewJob, Queue, Taken
+
+logger = logging.getLogger(__name__)
 
 STEP = "step"  # the kind of these jobs
 
@@ -105,7 +109,7 @@ class QueuedSteps:
         looks = puts = 0
         while True:
             notes = await place.notes()
-            if "begun" in notes:
+            if any(each.startswith("begun") for each in notes):
                 begins()
             for what in [each for each in notes if each.startswith("event/")]:
                 for event in notes[what]:
@@ -123,26 +127,49 @@ class QueuedSteps:
 
 
 class StepJobs:
-    def __init__(self, services: Services, journal: Journal) -> None:
+    """Does the steps that runs have put into the queue; a worker has it."""
+
+    def __init__(self, services: Services, journal: Journal, lease: float = LEASE) -> None:
         self._services = services
         self._journal = journal
+        self._lease = lease
 
-    async def do(self, run_id: str, key: str) -> None:
-        """Make an attempt of a step, unless it has ended or is no longer needed."""
-        place = _Place(self._journal, run_id, key)
+    async def do(self, run_id: str, key: str, taken: Taken | None = None) -> None:
+        """Make an attempt of a step, unless it has ended, is no longer needed, or others make it.
+
+        Args:
+            run_id: The run.
+            key: The idempotency key of the step.
+            taken: Which taking of the job this is; by default one of its own, from now.
+        """
+        fetched, place = self._services.clock(), _Place(self._journal, run_id, key)
+        taken = taken or Taken(worker=self._services.new_id())
         notes = await place.notes()
         if "errand" not in notes or "end" in notes or "stop" in notes:
             return
         errand = restored(StepErrand, notes["errand"])
         card = self._services.specialists[errand.specialist].card
-        if "begun" in notes and card.effects == "unsafe":
+        begun = [each for each in notes if each.startswith("begun")]
+        if begun and card.effects == "unsafe":
             problem = "its worker ended in the middle, and nobody knows what it did"
             end = StepEnd(how="cut off", error=problem, attempt=errand.context.attempt)
-        else:
-            await place.note("begun", value=True)
+        elif await self._begins(place, taken, len(begun), fetched):
             end = await self._make_attempt(errand, place)
+        else:
+            return
         if end is not None:
             await place.note("end", end.model_dump(mode="json"))
+
+    async def _begins(self, place: _Place, taken: Taken, before: int, fetched: datetime) -> bool:
+        """Whether this worker is the first to begin, and still has the job."""
+        mark = taken._asdict()
+        first = await place.note(f"begun/{before}" if before else "begun", mark)
+        # Once the lease is over, another worker has the job, and takes this one for dead.
+        is_late = self._services.clock() - fetched >= timedelta(seconds=self._lease)
+        if first == mark and not is_late:
+            return True
+        logger.warning("a step is left to another worker", extra={"run_id": place.run_id, **mark})
+        return False
 
     async def _make_attempt(self, errand: StepErrand, place: _Place) -> StepEnd | None:
         """Make it, and report its calls meanwhile; None if the run no longer needs it."""

@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from inspect import signature
 from typing import Any
 
 from procrastinate import exceptions
@@ -14,14 +15,14 @@ from procrastinate.worker import Worker as ProcrastinateWorker
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.workers.fenced_jobs import MOST_ATTEMPTS
-from replan.workers.queue import Queue
+from replan.workers.queue import LEASE, Queue, Taken
 from replan.workers.run_jobs import GivenBack, RunJobs
 
-LEASE = 30.0  # seconds without a sign of life after which others take the jobs of a worker up
 POLL = 2.0  # seconds between two checks for jobs without a notification
 _LAST = 10.0  # seconds at the end to give jobs back to the queue
 
-Handler = Callable[..., Awaitable[None]]  # does the jobs of a kind; receives the job's arguments
+# Does the jobs of a kind; receives the job's arguments, and `taken` if it has such a parameter.
+Handler = Callable[..., Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
@@ -173,11 +174,16 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
 
 
 def _register(queue: Queue, kind: str, handler: Handler) -> None:
-    async def done(**arguments: Any) -> None:
+    wants_taken = "taken" in signature(handler).parameters
+
+    async def done(context: JobContext, **arguments: Any) -> None:
         # These are for the queue.
         arguments.pop("tenant", None)
         if kind == "run":
             arguments.pop("thread_id", None)
+        if wants_taken:
+            job = context.job
+            arguments["taken"] = Taken(job.worker_id or 0, job.id or 0, job.attempts)
         await handler(**arguments)
 
-    queue.app.task(name=kind, retry=GivenBack())(done)
+    queue.app.task(name=kind, retry=GivenBack(), pass_context=True)(done)

@@ -37,7 +37,7 @@ class Api(Answering):
         else:
             self.give(status, content, **headers)
 
-    do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names of the base class
+    do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer  # noqa: N815 - the names of the base class
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,22 @@ async def test_an_api_gets_values_escaped_its_key_and_its_secret(server, make):
     assert headers["Idempotency-Key"] == done.job.intermediate_results[0].key
     assert headers["Authorization"] == "Bearer very-secret-value"
     assert "very-secret-value" not in json.dumps(done.job.to_dict())
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "POST", "PUT", "PATCH"])
+async def test_an_endpoint_keeps_its_query_beside_the_parameters(server, make, method):
+    server.asked.clear()
+    server.answers[:] = [(200, {}, b"[]")]
+    endpoint, params = "items/{id}/note?q={id}&full=1", {"q": "b&c", "page": 2}
+    spec = api_spec(server.url, endpoint=endpoint, method=method, params=params)
+    assert (await rename(make, spec, {"id": "a b", "title": "x"})).is_completed
+    [(_, path, _, body)] = server.asked
+    in_address = method in ("GET", "DELETE")
+    assert path.partition("&page=")[0].removesuffix("&q=b%26c") == (
+        "/v1/items/a%20b/note?q=a%20b&full=1"
+    )
+    assert path.endswith("&q=b%26c&page=2") == in_address
+    assert body == (None if in_address else {"q": "b&c", "page": 2})
 
 
 async def test_what_an_api_may_do_wrong(server, make):

@@ -1,8 +1,9 @@
 """What the runs of a token may take: reserved before a run works, settled when it rests.
 
-The ledgers are in the memory of the process: the runs that they bound work there, too. What was
-spent today is counted from the runs in the storage when a token first calls, so that a restart
-gives nothing back. Several servers on one storage each bound what they begin themselves.
+The ledgers are in the memory of the process: the runs that they bound work there, too. Each is also
+a page in the store of the storage, which is read when a token first calls, so that a restart gives
+nothing back, and neither does a run that is deleted. Several servers on one storage each bound what
+they begin themselves.
 """
 
 import asyncio
@@ -10,19 +11,22 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from langgraph.store.base import PutOp, SearchItem
 
 from replan.ports.journal import Spending
 from replan.ports.storage import Storage
 from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import TOKEN
 from replan.state.limits import LEAST_CLOSING_REPLY, LEAST_CLOSING_REQUEST, Limits
 
 LEAST = LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY
 """The fewest tokens that a run needs; with less left, none begins."""
 
-_LOOKED_AT = 1_000
-"""The most runs of a token that are read to find what was spent today."""
+_PLACE = ("replan", "server", "spent")
+_BATCH = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,8 @@ class _Ledger:
     day: date
     tokens: int = 0
     money: float = 0.0
+    of_others: tuple[int, float] = (0, 0.0)  # the part of them that other processes have kept
+    is_kept: bool = False  # whether something of a day is bounded
     leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
 
 
@@ -73,6 +79,7 @@ class Allowances:
     def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
         self._storage = storage
         self._clock = clock
+        self._page = uuid4().hex  # what the pages of this process are called
         self._ledgers: dict[str, _Ledger] = {}
         self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -101,6 +108,7 @@ class Allowances:
             )
             _check_left(who, lease, limits.max_tokens, self._clock())
             ledger.leases[run_id] = lease
+            await self._write(who.name, ledger)
             return lease
 
     async def settle(self, lease: Lease) -> None:
@@ -108,10 +116,12 @@ class Allowances:
         async with self._locks[lease.name]:
             ledger = self._ledgers[lease.name]
             if ledger.leases.get(lease.run_id) is lease:
+                await self._turn_page(lease.name, ledger)
                 now = await self._spent(lease.run_id)
                 del ledger.leases[lease.run_id]
                 ledger.tokens += max(0, now.tokens - lease.before.tokens)
                 ledger.money += max(0.0, now.cost - lease.before.cost)
+                await self._write(lease.name, ledger)
 
     def drop(self, lease: Lease) -> Lease | None:
         """Release the reservation of work that did not begin; return the earlier lease."""
@@ -126,31 +136,82 @@ class Allowances:
 
     async def _before(self, who: Identity, run_id: str) -> Spending:
         """What a run took before its lease; it counts where tokens or money are bounded."""
-        is_bound = who.limits.tokens_a_day or who.limits.money_a_day
-        return await self._spent(run_id) if is_bound else Spending()
+        return await self._spent(run_id) if _is_bound(who) else Spending()
 
     async def _spent(self, run_id: str) -> Spending:
         return (await self._storage.journal.spent(run_id)).get("run", Spending())
 
     async def _ledger(self, who: Identity) -> _Ledger:
-        today = self._clock().date()
         known = self._ledgers.get(who.name)
         if known is None:
-            known = self._ledgers[who.name] = _Ledger(today)
-            if who.limits.tokens_a_day or who.limits.money_a_day:
-                await self._count(who, known)
-        elif known.day != today:
-            # What runs over midnight counts on the day on which it rests.
-            known.day, known.tokens, known.money = today, 0, 0.0
+            known = _Ledger(self._clock().date(), is_kept=_is_bound(who))
+            if known.is_kept:
+                await self._count(who.name, known)
+            self._ledgers[who.name] = known
+        await self._turn_page(who.name, known)
         return known
 
-    async def _count(self, who: Identity, ledger: _Ledger) -> None:
-        """Count what the runs in the storage spent today."""
-        for record in await self._storage.runs.recent(_LOOKED_AT, {TOKEN: who.name}):
-            if record.updated_at.date() == ledger.day:
-                spent = await self._spent(record.run_id)
-                ledger.tokens += spent.tokens
-                ledger.money += spent.cost
+    async def _turn_page(self, name: str, ledger: _Ledger) -> None:
+        """Begin a new day; what runs over midnight counts on the day on which it rests."""
+        today = self._clock().date()
+        if ledger.day == today:
+            return
+        old = self._put(name, ledger)
+        ledger.day, ledger.tokens, ledger.money, ledger.of_others = today, 0, 0.0, (0, 0.0)
+        if ledger.is_kept:
+            gone = PutOp(old.namespace, old.key, None)
+            await self._storage.store.abatch([gone, self._put(name, ledger)])
+
+    async def _write(self, name: str, ledger: _Ledger) -> None:
+        """Keep a ledger, with what its runs at work had spent before."""
+        if ledger.is_kept:
+            await self._storage.store.abatch([self._put(name, ledger)])
+
+    def _put(self, name: str, ledger: _Ledger) -> PutOp:
+        place = (*_PLACE, f"n-{name}", ledger.day.isoformat())
+        own = ledger.tokens - ledger.of_others[0], ledger.money - ledger.of_others[1]
+        at_work = {
+            each.run_id: [each.before.tokens, each.before.cost] for each in ledger.leases.values()
+        }
+        value = {"tokens": own[0], "money": own[1], "open": at_work}
+        return PutOp(place, self._page, value, index=False)
+
+    async def _count(self, name: str, ledger: _Ledger) -> None:
+        """Count what other processes kept of today, and what their runs spent that were cut off."""
+        pages = await self._pages(name)
+        changes = list[PutOp]()
+        for page in pages:
+            for run_id, (tokens, cost) in page.value["open"].items():
+                # Its process was killed, so it rests today.
+                now = await self._spent(run_id)
+                ledger.tokens += max(0, now.tokens - tokens)
+                ledger.money += max(0.0, now.cost - cost)
+            if page.namespace[-1] != ledger.day.isoformat():
+                changes.append(PutOp(page.namespace, page.key, None))
+            elif page.value["open"]:
+                settled: dict[str, Any] = {**page.value, "open": {}}
+                changes.append(PutOp(page.namespace, page.key, settled, index=False))
+        if changes:
+            # At once: nothing is counted twice, or not at all.
+            await self._storage.store.abatch([*changes, self._put(name, ledger)])
+        of_today = [each for each in pages if each.namespace[-1] == ledger.day.isoformat()]
+        others = (
+            sum(each.value["tokens"] for each in of_today),
+            sum(each.value["money"] for each in of_today),
+        )
+        ledger.of_others = others
+        ledger.tokens, ledger.money = ledger.tokens + others[0], ledger.money + others[1]
+
+    async def _pages(self, name: str) -> list[SearchItem]:
+        found = list[SearchItem]()
+        place, store = (*_PLACE, f"n-{name}"), self._storage.store
+        while batch := await store.asearch(place, limit=_BATCH, offset=len(found)):
+            found += batch
+        return found
+
+
+def _is_bound(who: Identity) -> bool:
+    return bool(who.limits.tokens_a_day or who.limits.money_a_day)
 
 
 def _tokens(

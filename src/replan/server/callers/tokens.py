@@ -90,7 +90,7 @@ class Tokens:
         Raises:
             RefusedError: The keys of the identity provider cannot be read.
         """
-        given, found = _digest(token), None
+        given, found = digest_of(token), None
         for digest, identity in self.by_digest.items():
             if hmac.compare_digest(digest, given):
                 found = identity
@@ -99,8 +99,9 @@ class Tokens:
         return found
 
     def named(self, name: str) -> Identity | None:
-        """Who has the token of this name."""
-        return next((each for each in self.by_digest.values() if each.name == name), None)
+        """Who has the token of this name; of a JWT, what its provider bounds."""
+        of_provider = self.provider and self.provider.named(name)
+        return next((each for each in self.by_digest.values() if each.name == name), of_provider)
 
     @property
     def bound_money(self) -> bool:
@@ -116,7 +117,7 @@ def one_token(token: str, identity: Identity = _OWNER) -> Tokens:
     Raises:
         ConfigurationError: It is short.
     """
-    return Tokens({_digest(_check_token(TOKEN, token)): identity})
+    return Tokens({digest_of(_check_token(TOKEN, token)): identity})
 
 
 def new_token() -> str:
@@ -140,7 +141,7 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
             problem = "another token has this name"
             fix = "Give each token its own name."
             raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
-        digest = _digest(_text_of(entry, place, environment))
+        digest = digest_of(_text_of(entry, place, environment))
         if digest in found:
             problem = f"{found[digest].name} has the same token"
             fix = "Give each its own token."
@@ -171,7 +172,8 @@ def _check_token(field: str, token: str) -> str:
     return token
 
 
-def _digest(token: str) -> bytes:
+def digest_of(token: str) -> bytes:
+    """What a token is known by: its text is not stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

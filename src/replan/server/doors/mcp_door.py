@@ -146,7 +146,9 @@ class _Door:
         if unknown or not is_read:
             fix = "Give `task`, a text, and `plan`, a text, if there is one."
             raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
-        given = {"messages": [("user", task)], **({} if plan is None else {"plan": plan})}
+        # The caller of a tool is a model.
+        handed_in = {} if plan is None else {"plan": plan, "plan_by": "model"}
+        given = {"messages": [("user", task)], **handed_in}
         options: Any = {"run_id": self.served.new_id(), "labels": {"door": "mcp"}}
         return await begin_run(self.served, self.who, team, given, **options)
 
@@ -199,7 +201,9 @@ class _Door:
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
         is_error = view.outcome in ("failed", "interrupted")
-        return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome)
+        warnings: list[JsonValue] = [*view.state.get("warnings", [])]
+        fields: dict[str, JsonValue] = {"warnings": warnings} if warnings else {}
+        return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome, **fields)
 
 
 def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:

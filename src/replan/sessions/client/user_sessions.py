@@ -33,7 +33,7 @@ from replan.sessions.client.kept_turn import (
 from replan.sessions.session_runs import forget_run, labels_of, remove_runs, thread_of
 from replan.sessions.stateless_agent import summary_in
 from replan.sessions.turn_thread import place_of_threads
-from replan.state.session.context import AgentContext
+from replan.state.session.context import AgentContext, checked_session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class UserSessions:
         return SessionKey(self.tenant, self.user, session_id)
 
     async def found(self, key: SessionKey) -> KeptSession:
-        found = await self.store.load(key)
+        found = await self._loaded(key)
         if found is None:
             problem = f"There is no session '{key.session_id}' here."
             raise InputError(f"{problem} Check its id and its user.")
@@ -62,20 +62,28 @@ class UserSessions:
     async def now(self, key: SessionKey) -> KeptSession:
         """The session; one that is not there begins."""
         begun = KeptSession(AgentContext(session_id=key.session_id), 0, 0)
-        return await self.store.load(key) or begun
+        return await self._loaded(key) or begun
 
     async def before(self, key: SessionKey, now: KeptSession) -> KeptSession:
         """The session before its newest turn."""
-        before = await self.store.load(key, now.newest - 1) if now.newest else None
+        before = await self._loaded(key, now.newest - 1) if now.newest else None
         if before is None:
             raise InputError(f"The session '{key.session_id}' has no turn to take back.")
         return before
+
+    async def _loaded(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
+        found = await self.store.load(key, version)
+        if found is not None:
+            checked_session(found.context, key.session_id)
+        return found
 
     @asynccontextmanager
     async def held(self, key: SessionKey) -> AsyncGenerator[Owner | None]:
         """Hold a session, where the store can: nobody pays for an answer that cannot be kept."""
         if self.storage is None:
-            yield None
+            own = self.store.held(key) if isinstance(self.store, ContextSessions) else None
+            async with own or nullcontext():
+                yield None
             return
         async with AsyncExitStack() as stack:
             try:

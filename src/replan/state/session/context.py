@@ -234,3 +234,18 @@ def _check_counts(data: Mapping[str, Any], reading: ValueReader) -> None:
             if count > most:
                 problem = f"it has {count:,} {what}; at most {most:,} are read"
                 reading.refuse((name,), f"{count:,} {what}", problem, fix)
+
+
+def checked_session(context: AgentContext, session_id: str) -> AgentContext:
+    """Return what a store gave for a session.
+
+    Raises:
+        ContextError: It is the context of another session.
+    """
+    if context.session_id != session_id:
+        reading = ValueReader()
+        problem = f"the store was asked for the session '{session_id}'"
+        fix = "Let the store return the context of the session that it is asked for."
+        reading.refuse(("session_id",), context.session_id, problem, fix)
+        reading.end()
+    return context

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from replan.calling.compiled import check_input, team_of
 from replan.errors import InputError
+from replan.host.outside_plan import check_outside_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
@@ -17,8 +18,9 @@ from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import OWN_LABELS, TEAM
-from replan.server.served_teams import id_for
+from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
+from replan.state.enhanced import plan_of
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import difference
@@ -80,6 +82,7 @@ async def run_edited(site: Site, request: Request) -> Response:
     try:
         plan = PlanDocument.parse(text).plan
         check_input(graph, {"messages": [("user", "")], "plan": text})
+        check_outside_plan(text, team_services(acted.runtime), reading.run.plan)
     except InputError as error:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
@@ -171,6 +174,7 @@ async def _start_new_run(
         run_id=run_id,
         labels={n: each for n, each in record.labels.items() if n not in OWN_LABELS},
         title=record.title,
+        before=plan_of(state),
         order=kept_input(given),
     )
     return to_run(site, run_id)
