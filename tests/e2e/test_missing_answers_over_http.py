@@ -79,7 +79,7 @@ async def test_an_empty_answer_is_none():
     assert (result.outcome, result.limit_reached) == ("partial", "no_answer")
     (warning,) = result.warnings
     assert warning.startswith("The host's model gave no answer, so the results are shown: ")
-    assert warning.endswith(": the model returned an empty reply.")
+    assert warning.endswith(": the model returned no answer.")
 
 
 async def test_a_judgement_that_fails_before_an_answer_is_a_warning():

@@ -26,6 +26,7 @@ from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
+from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
 from replan.replies.unreadable import Complaint
 from replan.services import Services
@@ -193,12 +194,37 @@ class HostCall:
         reply: str,
         complaint: str,
         answer: AnswerStream | None = None,
+        *,
+        goes_on: bool = False,
     ) -> str:
         """Show the model its reply and what is wrong with it, and return its second reply."""
         if answer is not None:
             answer.restart()
         shown = within_budget(reply, RESULTS_BUDGET)
-        return await self.ask(chat, asked_again(messages, shown, complaint), answer)
+        again = asked_again(messages, shown, complaint)
+        return await self.ask(chat, again, answer, goes_on=goes_on)
+
+    async def unless_repeated(
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        reply: str,
+        request: str,
+        answer: AnswerStream,
+    ) -> str:
+        """Return an answer, or a second one if it only repeats the instructions; else nothing."""
+        if not repeats_instructions(reply, messages, request):
+            return reply
+        if self.tried < self.tries:
+            complaint = f"{REPEATED} Write the answer to the request, and nothing else."
+            try:
+                reply = await self.ask_again(chat, messages, reply, complaint, answer, goes_on=True)
+            except (ModelCallError, LimitReachedError) as error:
+                logger.info("answer not asked for again", extra={"error": type(error).__name__})
+        if not repeats_instructions(reply, messages, request):
+            return reply
+        await self.report_unreadable(REPEATED, "there is no answer")
+        return ""
 
     async def ask_readable(
         self,

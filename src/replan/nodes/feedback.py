@@ -10,9 +10,16 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
-from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
+from replan.prompts.host import (
+    RESULTS_BUDGET,
+    build_feedback_prompt,
+    request_messages,
+    unread_warning,
+)
+from replan.prompts.repeated import REPEATED, repeats_instructions
+from replan.prompts.sections import request_text
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
-from replan.replies.unreadable import Complaint
+from replan.replies.unreadable import FEEDBACK_FORM, Complaint
 from replan.state.enhanced import EnhancedState
 from replan.state.results import CollectedResults, FeedbackResult
 from replan.state.rules import (
@@ -114,7 +121,11 @@ async def _reading(
     def prompt_of(budget: int) -> list[BaseMessage]:
         return build_feedback_prompt(collected, state, prompts, missing=missing, budget=budget)
 
+    request = request_text(request_messages(state))
+
     def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
+        if repeats_instructions(text, prompt_of(RESULTS_BUDGET), request):
+            return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
         reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
         return unless_cut_judgement(reading, call.end)
 

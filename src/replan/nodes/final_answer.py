@@ -13,7 +13,8 @@ from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
-from replan.prompts.host import build_final_answer_prompt, unread_warning
+from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
+from replan.prompts.sections import request_text
 from replan.replies.readings import read_answer
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
@@ -125,17 +126,18 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
         return AnswerStream(call.emitter, None).finish(generate_rejection(state)), "", ""
     shown = AnswerStream(call.emitter, None)
     reply, missing = "", ""
+    chat, prompt_of = call.services.models.answering, _prompt_of(state, call)
+    request = request_text(request_messages(state))
     try:
-        reply, budget = await call.ask_in_room(
-            call.services.models.answering, _prompt_of(state, call), shown
-        )
+        reply, budget = await call.ask_in_room(chat, prompt_of, shown)
+        reply = await call.unless_repeated(chat, prompt_of(budget), reply, request, shown)
         text = read_answer(reply)
         if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
             text = _results_as_answer(state, f"There is no other answer: {call.end.why}.")
         elif not text:
-            missing = "the model returned an empty reply"
+            missing = "the model returned no answer"
     except ModelCallError as error:
         text, missing = "", error.problem
     except LimitReachedError as error:

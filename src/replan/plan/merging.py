@@ -30,8 +30,9 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
 
     Steps are matched as `matched` does. A kept step keeps how it went; the marks and results in
     the revised document do not count. It also keeps its brief and its parameters if its line comes
-    back under the same title with nothing below it. A finished step that the document leaves out stays in its
-    place; one that it repeats under its title stays as it is. No title means the old title.
+    back under the same title with nothing below it. A finished step that the document leaves out
+    stays in its place; one that it repeats under its title stays as it is. No title means the old
+    title.
 
     Args:
         old: The plan as it is.

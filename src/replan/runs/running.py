@@ -32,8 +32,8 @@ from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, s
 from replan.state.enhanced import EnhancedState
 
 NOBODY_ANSWERS = (
-    "Nothing can answer this run: it waits for a person, and its state is not kept. Give the team a "
-    "storage, such as open_runtime(team, storage=...), or build_graph a checkpointer."
+    "Nothing can answer this run: it waits for a person, and its state is not kept. Give the team "
+    "a storage, such as open_runtime(team, storage=...), or build_graph a checkpointer."
 )
 """The warning of a run that waits and has no checkpointer."""
 

@@ -158,7 +158,8 @@ def test_what_is_told_amid_an_answer_begins_on_a_new_line(tell):
     text = tell(*tokens("Paris is the"), cut, end("Paris is the", outcome="partial"))
     assert text.startswith("\nParis is the\nthe reply ends in the middle of its JSON\n\npartial: ")
     text = tell(*tokens("Paris ", "is"), cut, *tokens(" the"), end("Paris is the end."))
-    assert text.startswith("\nParis is\nlimit reached: unfinished_reply=12\n the end.\n\ncompleted")
+    told = "the reply ends in the middle of its JSON"
+    assert text.startswith(f"\nParis is\n{told}\n the end.\n\ncompleted")
 
 
 def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):
