@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Set as AbstractSet
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from replan.errors import (
     InDoubtError,
     LimitReachedError,
@@ -69,6 +71,7 @@ _TOO_LONG = re.compile(
 )
 _REFUSED_AS_TOO_LONG = frozenset({400, 413, 422, 500})
 _LONGEST = 500
+_MOST_FIELDS = 5
 _READ_AT_MOST = 8_000
 _DEEPEST = 10
 
@@ -179,6 +182,19 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def reason_of(error: BaseException) -> str:
+    """The text of an error; of pydantic's, which field is wrong, and why."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [
+        ": ".join([*filter(None, [".".join(map(str, each["loc"]))]), each["msg"]])
+        for each in found[:_MOST_FIELDS]
+    ]
+    more = [f"{len(found) - len(texts)} more"] if len(found) > len(texts) else []
+    return f"not a valid {error.title}: {'; '.join([*texts, *more])}"
+
+
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries, as the common HTTP clients attach it."""
     # Read by attribute, so that no client has to be imported: openai, anthropic and httpx have
@@ -229,7 +245,7 @@ def _class_and_message(error: BaseException) -> str:
 
 def _message(error: BaseException) -> str:
     try:
-        text, words = str(error), _body_of(error)
+        text, words = reason_of(error), _body_of(error)
         text = f"{text} - {words}" if words not in text else text
         # A known value that the cut divides would no longer be found.
         return KNOWN.masked(text)[:_READ_AT_MOST]

@@ -45,7 +45,7 @@ async def test_a_host_that_repeats_its_prompt_has_not_answered(reply):
     result = await run(graph, "Which is the capital of Peru?")
     assert (result.outcome, result.text) == (
         "failed",
-        "There is no answer: the model returned no answer.",
+        "There is no answer: the model repeated its instructions.",
     )
     assert [call.node for call in model.calls] == ["think"] * 2 + ["direct_answer"] * 2
     assert [warning for warning in result.warnings if REPEATED in warning] == [

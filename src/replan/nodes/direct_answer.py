@@ -66,7 +66,7 @@ async def _answered(
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with _recording(record), within(services.folders):
-            reply = await call.ask(services.models.direct, prompt, shown)
+            first = reply = await call.ask(services.models.direct, prompt, shown)
         # Not with the tools again: what was recorded of them is of the first question.
         reply = await call.unless_repeated(services.models.answering, prompt, reply, request, shown)
     except LimitReachedError as error:
@@ -78,7 +78,13 @@ async def _answered(
     limit = await call.report_cut()
     if text:
         return shown.finish(text), reply, "answered", limit
-    why = call.end.why or "the model returned no answer"
+    is_repeated = first and not reply
+    why = (
+        "the model repeated its instructions"
+        if is_repeated
+        else "the model returned an empty reply"
+    )
+    why = call.end.why or why
     return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
 
 

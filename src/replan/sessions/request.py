@@ -55,6 +55,10 @@ def read_input(given: UserInput) -> UserMessage:
         return UserMessage(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
+    if not isinstance(copy, str | list):
+        fix = "Give a text, a list of content blocks, or a mapping with answers by key."
+        reading.refuse(("user_input",), copy, f"it is {type(copy).__name__}", fix)
+    reading.end()
     content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
     return UserMessage(content=content)
