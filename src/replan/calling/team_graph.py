@@ -148,7 +148,7 @@ async def alone(
     is_saver = isinstance(saver, BaseCheckpointSaver)
     call = merge_configs(graph.config, config).get("configurable", {}) if is_saver else {}
     thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
-    holds = getattr(cast("Any", saver), "holds", None)
+    holds = getattr(saver, "holds", None)
     if thread is None or is_inner or (within and holds is None):
         yield None
         return

@@ -94,7 +94,7 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
     # Before it is copied: no two runs work on one thread of all its copies.
-    local_threads(saver)
+    local_threads(cast("object", saver))
     given: Any = cast("Any", saver).serde
     allowed = frozenset[type]().union(*(types_of_graph(graph) for graph in graphs))
     if restores_everything(given):
