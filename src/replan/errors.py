@@ -482,10 +482,11 @@ class ModelCallError(ReplanError):
     """
 
     def __init__(self, role: str, problem: str) -> None:
-        self.role = role
         end = "" if problem.endswith((".", "!", "?")) else "."
+        self.role = role
+        self.problem = f"{problem}{end}"
         super().__init__(
-            f"The model for '{role}' did not answer: {problem}{end} "
+            f"The model for '{role}' did not answer: {self.problem} "
             "Nothing of this call was kept. Finished steps stay finished. "
             "Check the model's name, its base URL and its key, then run again."
         )

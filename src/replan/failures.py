@@ -2,8 +2,11 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Set as AbstractSet
 from typing import Any, cast
+
+from pydantic import ValidationError
 
 from replan.errors import (
     InDoubtError,
@@ -47,7 +50,28 @@ _NO_CONNECTION = _NEVER_REACHED | _BROKE_WHILE_READING | {"APIConnectionError"}
 # How gateways say that a reply took too long.
 _GAVE_UP = frozenset({408, 504, 524})
 _NOT_IMPLEMENTED = 501
+# How servers say that an account or its key is at its end: no later call of it succeeds.
+_LASTING_CODES = frozenset(
+    {
+        "account_deactivated",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "exceeded_current_quota_error",
+        "insufficient_balance",
+        "insufficient_quota",
+        "invalid_api_key",
+    }
+)
+# How servers say that a request is longer than what their model can read.
+_TOO_LONG = re.compile(
+    r"context[ _-](length|size|window)|(prompt|input|request) (is|was) too long"
+    r"|too many (input |prompt )?tokens|maximum (input|prompt|sequence) length"
+    r"|(prompt|input) (tokens )?exceeds?",
+    re.IGNORECASE,
+)
+_REFUSED_AS_TOO_LONG = frozenset({400, 413, 422, 500})
 _LONGEST = 500
+_MOST_FIELDS = 5
 _READ_AT_MOST = 8_000
 _DEEPEST = 10
 
@@ -56,8 +80,8 @@ def can_pass(error: BaseException) -> bool:
     """Whether trying again can help."""
     # It can after a broken connection, a timeout, a busy or failing server, and after anything that
     # is not known; it cannot after a fault of the program or its settings, a refused request, a
-    # reply without an end, a reached limit, a storage that was waited for in vain, or a signal such
-    # as a cancellation or a question to the user.
+    # spent account, a reply without an end, a reached limit, a storage that was waited for in vain,
+    # or a signal such as a cancellation or a question to the user.
     if not isinstance(error, Exception) or is_signal(error):
         return False
     if isinstance(error, ExceptionGroup):
@@ -66,10 +90,11 @@ def can_pass(error: BaseException) -> bool:
         return can_pass(error.__cause__)
     if isinstance(error, StepElsewhereError):
         return error.can_pass
+    is_lasting = has_lasting_code(getattr(error, "body", None))
     status = status_of(error)
     if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors
-        return status in _PASSING_STATUS
-    return not isinstance(error, _FAULTS)
+        return status in _PASSING_STATUS and not is_lasting
+    return not (is_lasting or isinstance(error, _FAULTS))
 
 
 def is_busy(error: BaseException) -> bool:
@@ -82,6 +107,27 @@ def is_busy(error: BaseException) -> bool:
         return status != _NOT_IMPLEMENTED
     causes = list(_causes(error))
     return any(isinstance(cause, OSError) or _is_of(cause, _NO_CONNECTION) for cause in causes)
+
+
+def has_lasting_code(body: object) -> bool:
+    """Whether the JSON of a server's error says that the account or its key is at its end."""
+    whole = cast("dict[str, object]", body) if isinstance(body, dict) else {}
+    inner = whole.get("error")
+    error = cast("dict[str, object]", inner) if isinstance(inner, dict) else {}
+    codes = [fields.get(name) for fields in (whole, error) for name in ("code", "type")]
+    return any(isinstance(code, str) and code in _LASTING_CODES for code in codes)
+
+
+def is_prompt_too_long(error: BaseException) -> bool:
+    """Whether a model's server refused a request that is longer than what its model can read."""
+    return any(
+        _is_of(cause, {"ContextOverflowError"})
+        or (
+            status_of(cause) in _REFUSED_AS_TOO_LONG
+            and _TOO_LONG.search(_message(cause)) is not None
+        )
+        for cause in _causes(error)
+    )
 
 
 def asked_pause(error: BaseException) -> float | None:
@@ -136,6 +182,19 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def reason_of(error: BaseException) -> str:
+    """The text of an error; of pydantic's, which field is wrong, and why."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [
+        ": ".join([*filter(None, [".".join(map(str, each["loc"]))]), each["msg"]])
+        for each in found[:_MOST_FIELDS]
+    ]
+    more = [f"{len(found) - len(texts)} more"] if len(found) > len(texts) else []
+    return f"not a valid {error.title}: {'; '.join([*texts, *more])}"
+
+
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries, as the common HTTP clients attach it."""
     # Read by attribute, so that no client has to be imported: openai, anthropic and httpx have
@@ -186,7 +245,7 @@ def _class_and_message(error: BaseException) -> str:
 
 def _message(error: BaseException) -> str:
     try:
-        text, words = str(error), _body_of(error)
+        text, words = reason_of(error), _body_of(error)
         text = f"{text} - {words}" if words not in text else text
         # A known value that the cut divides would no longer be found.
         return KNOWN.masked(text)[:_READ_AT_MOST]

@@ -1,11 +1,23 @@
 """A long conversation of a team from a file, in SQLite, with models over HTTP."""
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import TeamFileError, open_runtime
+from replan import (
+    Host,
+    MemoryOptions,
+    Specialist,
+    Team,
+    TeamFileError,
+    build_graph,
+    open_runtime,
+    run,
+)
+from replan.assembly import models_from_environment
 from replan.assembly.graphs import team_graph
+from replan.nodes import summarise
 from replan.nodes.summarise import ROOM_TO_THINK
-from replan.testing import HttpFault, OpenAIServer
+from replan.testing import Hang, HttpFault, Malformed, OpenAIServer, Reply
 
 TEAM = """\
 host: {model: main}
@@ -86,3 +98,37 @@ memory: {mode: summary, trigger: 3, summary_model_id: "openia:x"}
         "memory.trigger": (10, 25),
     }
     assert "Write 'full', 'window' or 'summary'." in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (HttpFault(500), "500"),
+        (HttpFault(429, retry_after=0.01), "429"),
+        (Malformed(), "Error"),
+        (Hang(), "no answer within 0.2 s"),
+    ],
+    ids=["failing", "busy", "no reply", "hanging"],
+)
+async def test_a_summary_gets_one_attempt_and_its_run_a_short_warning(fault, why, monkeypatch):
+    if fault == Hang():
+        monkeypatch.setattr(summarise, "LONGEST_SUMMARY", 0.2)
+    memory = MemoryOptions(mode="summary", history_limit=1, summary_trigger_messages=2)
+    work = Specialist(name="clerk", intended_use="Looks up.", run=lambda context: "done")
+
+    def reply(request):
+        if request.call.node == "memory_summary":
+            return Reply(fault=fault)
+        return "---\ncomplexity: simple\n---\nSeven."
+
+    with OpenAIServer(reply) as server:
+        team = Team(host=Host(model="openai:m"), specialists=[work], memory=memory)
+        models = models_from_environment(server.base_url)
+        graph = build_graph(team, models=models, checkpointer=InMemorySaver())
+        result = await run(graph, "Which?", config={"configurable": {"thread_id": "t"}})
+        assert server.calls["memory_summary"] == 1
+    assert (result.outcome, result.text) == ("answered", "Seven.")
+    (warning,) = result.warnings
+    assert warning.startswith("No new summary of the conversation was written: ")
+    assert why in warning
+    assert "Check" not in warning

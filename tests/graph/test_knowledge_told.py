@@ -5,11 +5,24 @@ import math
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
+from pydantic import BaseModel
 
-from replan import RAGOptions, Specialist, Team, build_graph, open_runtime, stream
+from replan import (
+    FolderRetriever,
+    RAGOptions,
+    Specialist,
+    SpecialistResult,
+    Team,
+    build_graph,
+    open_runtime,
+    stream,
+)
 from replan.testing import ScriptedModel, always
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. When are refunds paid? @clerk\n"
+THREAD = {"configurable": {"thread_id": "t"}}
 DONE = "---\nverdict: complete\n---\nDone."
 FOUND = [
     {"content": f"Text {n}.", "source": f"{n}.md", "line": 1, "score": 1 - n / 10} for n in range(4)
@@ -267,3 +280,115 @@ async def test_a_warning_of_an_attempt_that_was_cut_off_is_not_lost():
         f"Step 1 (attempt 1) {said}",
         f"Step 2 (attempt 1) {said}",
     ]
+
+
+async def test_passages_below_the_minimum_score_are_told():
+    step, (event,), (shown,), warnings = await ran(Given(*FOUND), RAGOptions(min_score=0.85))
+    assert places(step.sources) == places(event.sources) == ["0.md:1", "1.md:1"]
+    assert "Text 2." not in shown
+    assert event.unused == (
+        "2.md:1 is not used: its score 0.8 is below min_score=0.85.",
+        "3.md:1 is not used: its score 0.7 is below min_score=0.85.",
+    )
+    assert (event.failed, warnings) == ((), ())
+
+
+@pytest.mark.parametrize("kind", ["own", "folder"])
+async def test_a_minimum_score_that_leaves_nothing_is_a_warning(kind, tmp_path):
+    if kind == "folder":
+        (tmp_path / "a.md").write_text("Refunds of parcels take 30 days.\n")
+        retriever = FolderRetriever(tmp_path, cache=tmp_path / ".cache")
+    else:
+        retriever = Given({"content": "Text.", "source": "a.md", "line": 1, "score": 0.5})
+    step, (event,), (shown,), warnings = await ran(retriever, RAGOptions(min_score=0.9))
+    assert (step.sources, event.sources, shown) == ((), (), "")
+    assert event.unused == ("a.md:1 is not used: its score 0.5 is below min_score=0.9.",)
+    (warning,) = [warning for warning in warnings if warning.startswith("Step 1")]
+    assert warning.endswith(
+        "with less knowledge: the best passage has the score 0.5, and min_score is 0.9."
+    )
+
+
+async def test_scores_below_zero_are_as_good_as_others_where_no_minimum_is_set():
+    low = [{**each, "score": each["score"] - 7} for each in FOUND]
+    step, (event,), _, warnings = await ran(Given(*low), RAGOptions(top_k=2))
+    assert places(step.sources) == ["0.md:1", "1.md:1"]
+    assert (event.unused, warnings) == ((), ())
+
+
+class Wrong:
+    """A retriever that returns what none is to return."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def search(self, request):
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (None, "the retriever returned nothing; return a SearchResponse(chunks=[...])"),
+        ([], "the retriever returned list; return a SearchResponse(chunks=[...])"),
+        ("Text.", "the retriever returned str; return a SearchResponse(chunks=[...])"),
+        (7, "the retriever returned int; return a SearchResponse(chunks=[...])"),
+        ({"chunks": 7}, "not a valid SearchResponse: chunks: "),
+        (
+            {"chunks": [{"score": 1}]},
+            "not a valid SearchResponse: chunks.0.content: Field required",
+        ),
+        ({"passages": []}, "not a valid SearchResponse: passages: "),
+    ],
+    ids=["nothing", "list", "text", "number", "no list", "no content", "other field"],
+)
+async def test_a_retriever_that_returns_the_wrong_thing_is_told_in_plain_words(found, problem):
+    _, (event,), _, warnings = await ran(Wrong(found), RAGOptions())
+    assert problem in event.error
+    for text in (event.error, *warnings):
+        assert "pydantic" not in text
+        assert "validation error" not in text
+    assert [warning for warning in warnings if problem in warning]
+
+
+class Town(BaseModel):
+    name: str
+    people: int
+
+
+def wrong_result(context):
+    return SpecialistResult(confidence=7)
+
+
+def wrong_value(context):
+    return Town.model_validate({"people": "many"}).name
+
+
+def told_of_state(graph):
+    return graph.aupdate_state(THREAD, {"usage": {"calls": "many"}}, as_node="think")
+
+
+def told_of_messages(graph):
+    return graph.ainvoke({"messages": [{"role": 7}]}, THREAD)
+
+
+@pytest.mark.parametrize("work", [wrong_result, wrong_value])
+async def test_a_step_whose_code_makes_a_wrong_value_says_which_field_is_wrong(work):
+    clerk = Specialist("clerk", "Looks up.", run=work)
+    with ScriptedModel({"feedback": always(DONE)}) as model:
+        graph = build_graph(Team(model, [clerk]))
+        state = await graph.ainvoke({"plan": "- [ ] 1. Look @clerk (retries 0)\n"})
+    error = state["current_specialist_results"]["1/clerk"].error
+    field = "confidence" if work is wrong_result else "people"
+    assert f"{field}: Input should be" in error
+    assert "pydantic.dev" not in error
+    assert "validation error" not in error
+
+
+@pytest.mark.parametrize("call", [told_of_state, told_of_messages])
+async def test_a_wrong_input_of_the_graph_is_refused_in_plain_words(call):
+    clerk = Specialist("clerk", "Looks up.", run=lambda context: "Done.")
+    graph = build_graph(Team(ScriptedModel({}), [clerk]), checkpointer=InMemorySaver())
+    with pytest.raises(InvalidUpdateError, match="State key") as caught:
+        await call(graph)
+    assert "pydantic" not in str(caught.value)

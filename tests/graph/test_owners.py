@@ -10,10 +10,13 @@ import psycopg
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import id as langgraphs_ids
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from replan import (
     Host,
+    InputError,
     Limits,
     Specialist,
     SpecialistResult,
@@ -24,6 +27,7 @@ from replan import (
     open_runtime,
     open_storage,
     run,
+    run_sync,
     stream,
     waiting_for,
 )
@@ -31,6 +35,7 @@ from replan.adapters import thread_holds
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.events.types import RunStarted
+from replan.ports import ownership
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -359,3 +364,99 @@ async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
         cut_off(where)
         await until_held(holds)
         assert not any(owner.is_lost for owner in owners)
+
+
+class OwnSaver(InMemorySaver):
+    """A saver of somebody else."""
+
+
+@asynccontextmanager
+async def saver_of(kind, folder):
+    match kind:
+        case "memory":
+            yield InMemorySaver()
+        case "own":
+            yield OwnSaver()
+        case _:
+            async with AsyncSqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
+                yield saver
+
+
+class Desk:
+    """Answers requests one after the other; the first one takes as long as a test says."""
+
+    def __init__(self, saver):
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+        model = ScriptedModel({"think": always(self._reply)})
+        config = Team(
+            host=Host(model=model),
+            specialists=[
+                Specialist(name="clerk", intended_use="Works.", run=lambda context: "done")
+            ],
+        )
+        self.graph = build_graph(config, checkpointer=saver)
+
+    async def _reply(self, messages):
+        if not self.begun.is_set():
+            self.begun.set()
+            await self.go_on.wait()
+        return "---\ncomplexity: simple\n---\nHello."
+
+
+async def by_run(graph, thread=THREAD):
+    return (await run(graph, "Hello?", config=thread)).outcome
+
+
+async def by_stream(graph, thread=THREAD):
+    return [event async for event in stream(graph, "Hello?", config=thread)][-1].outcome
+
+
+@pytest.mark.parametrize("kind", ["memory", "own", "sqlite"])
+@pytest.mark.parametrize(
+    ("first", "second"), [(by_run, by_run), (by_run, by_stream), (by_stream, by_run)]
+)
+async def test_with_any_checkpointer_a_second_run_on_a_thread_is_refused(
+    kind, first, second, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ownership, "MOMENT", 0.01)
+    async with saver_of(kind, tmp_path) as saver:
+        # Another graph with the same saver is the same thread.
+        desk, other = Desk(saver), Desk(saver)
+        other.begun.set()
+        working = asyncio.ensure_future(first(desk.graph))
+        await desk.begun.wait()
+        for graph in (desk.graph, other.graph):
+            with pytest.raises(ThreadBusyError):
+                await second(graph)
+            assert await second(graph, {"configurable": {"thread_id": "u"}}) == "answered"
+        desk.go_on.set()
+        assert await working == "answered"
+        assert await second(other.graph) == "answered"
+        messages = (await desk.graph.aget_state(THREAD)).values["messages"]
+    assert [each.type for each in messages] == ["human", "ai"] * 2
+
+
+async def test_runs_in_several_python_threads_exclude_each_other_in_memory_too(monkeypatch):
+    monkeypatch.setattr(ownership, "MOMENT", 0.01)
+    desk = Desk(InMemorySaver())
+    working = asyncio.ensure_future(by_run(desk.graph))
+    await desk.begun.wait()
+    with pytest.raises(ThreadBusyError):
+        await asyncio.to_thread(run_sync, desk.graph, "Hello?", config=THREAD)
+    desk.go_on.set()
+    assert await working == "answered"
+    assert (await asyncio.to_thread(run_sync, desk.graph, "Hello?", config=THREAD)).text == "Hello."
+
+
+@pytest.mark.parametrize("way", [by_run, by_stream])
+async def test_a_run_that_fails_or_is_cancelled_leaves_its_thread(way, monkeypatch):
+    monkeypatch.setattr(ownership, "MOMENT", 0.01)
+    desk = Desk(InMemorySaver())
+    working = asyncio.ensure_future(way(desk.graph))
+    await desk.begun.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    with pytest.raises(InputError):
+        await way(desk.graph, {"configurable": {"thread_id": "t\0"}})
+    assert await way(desk.graph) == "answered"

@@ -179,9 +179,73 @@ async def test_a_model_that_is_down_at_the_end_does_not_cost_the_results():
 
     replies = {"feedback": [always(DownError("gone"))], "final_answer": [always(DownError("gone"))]}
     state = await run_plan(lambda c: f"text {c.plan_step.id}", replies)
-    assert state["outcome"] == "completed"
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "no_answer")
     assert "text 1" in state["final_answer"].text
     assert "text 2" in state["final_answer"].text
+
+
+BRIEFED = """\
+- [ ] 1. Read x.csv @a
+
+  Count the rows whose city is Rome.
+
+  ```yaml
+  rag_top_k: 3
+  ```
+
+- [ ] 2. Sum up @b (if 1 failed)
+
+  In one sentence.
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "tries"),
+    [
+        ("- [ ] 1. Read x.csv @a", 1),
+        ("- [!] 1. Read x.csv @a", 1),
+        ("- [ ] 1. Read x.csv @a\n\n  Count the rows whose city is Rome.", 2),
+        ("- [ ] 1. Read x.csv @a\n\n  Count the rows of Rome or Oslo.", 2),
+        ("- [ ] 1. Read y.csv @a", 2),
+        ("- [ ] 1. Read x.csv @b", 2),
+    ],
+    ids=["bare", "marked", "no parameters", "other brief", "other title", "other specialist"],
+)
+async def test_a_failed_step_whose_line_comes_back_alone_has_not_changed(line, tries):
+    done = []
+
+    def work(context):
+        done.append(context.plan_step)
+        return failed("no file") if context.plan_step.id == 1 else "done"
+
+    revised = f"{CONTINUE}{line}\n- [ ] 2. Sum up @b (if 1 failed)\n- [ ] 3. More @a\n"
+    state = await run_plan(work, {"feedback": [revised, always(COMPLETE)]}, BRIEFED)
+    plan = state["current_plan"]
+    assert [step.id for step in done].count(1) == tries
+    assert 3 in [step.id for step in done]
+    assert plan.step(2).brief == "In one sentence."
+    if tries == 1:
+        assert plan.step(1).brief == "Count the rows whose city is Rome."
+        assert plan.step(1).parameters == {"rag_top_k": 3}
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        ("---\nstatus: failed\nconfidence: 0.9\n---\nNo note names a due date.", "partial"),
+        ("---\nstatus: partial\n---\nOne of two notes names a due date.", "partial"),
+        ("", "failed"),
+    ],
+    ids=["found nothing", "found a part", "said nothing"],
+)
+async def test_an_answer_from_what_failed_steps_found_is_partial(reply, outcome):
+    script = {"feedback": always(COMPLETE), "specialist": always(reply)}
+    clerk = Specialist(name="clerk", intended_use="Searches.", chat_model=ScriptedModel(script))
+    graph = build_graph(Team(host=Host(model=ScriptedModel(script)), specialists=[clerk]))
+    plan = "- [ ] 1. Search the notes @clerk (retries 0)\n- [ ] 2. Sum up @clerk (after 1)\n"
+    result = await run(graph, {"plan": plan})
+    assert (result.outcome, result.limit_reached) == (outcome, "")
+    assert result.text.startswith("The answer.")
 
 
 @pytest.mark.parametrize("named", ["@A", "@a_agent", "(a)", "— a", "[agent: A]"])

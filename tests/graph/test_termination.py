@@ -35,7 +35,7 @@ THREAD = {"configurable": {"thread_id": "t"}}
 COMPLETE = "---\nverdict: complete\n---\nDone."
 PARTS = 30
 RUNS = 90
-VARIED = (1, 2, 6, 7, 13, 18, 29)
+VARIED = (1, 2, 6, 7, 18, 21, 29)
 """Seeds below `RUNS` whose teams come to different ends."""
 
 
@@ -124,7 +124,7 @@ def test_a_host_that_never_answers_is_given_up():
     limits = Limits(step_timeout=0.05, max_stalls=1)
     config = team(model, worker(lambda context: "A fact."), limits=limits)
     state = run_sync(quick(config), {"plan": "- [ ] 1. Find it @a\n"}).state
-    assert state["outcome"] == "completed"
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "no_answer")
     assert "A fact." in state["final_answer"].text
     assert len(model.calls) == 2 * 3
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from replan import (
     Host,
@@ -182,3 +182,36 @@ async def test_a_node_that_begins_again_does_not_tell_loosened_settings_again():
     assert len(told.texts) == 1
     state = await graph.ainvoke(None, THREAD, **new)
     assert told.texts == state["warnings"]
+
+
+def asks_by_tool(context):
+    return ask_user("Which year?")
+
+
+def asks_by_graph(context):
+    return interrupt("Which year?")
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["not kept", "kept"])
+@pytest.mark.parametrize("kind", ["plan", "question", "interrupt"])
+async def test_a_run_that_waits_and_that_nothing_can_answer_says_so(kind, kept):
+    work = asks_by_graph if kind == "interrupt" else asks_by_tool
+    team = Team(
+        host=Host(model=ScriptedModel({"feedback": always(DONE)})),
+        specialists=[Specialist(name="clerk", intended_use="Works.", run=work)],
+    )
+    graph = build_graph(team, checkpointer=InMemorySaver() if kept else None)
+    settings = RunSettings(approval="always") if kind == "plan" else None
+    given = {"plan": "- [ ] 1. Look it up @clerk\n"}
+    threads = [{"configurable": {"thread_id": name}} if kept else None for name in "ab"]
+    result = await run(graph, given, settings=settings, config=threads[0])
+    events = [e async for e in stream(graph, given, settings=settings, config=threads[1])]
+    assert result.outcome == "waiting"
+    warned = [event.text for event in events if event.type == "warning"]
+    assert list(result.warnings) == warned
+    if kept:
+        assert not warned
+    else:
+        (text,) = warned
+        assert text.startswith("Nothing can answer this run: ")
+        assert "storage" in text

@@ -16,12 +16,9 @@ from itertools import count
 
 from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StorageError, ThreadBusyError
-from replan.ports.ownership import Owner, owner_in
+from replan.ports.ownership import MOMENT, POLL, Owner, owner_in
 
-MOMENT = 1.0  # seconds: longer than the hold of a process takes to fall that was killed just now
 BEAT = 1.0  # seconds from one look after the holds to the next
-
-_POLL = 0.05
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +43,7 @@ class Holds:
             while not await uninterrupted(self._try_take(owner)):
                 if time.monotonic() > latest:
                     raise ThreadBusyError(thread_id)
-                await asyncio.sleep(_POLL)
+                await asyncio.sleep(POLL)
             yield owner
         finally:
             await uninterrupted(self._release(owner))

@@ -25,7 +25,7 @@ from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import run_in_own_loop
-from replan.ports.ownership import Owner, as_owner, owner_in
+from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 
 _TRACE = "replan_trace"
 
@@ -138,13 +138,22 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 async def alone(
     graph: Graph, config: RunnableConfig, *, within: bool = False
 ) -> AsyncGenerator[Owner | None]:
-    """Hold the thread of a call, if its store can, so that no other process works on it."""
+    """Hold the thread of a call, so that no other run works on it.
+
+    A storage holds it against other processes, too. With any other checkpointer, this is for runs
+    of this process alone, and not for calls of LangGraph's own methods (`within`).
+    """
     saver = cast("Any", graph).checkpointer
-    holds = getattr(saver, "holds", None)
-    call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
+    is_saver = isinstance(saver, BaseCheckpointSaver)
+    call = merge_configs(graph.config, config).get("configurable", {}) if is_saver else {}
     thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
-    if holds is None or thread is None or is_inner:
+    holds = getattr(saver, "holds", None)
+    if thread is None or is_inner or (within and holds is None):
         yield None
+        return
+    if holds is None:
+        async with local_threads(saver).holding(str(thread)):
+            yield None
         return
     check_call(graph, Call(None, None, config))
     if within and owner_in(holds.where, str(thread)):

@@ -404,7 +404,8 @@ class LimitReached(BaseEvent):
     is kept for the answer, and what the call might have needed.
 
     If the answer is incomplete, `limit` is `reply_length`, `unfinished_reply` or `content_filter`,
-    and `value` is the number of its tokens.
+    and `value` is the number of its tokens. If the host's model gave no answer, `limit` is
+    `no_answer`, and `why` is the error.
     """
 
     type: Literal["limit_reached"] = "limit_reached"

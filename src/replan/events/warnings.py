@@ -14,7 +14,7 @@ from replan.events.types import (
     WarningGiven,
 )
 from replan.secrets.known import KNOWN
-from replan.state.cuts import CUTS
+from replan.state.cuts import CUTS, answer_warning
 
 
 def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for each kind
@@ -39,8 +39,8 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
             return (f"What settled steps were given has changed, so they are done again: {steps}.",)
         case KnowledgeRetrieved() | MemorySummary():
             return _missing_context(event)
-        case LimitReached(limit=limit) if limit in CUTS:
-            return (f"The answer is incomplete: {CUTS[limit]}.",)
+        case LimitReached(limit=limit, why=why) if limit in CUTS:
+            return (answer_warning(limit, why),)
         case _:
             return secret_warnings("The plan", _new_plan_in(event))
 

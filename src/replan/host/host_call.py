@@ -9,13 +9,13 @@ from typing import TypeVar, cast
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyUnreadable
-from replan.failures import can_pass, describe, ends_whole_work
+from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
@@ -26,6 +26,7 @@ from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
+from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
 from replan.replies.unreadable import Complaint
 from replan.services import Services
@@ -58,6 +59,8 @@ class HostCall:
     seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
+    tries: int = HOST_TRIES  # of a question; with one, its model makes no further calls either
+    tried: int = 0  # how many of them the newest question has had
     reports_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
     # The replies that could not be used.
@@ -67,15 +70,23 @@ class HostCall:
     end: ReplyEnd = WHOLE  # how the newest reply ended
 
     async def ask(
-        self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        answer: AnswerStream | None = None,
+        *,
+        goes_on: bool = False,
     ) -> str:
         """Return the text of the model's reply, shown through `answer` as it comes.
+
+        With `goes_on` it is the newest question in other words, which has only the attempts left.
 
         Raises:
             ModelCallError: The model could not be reached or refused the call.
             LimitReachedError: The run has no call, no token, no money or no time left.
         """
         self.refused = None
+        self.tried = self.tried if goes_on else 0
         meter = self.meter()
         try:
             async with meter:
@@ -97,12 +108,14 @@ class HostCall:
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None, meter: Meter
     ) -> AIMessage:
         """Ask the model, and ask again after a transient failure."""
+        chat = chat if self.tries > 1 else chat.without_retries()
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
         on_text = answer.feed if answer is not None and is_heard else None
 
         async def reply() -> AIMessage:
+            self.tried += 1
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
             return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
@@ -113,7 +126,7 @@ class HostCall:
             failed = error
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
-            stop=stop_after_attempt(HOST_TRIES),
+            stop=lambda _: self.tried >= self.tries,
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
             before_sleep=lambda _: answer.restart() if answer is not None else None,
             reraise=True,
@@ -126,22 +139,53 @@ class HostCall:
         prompt_of: Callable[[int], list[BaseMessage]],
         answer: AnswerStream | None = None,
     ) -> tuple[str, int]:
-        """Ask, with a shorter prompt if the limits require it; return the length that was used."""
-        budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
+        """Ask, with a shorter prompt if there is no room; return the length that was used."""
+        budget, refusals, is_shorter = RESULTS_BUDGET, list[LimitReachedError](), False
         while True:
             try:
-                reply = await self.ask(chat, prompt_of(budget), answer)
+                reply = await self.ask(chat, prompt_of(budget), answer, goes_on=is_shorter)
             except LimitReachedError as error:
                 # A refused call costs nothing, and a shorter one may have room.
                 if error.limit not in _LIMITS_OF_LENGTH or budget < LEAST_RESULT:
                     raise
                 refusals.append(error)
+                budget //= 2
+            except ModelCallError as error:
+                if is_shorter:
+                    raise
+                budget, is_shorter = await self.shorter_after(error, prompt_of, budget), True
             else:
                 # A limit of an outer run may have refused it.
                 for each in refusals:
                     each.is_overcome = True
                 return reply, budget
+
+    async def shorter_after(
+        self,
+        error: ModelCallError,
+        prompt_of: Callable[[int], list[BaseMessage]],
+        budget: int,
+    ) -> int:
+        """Return and report the length of the results for one more attempt after a failed call.
+
+        Raises:
+            ModelCallError: The error; another length does not help, or there was no attempt left.
+        """
+        cause, whole = error.__cause__, _length(prompt_of(budget))
+        least = _length(prompt_of(LEAST_RESULT))
+        is_too_long = cause is not None and is_prompt_too_long(cause)
+        if not is_too_long or least >= whole or self.tried >= self.tries:
+            raise error
+        # Few servers say how long a prompt may be. A quarter leaves room for most models.
+        wanted = least + (whole - least) // 4
+        while budget > LEAST_RESULT and _length(prompt_of(budget)) > wanted:
             budget //= 2
+        budget = max(budget, LEAST_RESULT)
+        await self.emitter.warn(
+            f"The prompt of {self.node} was too long for the model, so it was sent again with at "
+            f"most {budget:,} characters of the results."
+        )
+        return budget
 
     async def ask_again(
         self,
@@ -150,12 +194,37 @@ class HostCall:
         reply: str,
         complaint: str,
         answer: AnswerStream | None = None,
+        *,
+        goes_on: bool = False,
     ) -> str:
         """Show the model its reply and what is wrong with it, and return its second reply."""
         if answer is not None:
             answer.restart()
         shown = within_budget(reply, RESULTS_BUDGET)
-        return await self.ask(chat, asked_again(messages, shown, complaint), answer)
+        again = asked_again(messages, shown, complaint)
+        return await self.ask(chat, again, answer, goes_on=goes_on)
+
+    async def unless_repeated(
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        reply: str,
+        request: str,
+        answer: AnswerStream,
+    ) -> str:
+        """Return an answer, or a second one if it only repeats the instructions; else nothing."""
+        if not repeats_instructions(reply, messages, request):
+            return reply
+        if self.tried < self.tries:
+            complaint = f"{REPEATED} Write the answer to the request, and nothing else."
+            try:
+                reply = await self.ask_again(chat, messages, reply, complaint, answer, goes_on=True)
+            except (ModelCallError, LimitReachedError) as error:
+                logger.info("answer not asked for again", extra={"error": type(error).__name__})
+        if not repeats_instructions(reply, messages, request):
+            return reply
+        await self.report_unreadable(REPEATED, "there is no answer")
+        return ""
 
     async def ask_readable(
         self,
@@ -165,9 +234,10 @@ class HostCall:
         answer: AnswerStream | None,
         *,
         fallback: str,
+        goes_on: bool = False,
     ) -> R | None:
         """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
-        text = await self.ask(chat, messages, answer)
+        text = await self.ask(chat, messages, answer, goes_on=goes_on)
         reading = read(text)
         if not isinstance(reading, Complaint):
             return reading
@@ -258,6 +328,10 @@ class HostCall:
     @property
     def _account(self) -> Account:
         return self.services.accounts.of(self.services.journal, self.run_id)
+
+
+def _length(messages: list[BaseMessage]) -> int:
+    return sum(len(message.text) for message in messages)
 
 
 def host_call(

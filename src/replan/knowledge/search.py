@@ -6,16 +6,17 @@ A retriever may not know of the bounds here, so they are checked again.
 import asyncio
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from pydantic import ValidationError
 
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, ends_whole_work, reason_of
 from replan.knowledge.condensing import Ask, ChunkReader
 from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
@@ -36,19 +37,40 @@ MOST_TOLD = 20
 """Sentences about what could not be searched."""
 
 
-def _best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Return the chunks that count, the best first, and a sentence for each that is left out."""
+@dataclass(frozen=True)
+class _Counting:
+    """What of a retriever's answer counts, and a sentence for each chunk that does not."""
+
+    chunks: list[Chunk]  # the best first
+    left_out: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+def _counting(found: SearchResponse, options: RAGOptions) -> _Counting:
     least, most = options.given["min_score"], options.given["top_k"]
-    odd = [each for each in found.chunks if not math.isfinite(each.score)]
-    counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)
-    full = (each for each in counting if not each.content.isspace() and each.content)
-    best = sorted(full, key=lambda each: -each.score)[:most]
-    left_out = [
-        *islice(chain(map(_name, found.left_out), map(_left_out_for_score, odd)), MOST_TOLD)
+    chunks = [*found.chunks, *found.below]
+    odd = [each for each in chunks if not math.isfinite(each.score)]
+    full = [each for each in chunks if math.isfinite(each.score) and each.content.strip()]
+    ordered = sorted(full, key=lambda each: -each.score)[:most]
+    enough = [each for each in ordered if each.score >= least]
+    low = ordered[len(enough) :]
+    left_out = [*map(_name, found.left_out), *map(_left_out_for_score, odd)]
+    unused = [
+        f"{place_of(_bounded(each))} is not used: its score {each.score:.3g} is below "
+        f"min_score={least:g}."
+        for each in low
     ]
-    more = len(found.left_out) + len(odd) - len(left_out)
-    rest = (f"{more} more are left out.",) if more else ()
-    return [_bounded(each) for each in best], (*left_out, *rest)
+    failed = ()
+    if low and not enough:
+        best = f"the best passage has the score {low[0].score:.3g}"
+        failed = (f"{best}, and min_score is {least:g}.",)
+    return _Counting([*map(_bounded, enough)], _few(left_out), _few(unused), failed)
+
+
+def _few(sentences: Sequence[str]) -> tuple[str, ...]:
+    more = len(sentences) - MOST_TOLD
+    return (*sentences[:MOST_TOLD], *((f"{more} more are left out.",) if more > 0 else ()))
 
 
 def _bounded(chunk: Chunk) -> Chunk:
@@ -67,6 +89,17 @@ def _name(text: str) -> str:
     return storable_text(cut)
 
 
+def _response(found: object) -> SearchResponse:
+    """Read what a retriever returned."""
+    if not isinstance(found, SearchResponse | Mapping):
+        kind = "nothing" if found is None else type(found).__name__
+        raise TypeError(f"the retriever returned {kind}; return a SearchResponse(chunks=[...])")
+    try:
+        return SearchResponse.model_validate(found)
+    except ValidationError as error:
+        raise TypeError(f"the retriever returned what is {reason_of(error)}") from None
+
+
 @dataclass(frozen=True)
 class Search:
     """Everything needed to search for knowledge about a task."""
@@ -82,11 +115,11 @@ class Search:
     async def run(self, emitter: Emitter, **about: Any) -> Knowledge | None:
         """Search, and report it; None if it failed, and the work continues without knowledge."""
         started = time.monotonic()
-        knowledge, left_out, error = Knowledge(), (), ""
+        knowledge, counting, error = Knowledge(), _Counting([]), ""
         try:
-            chunks, left_out = _best_of(await self._search(), self.options)
+            counting = _counting(await self._search(), self.options)
             reading = ChunkReader(self.options, self.task, self.timed, self.ask)
-            knowledge = await reading.read(chunks)
+            knowledge = await reading.read(counting.chunks)
         except Exception as problem:
             # A retriever is code of others.
             if ends_whole_work(problem):
@@ -97,9 +130,9 @@ class Search:
             **about,
             mode=self.options.mode,
             sources=knowledge.sources,
-            left_out=left_out,
-            unused=knowledge.unused,
-            failed=knowledge.failed,
+            left_out=counting.left_out,
+            unused=(*knowledge.unused, *counting.unused),
+            failed=(*knowledge.failed, *counting.failed),
             error=error,
             seconds=time.monotonic() - started,
         )
@@ -128,4 +161,4 @@ class Search:
             raise RuntimeError(describe(error)) from error
         finally:
             inherited_config.reset(inherited)
-        return SearchResponse.model_validate(found)
+        return _response(found)

@@ -83,6 +83,13 @@ class Chat:
         twin.model = self.model.model_copy(update={field: tokens})
         return twin
 
+    def without_retries(self) -> "Chat":
+        """The same model and its fallbacks, each of which is called once for a reply."""
+        twin = copy(self)
+        twin.retries = 0
+        twin.other = self.other and self.other.without_retries()
+        return twin
+
     async def reply(
         self,
         messages: Sequence[BaseMessage],

@@ -15,7 +15,8 @@ from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
-from replan.prompts.host import build_direct_answer_prompt
+from replan.prompts.host import build_direct_answer_prompt, request_messages
+from replan.prompts.sections import request_text
 from replan.replies.readings import read_answer
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
@@ -32,7 +33,8 @@ async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
         facts = services.facts(settings_of(state), call.runtime.store, call.run_id, node=call.node)
         # Each node is a task, and its context ends with it.
         facts_at_work.set(facts)
-        answer, raw, outcome, limit = await _answered(call, _prompt(state, call))
+        request = request_text(request_messages(state))
+        answer, raw, outcome, limit = await _answered(call, _prompt(state, call), request)
     answer, output, problem = (
         await with_output(
             call, call.services.models.answering, lambda _: _prompt(state, call), answer, raw
@@ -56,7 +58,7 @@ def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:
 
 
 async def _answered(
-    call: HostCall, prompt: list[BaseMessage]
+    call: HostCall, prompt: list[BaseMessage], request: str
 ) -> tuple[AIMessage, str, Outcome, str]:
     """Request the answer; return it, its reply, the outcome of the run, and what cut it off."""
     services, reply = call.services, ""
@@ -64,7 +66,9 @@ async def _answered(
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with _recording(record), within(services.folders):
-            reply = await call.ask(services.models.direct, prompt, shown)
+            first = reply = await call.ask(services.models.direct, prompt, shown)
+        # Not with the tools again: what was recorded of them is of the first question.
+        reply = await call.unless_repeated(services.models.answering, prompt, reply, request, shown)
     except LimitReachedError as error:
         await call.report_limit(error.limit, error.value, error.why)
         return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
@@ -74,7 +78,13 @@ async def _answered(
     limit = await call.report_cut()
     if text:
         return shown.finish(text), reply, "answered", limit
-    why = call.end.why or "the model returned an empty reply"
+    is_repeated = first and not reply
+    why = (
+        "the model repeated its instructions"
+        if is_repeated
+        else "the model returned an empty reply"
+    )
+    why = call.end.why or why
     return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
 
 

@@ -2,14 +2,24 @@
 
 from collections.abc import Mapping
 
+from langchain_core.messages import BaseMessage
+
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
-from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
+from replan.prompts.host import (
+    RESULTS_BUDGET,
+    build_feedback_prompt,
+    request_messages,
+    unread_warning,
+)
+from replan.prompts.repeated import REPEATED, repeats_instructions
+from replan.prompts.sections import request_text
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
+from replan.replies.unreadable import FEEDBACK_FORM, Complaint
 from replan.state.enhanced import EnhancedState
 from replan.state.results import CollectedResults, FeedbackResult
 from replan.state.rules import (
@@ -37,10 +47,11 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     limit = reached_limit(state)
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
+    budget = RESULTS_BUDGET
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
-        judged = await _ask_model(state, collected, call)
+        judged, budget = await _ask_model(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
@@ -56,7 +67,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if judged.final_answer is not None:
         cut = await call.report_cut()
         limit = limit or cut
-        unread = unread_warning(state, services.prompts, RESULTS_BUDGET, collected)
+        unread = unread_warning(state, services.prompts, budget, collected)
         await call.emitter.warn(*([unread] if unread else []))
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
@@ -68,40 +79,71 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
 
 async def _ask_model(
     state: EnhancedState, collected: CollectedResults, call: HostCall
-) -> FeedbackResult:
-    """Ask the model; if its reply cannot be had or read, decide by the status of the steps."""
-    prompts = call.services.prompts
-    missing = missing_from(state) or "nothing" if reached_limit(state) else ""
-    prompt = build_feedback_prompt(collected, state, prompts, missing=missing)
+) -> tuple[FeedbackResult, int]:
+    """Ask the model; if its reply cannot be had or read, decide by the status of the steps.
+
+    Return the judgement, and the length of the results that it was made with.
+    """
+    prompts, budget = call.services.prompts, RESULTS_BUDGET
 
     def is_answer(fields: Mapping[str, str]) -> bool:
         return says_complete(fields) and may_complete(state)
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
-        reading = await call.ask_readable(
-            call.services.models.feedback,
-            prompt,
-            lambda text: unless_cut_judgement(
-                read_feedback(
-                    text,
-                    call.services.names,
-                    holds_plan=prompts.merged_planning and may_be_revised(state),
-                ),
-                call.end,
-            ),
-            shown,
-            fallback="the judgement by the status of the steps",
+        reading, budget = await _reading(state, collected, call, shown)
+    except ModelCallError as error:
+        missing = (
+            "The host's model gave no judgement, so the status of the steps decided: "
+            f"{error.problem}"
         )
-    except (ModelCallError, LimitReachedError) as error:
-        return fallback_feedback(state, str(error))
+        await call.emitter.warn(missing)
+        return fallback_feedback(state, missing), budget
+    except LimitReachedError as error:
+        return fallback_feedback(state, str(error)), budget
     if reading is None:
-        return fallback_feedback(state, "The judgement could not be read.")
+        return fallback_feedback(state, "The judgement could not be read."), budget
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
         problem = "The reply requests a change, but the plan must not be revised."
         await call.report_unreadable(problem, "the plan stays as it is")
-    return judged
+    return judged, budget
+
+
+async def _reading(
+    state: EnhancedState, collected: CollectedResults, call: HostCall, shown: AnswerStream | None
+) -> tuple[FeedbackReading | None, int]:
+    """Read the model's judgement, if necessary of shorter results; return their length, too."""
+    prompts = call.services.prompts
+    holds_plan = prompts.merged_planning and may_be_revised(state)
+    missing = missing_from(state) or "nothing" if reached_limit(state) else ""
+
+    def prompt_of(budget: int) -> list[BaseMessage]:
+        return build_feedback_prompt(collected, state, prompts, missing=missing, budget=budget)
+
+    request = request_text(request_messages(state))
+
+    def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
+        if repeats_instructions(text, prompt_of(RESULTS_BUDGET), request):
+            return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
+        reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
+        return unless_cut_judgement(reading, call.end)
+
+    async def judge(budget: int, *, goes_on: bool = False) -> FeedbackReading | None:
+        return await call.ask_readable(
+            call.services.models.feedback,
+            prompt_of(budget),
+            read,
+            shown,
+            fallback="the judgement by the status of the steps",
+            goes_on=goes_on,
+        )
+
+    try:
+        return await judge(RESULTS_BUDGET), RESULTS_BUDGET
+    except ModelCallError as error:
+        budget = await call.shorter_after(error, prompt_of, RESULTS_BUDGET)
+        return await judge(budget, goes_on=True), budget
 
 
 def _result(

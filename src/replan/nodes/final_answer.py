@@ -13,13 +13,21 @@ from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
-from replan.prompts.host import build_final_answer_prompt, unread_warning
+from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
+from replan.prompts.sections import request_text
 from replan.replies.readings import read_answer
-from replan.state.cuts import CUTS
+from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
-from replan.state.rules import is_rejected, left_out_of, missing_from, outcome_of, proposed_in
+from replan.state.rules import (
+    has_reports,
+    is_rejected,
+    left_out_of,
+    missing_from,
+    outcome_of,
+    proposed_in,
+)
 
 
 @host_node("final_answer")
@@ -27,17 +35,17 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
-    raw = ""
+    raw, missing = "", ""
     if answer is None:
-        answer, raw = await _answered(state, call)
+        answer, raw, missing = await _answered(state, call)
     output, problem = None, ""
-    if not is_rejected(state):
+    if not (missing or is_rejected(state)):
         model = call.services.models.answering
         answer, output, problem = await with_output(
             call, model, _prompt_of(state, call), answer, raw
         )
     answer = _with_missing(with_sources(answer, state, call), state, call)
-    outcome, limit = await _outcome_and_limit(state, call, problem)
+    outcome, limit = await _outcome_and_limit(state, call, problem, missing)
     end = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = plan_of(state)
@@ -49,15 +57,26 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
 
 
 async def _outcome_and_limit(
-    state: EnhancedState, call: HostCall, problem: str
+    state: EnhancedState, call: HostCall, problem: str, missing: str
 ) -> tuple[Outcome, str]:
-    """Return how the run ended, and at which limit; `problem` says why there is no output."""
+    """Return how the run ended, and at which limit.
+
+    `problem` says why there is no output, `missing` why the model gave no answer.
+    """
     plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
         await call.report_limit(limit, call.refused.value, call.refused.why)
     cut = await call.report_cut() or (limit if limit in CUTS else "")
-    outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
+    if missing:
+        cut = NO_ANSWER
+        await call.report_limit(NO_ANSWER, 0, missing)
+    has_answer = not (missing or call.refused or call.end.words)
+    outcome: Outcome = (
+        "rejected"
+        if is_rejected(state)
+        else outcome_of(plan, limit, is_reported=has_answer and has_reports(state))
+    )
     limit = limit or cut
     if outcome == "completed" and ((limit and proposed_in(state)) or cut):
         outcome = "partial"
@@ -98,26 +117,32 @@ def generate_rejection(state: EnhancedState) -> str:
     return f"{text}\n\nWhat was done before:\n\n{generate_final_answer(state)}"
 
 
-async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
-    """Ask for the answer; without one, the results are the answer."""
+async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str, str]:
+    """Ask for the answer; return it, its reply, and why the model gave none.
+
+    Without an answer of the model, the results are the answer.
+    """
     if is_rejected(state):
-        return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
+        return AnswerStream(call.emitter, None).finish(generate_rejection(state)), "", ""
     shown = AnswerStream(call.emitter, None)
-    reply = ""
+    reply, missing = "", ""
+    chat, prompt_of = call.services.models.answering, _prompt_of(state, call)
+    request = request_text(request_messages(state))
     try:
-        reply, budget = await call.ask_in_room(
-            call.services.models.answering, _prompt_of(state, call), shown
-        )
+        reply, budget = await call.ask_in_room(chat, prompt_of, shown)
+        reply = await call.unless_repeated(chat, prompt_of(budget), reply, request, shown)
         text = read_answer(reply)
         if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
             text = _results_as_answer(state, f"There is no other answer: {call.end.why}.")
-    except ModelCallError:
-        text = ""
+        elif not text:
+            missing = "the model returned no answer"
+    except ModelCallError as error:
+        text, missing = "", error.problem
     except LimitReachedError as error:
         text = _results_as_answer(state, str(error))
-    return shown.finish(text or generate_final_answer(state)), reply
+    return shown.finish(text or generate_final_answer(state)), reply, missing
 
 
 def _prompt_of(state: EnhancedState, call: HostCall) -> Callable[[int], list[BaseMessage]]:

@@ -22,6 +22,9 @@ from replan.state.memory import Summary
 ROOM_TO_THINK = 4_096
 """Tokens of a reply in addition to its summary, for models that think before they write."""
 
+LONGEST_SUMMARY = 30.0
+"""Seconds after an answer that its run may take to write a summary, in one attempt."""
+
 _CHARACTERS = 4  # of a token, approximately
 
 logger = logging.getLogger(__name__)
@@ -31,6 +34,8 @@ logger = logging.getLogger(__name__)
 async def summarise(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Write the summary; if that fails, the earlier one and the answer stay unchanged."""
     update: EnhancedState = {}
+    # Who waits for the run waits for this, too; the next answer tries again.
+    call.tries, call.seconds = 1, min(call.seconds, LONGEST_SUMMARY)
     try:
         update["memory_summary"] = await written_summary(state, call)
     except StorageError:
@@ -74,13 +79,20 @@ async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
         output_tokens=used.output_tokens if is_counted else None,
         cost=None if price is None else used.cost,
         seconds=round(time.monotonic() - began, 3),
-        error="" if failed is None else str(failed),
+        error=_reason_of(failed),
         prompt=tuple(map(message_as_text, prompt)) if keeps else (),
         reply=message_as_text(AIMessage(reply)) if keeps and reply else None,
     )
     if failed is not None or summary is None:
         raise failed or ModelCallError(call.node, "there is nothing to summarise")
     return summary
+
+
+def _reason_of(failed: ReplanError | None) -> str:
+    """Why there is no summary; advice is for those who asked for one."""
+    if failed is None:
+        return ""
+    return failed.problem if isinstance(failed, ModelCallError) else str(failed)
 
 
 def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:

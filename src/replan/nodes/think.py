@@ -17,8 +17,10 @@ from replan.memory.conversation import Seen
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
+from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
+from replan.replies.unreadable import THINK_FORM, Complaint
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 
@@ -93,13 +95,19 @@ async def _ask_model(
         return says_simple(fields, threshold)
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
+    prompt = build_thinking_prompt(seen, state, prompts)
+    request = request_text(request_messages(state))
+
+    def read(text: str) -> ThinkReading | Complaint[ThinkReading]:
+        if repeats_instructions(text, prompt, request):
+            return Complaint[ThinkReading](wrong=REPEATED, form=THINK_FORM)
+        return unless_cut_thought(read_think(text, call.services.names, threshold), call.end)
+
     try:
         reading = await call.ask_readable(
             call.services.models.thinking,
-            build_thinking_prompt(seen, state, prompts),
-            lambda text: unless_cut_thought(
-                read_think(text, call.services.names, threshold), call.end
-            ),
+            prompt,
+            read,
             shown,
             fallback="the request counts as simple",
         )

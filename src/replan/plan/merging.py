@@ -29,8 +29,10 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
     """Read a model's whole revised plan as a revision of the old one.
 
     Steps are matched as `matched` does. A kept step keeps how it went; the marks and results in
-    the revised document do not count. A finished step that the document leaves out stays in its
-    place; one that it repeats under its title stays as it is. No title means the old title.
+    the revised document do not count. It also keeps its brief and its parameters if its line comes
+    back under the same title with nothing below it. A finished step that the document leaves out
+    stays in its place; one that it repeats under its title stays as it is. No title means the old
+    title.
 
     Args:
         old: The plan as it is.
@@ -158,6 +160,10 @@ def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
     if old.is_finished and _repeats(old, new):
         return old
     fields = {name: getattr(new, name) for name in STRUCTURAL if name != "estimated_duration"}
+    if title_key(old) == title_key(new) and not new.brief:
+        # A line that comes back without the text below it says nothing about that text.
+        fields["brief"] = old.brief
+        fields["parameters"] = new.parameters or old.parameters
     return old.replace(**fields)
 
 

@@ -153,7 +153,8 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     - each round is judged once, J = 2 * Q - 1: a question, and again where the reply could
       not be read; the call that brought it was not the last that its question had;
     - the answer is asked for once, Q; one of a type again where it is not of it, J;
-    - where summaries of the conversation are written, one is asked for after the answer, Q.
+    - where summaries of the conversation are written, one is asked for after the answer, in one
+      attempt, `per_reply`.
 
     Args:
         plan: The plan as it is handed in.
@@ -173,7 +174,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     question = HOST_TRIES * per_reply
     judgement = 2 * question - 1
     total = (judgement if typed else question) + (0 if merged else judgement)
-    total += question if summarised else 0
+    total += per_reply if summarised else 0
     startable = _startable(plan, limits)
     further = {step.id: per_step(step) if per_step else 0 for step in startable}
     calls = {step.id: _calls_of_step(step, limits, per_try, further[step.id]) for step in startable}

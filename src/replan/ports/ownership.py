@@ -6,14 +6,21 @@ number of its take, in the transaction that writes it.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
-from replan.errors import ThreadLostError
+from replan.errors import ThreadBusyError, ThreadLostError
 
 T = TypeVar("T")
+
+MOMENT = 1.0
+"""Seconds to wait for a thread: longer than a process that was just killed takes to release it."""
+
+POLL = 0.05
+"""Seconds from one attempt to take a thread to the next."""
 
 
 class Owner:
@@ -88,6 +95,40 @@ class Holds(Protocol):
     async def is_held(self, thread_id: str) -> bool:
         """Whether any process works on a thread now."""
         ...
+
+
+class LocalThreads:
+    """The threads of a saver that knows no owners, on which runs of this process work.
+
+    Those runs may be on several event loops, in several Python threads.
+    """
+
+    def __init__(self) -> None:
+        self._at_work: dict[str, object] = {}
+
+    @asynccontextmanager
+    async def holding(self, thread_id: str) -> AsyncGenerator[None]:
+        """Hold a thread while this lasts.
+
+        Raises:
+            ThreadBusyError: Another run holds it, and goes on holding it for a moment.
+        """
+        latest, me = time.monotonic() + MOMENT, object()
+        # Python sets a default in one step, whichever threads do so.
+        while self._at_work.setdefault(thread_id, me) is not me:
+            if time.monotonic() > latest:
+                raise ThreadBusyError(thread_id)
+            await asyncio.sleep(POLL)
+        try:
+            yield
+        finally:
+            del self._at_work[thread_id]
+
+
+def local_threads(saver: object) -> LocalThreads:
+    """The threads of a saver; its copies have the same ones."""
+    # LangGraph and `build_graph` copy a saver, with its attributes, for each graph.
+    return vars(saver).setdefault("_replan_threads", LocalThreads())
 
 
 _owners: ContextVar[tuple[Owner, ...]] = ContextVar("owners", default=())

@@ -6,7 +6,7 @@ from typing import Protocol
 from pydantic import Field
 
 from replan.plan.model import Value
-from replan.state.knowledge import Chunk, Filter
+from replan.state.knowledge import ANY_SCORE, Chunk, Filter
 
 
 class SearchRequest(Value):
@@ -16,7 +16,7 @@ class SearchRequest(Value):
         query: The question, as people or models wrote it.
         knowledge_base_ids: Where to look; empty: everywhere.
         top_k: The maximum number of chunks.
-        min_score: The minimum score.
+        min_score: The minimum score; by default any.
         filters: Conditions on chunks, in the terms of the retriever.
         tenant_id: The tenant; empty without tenants.
     """
@@ -24,7 +24,7 @@ class SearchRequest(Value):
     query: str
     knowledge_base_ids: Sequence[str] = ()
     top_k: int = Field(default=5, ge=1)
-    min_score: float = 0.0
+    min_score: float = ANY_SCORE
     filters: Mapping[str, Filter] = Field(default_factory=dict[str, Filter])
     tenant_id: str = ""
 
@@ -35,10 +35,23 @@ class SearchResponse(Value):
     Attributes:
         chunks: The best first.
         left_out: What could not be searched, one sentence each, with the name of the file.
+        below: What was found and has less than the minimum score, if the retriever knows it.
     """
 
     chunks: Sequence[Chunk] = ()
     left_out: Sequence[str] = ()
+    below: Sequence[Chunk] = ()
+
+
+def best_of(
+    found: Sequence[Chunk], request: SearchRequest, left_out: Sequence[str] = ()
+) -> SearchResponse:
+    """Keep of what was found what a question asks for, the best first."""
+    ordered = sorted(found, key=lambda each: -each.score)[: request.top_k]
+    enough = [each for each in ordered if each.score >= request.min_score]
+    # A score that is no number is neither more nor less.
+    below = [each for each in ordered if each not in enough]
+    return SearchResponse(chunks=enough, left_out=left_out, below=below)
 
 
 class Retriever(Protocol):

@@ -147,7 +147,12 @@ def build_planning_prompt(
 
 
 def build_feedback_prompt(
-    collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
+    collected_results: CollectedResults,
+    state: EnhancedState,
+    host: HostPrompts,
+    *,
+    missing: str,
+    budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
     """Ask for a verdict with the answer or a revision; `missing` is the reason to end."""
     answer = _answer_body("the whole answer to the request", host)
@@ -168,7 +173,7 @@ def build_feedback_prompt(
         parts = (plan_format, reply_format, _team(host))
     parts = (host.reflection or load("feedback"), *parts, output, _instructions(state, host))
     system = _system("feedback", host, *parts)
-    return [system, _data(state, host, collected_results, missing=missing)]
+    return [system, _data(state, host, collected_results, missing=missing, budget=budget)]
 
 
 def build_plan_update_prompt(

@@ -19,6 +19,7 @@ from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
 from replan.runs.step_status import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
+from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
 from replan.state.usage import CUT_OFF, Usage
@@ -77,7 +78,7 @@ class RunView:
                 return "a person rejected its plan"
             case outcome:
                 limit, judged = self.state.get("limit_reached"), self._judgement
-                reached = [f"{limit} was reached"] if limit else []
+                reached = [CUTS.get(limit, f"{limit} was reached")] if limit else []
                 steps = self.plan.steps if self.plan and outcome in INCOMPLETE else ()
                 failed = failures([(step, step.feedback) for step in steps])
                 return "; ".join([*reached, *failed] or not_run(steps)) or judged

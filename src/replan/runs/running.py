@@ -18,11 +18,26 @@ from replan.calling.new_or_continued import Call, prepared
 from replan.calling.team_graph import TeamGraph, alone
 from replan.errors import InputError
 from replan.events.at_once import Listener
-from replan.events.types import BaseEvent, Event, TaskCompleted
+from replan.events.types import (
+    ApprovalRequested,
+    BaseEvent,
+    Event,
+    InputRequested,
+    TaskCompleted,
+    WarningGiven,
+)
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.enhanced import EnhancedState
+
+NOBODY_ANSWERS = (
+    "Nothing can answer this run: it waits for a person, and its state is not kept. Give the team "
+    "a storage, such as open_runtime(team, storage=...), or build_graph a checkpointer."
+)
+"""The warning of a run that waits and has no checkpointer."""
+
+_ASKS = (ApprovalRequested, InputRequested)
 
 _END = object()
 
@@ -49,6 +64,8 @@ async def run_graph(
             state = _mark_interrupted(await _read_saved_state(graph, asked.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
+        if not graph.checkpointer:
+            state["warnings"] = [*state.get("warnings", []), NOBODY_ANSWERS]
     return cast("EnhancedState", state)
 
 
@@ -73,8 +90,13 @@ async def stream_graph(
                     aclosing(as_owner(owner, given)) as owned,
                     aclosing(_events_in(owned, controls)) as events,
                 ):
+                    ask: BaseEvent | None = None
                     async for event in events:
+                        ask = event if isinstance(event, _ASKS) else ask
+                        ask = None if isinstance(event, TaskCompleted) else ask
                         yield event
+                    if ask is not None and not graph.checkpointer:
+                        yield WarningGiven(run_id=ask.run_id, round=ask.round, text=NOBODY_ANSWERS)
 
 
 async def followed(

@@ -55,6 +55,11 @@ def read_input(given: UserInput) -> UserMessage:
         return UserMessage(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
+    if not isinstance(copy, str | list):
+        fix = "Give a text, a list of content blocks, or a mapping with answers by key."
+        kind = type(cast("object", copy)).__name__
+        reading.refuse(("user_input",), cast("object", copy), f"it is {kind}", fix)
+    reading.end()
     content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
     return UserMessage(content=content)

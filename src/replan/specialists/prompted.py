@@ -13,7 +13,8 @@ from replan.langgraph_inside.graphs import is_graph
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
-from replan.prompts.sections import in_order, summary_section, with_data
+from replan.prompts.repeated import repeats_instructions
+from replan.prompts.sections import in_order, request_text, summary_section, with_data
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.function import call, call_in_pieces, joined
@@ -64,6 +65,9 @@ class PromptedSpecialist:
             return shaped_result(structured, self.shape)
         message = message_of(answer)
         end = end_of(message)
+        task = f"{context.task_description}\n{request_text(context.messages)}"
+        if self.input_processor is None and repeats_instructions(message.text, messages, task):
+            raise ValueError("the model repeated its instructions, and gave no result")
         is_cut = end.cut and self.can_answer_again
         if is_cut:
             message, end = await self._ask_shorter(messages, message, end, config)

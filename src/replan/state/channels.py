@@ -18,6 +18,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
+from replan.failures import reason_of
 from replan.langgraph_inside.delta_channel import (
     NOTHING,
     Delta,
@@ -34,7 +35,7 @@ def checked(key: str, kind: Any, value: Any) -> Any:
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
-        raise _refused(key, error) from error
+        raise _refused(key, reason_of(error)) from error
     # LangChain's messages fail on other values before pydantic can refuse them.
     except (AttributeError, TypeError) as error:
         raise _refused(key, f"It wants {kind}, not {reprlib.repr(value)}.") from error
@@ -45,10 +46,10 @@ def stored(key: str, kind: Any, value: Any) -> Any:
     try:
         return restored(kind, value)
     except ValidationError as error:
-        raise _refused(key, error) from error
+        raise _refused(key, reason_of(error)) from error
 
 
-def _refused(key: str, problem: object) -> InvalidUpdateError:
+def _refused(key: str, problem: str) -> InvalidUpdateError:
     return InvalidUpdateError(f"State key '{key}' cannot take this value. {problem}")
 
 
@@ -145,7 +146,7 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
             # Of several messages with one id, the last counts.
             state = list({message.id: message for message in _add_messages(state, named)}.values())
         except (ValueError, NotImplementedError, TypeError) as error:
-            raise InvalidUpdateError(f"State key 'messages': {error}") from error
+            raise InvalidUpdateError(f"State key 'messages': {reason_of(error)}") from error
     return state
 
 

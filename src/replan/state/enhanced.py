@@ -94,7 +94,7 @@ class EnhancedState(GraphInput, total=False):
         is_completed: Whether the run is over.
         outcome: How it ended.
         limit_reached: The limit that ended the run; `reply_length`, `unfinished_reply` or
-            `content_filter` if its answer is incomplete; or empty.
+            `content_filter` if its answer is incomplete, `no_answer` without one; or empty.
         warnings: What happened that a person may not expect, one sentence each.
         limit_hits: The limits that stopped steps, the newest by the key of a result.
         final_answer: The answer.

@@ -1,6 +1,7 @@
 """The options of knowledge, and the knowledge that a step received."""
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -18,6 +19,9 @@ MOST_CHUNKS = 50
 """Chunks of one search."""
 
 
+ANY_SCORE = -sys.float_info.max
+"""The minimum score where none is set; rerankers and distances have scores below 0."""
+
 Filter = str | int | float | bool | list[str]
 """What a filter asks of a chunk."""
 
@@ -32,7 +36,7 @@ class RAGOptions(Options):
         mode: No search (none), the passages as they were found (stuff), or a model's notes about
             them (map_reduce). The default is stuff if the team has knowledge, else none.
         top_k: The maximum number of passages; by default 5.
-        min_score: The minimum score of a passage; by default 0.
+        min_score: The minimum score of a passage; by default any.
         use_summary: Whether a model shortens the passages in mode stuff; by default not.
         map_max_chunks: The maximum number of passages that a model is asked about in mode
             map_reduce; by default 5.
@@ -57,7 +61,7 @@ class RAGOptions(Options):
 NO_KNOWLEDGE = RAGOptions(
     mode="none",
     top_k=5,
-    min_score=0.0,
+    min_score=ANY_SCORE,
     use_summary=False,
     map_max_chunks=5,
     timeout_seconds=30.0,
@@ -137,8 +141,10 @@ class Knowledge(Value):
     Attributes:
         text: What the step is given.
         sources: Where it is.
-        unused: What was found and is not given, since it does not help, a sentence each.
-        failed: What is missing or longer since a model failed, a sentence each.
+        unused: What was found and is not given, since it does not help or its score is too low,
+            a sentence each.
+        failed: What is missing or longer, since a model failed or no score is high enough, a
+            sentence each.
     """
 
     text: str = ""

@@ -214,8 +214,17 @@ def proposed_in(state: EnhancedState) -> str:
     return "\n".join(f"- {line}: {why}" for line in lines[:MOST_MISSING] if line)
 
 
-def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
-    """The outcome of a run with a plan; it is partial if a limit prevented steps."""
+def has_reports(state: EnhancedState) -> bool:
+    """Whether any step, failed ones too, told what it could find."""
+    return any(result.text for result in state.get("current_specialist_results", {}).values())
+
+
+def outcome_of(plan: TaskPlan, limit: str = "", *, is_reported: bool = False) -> Outcome:
+    """The outcome of a run with a plan.
+
+    It is partial if a limit prevented steps, or if `is_reported`: the host's answer tells what the
+    steps could find.
+    """
     unmet = unmet_steps(plan)
     if not unmet:
         return "completed"
@@ -224,7 +233,7 @@ def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
     untried = limit not in ("", *CUTS) and any(
         step.status is StepStatus.PENDING and step.id not in blocked for step in unmet
     )
-    return "partial" if plan.completed_steps or untried else "failed"
+    return "partial" if plan.completed_steps or untried or is_reported else "failed"
 
 
 def is_rejected(state: EnhancedState) -> bool:

@@ -38,7 +38,7 @@ async def answer(exchange: Exchange) -> web.StreamResponse:
     await asyncio.sleep(exchange.reply.latency)
     match exchange.reply.fault:
         case HttpFault() as fault:
-            return refusal(fault.status, fault.text, retry_after=fault.retry_after)
+            return refusal(fault.status, fault.text, retry_after=fault.retry_after, code=fault.code)
         case Raised(error):
             return refusal(status_of(error) or _SERVER_ERROR, describe(error))
         case Hang():
@@ -56,14 +56,19 @@ async def answer(exchange: Exchange) -> web.StreamResponse:
 
 
 def refusal(
-    status: int, message: str, *, parameter: str | None = None, retry_after: float | None = None
+    status: int,
+    message: str,
+    *,
+    parameter: str | None = None,
+    retry_after: float | None = None,
+    code: str = "",
 ) -> web.Response:
     """An error with an HTTP status, as OpenAI writes it."""
     kind = _KINDS.get(
         status, "server_error" if status >= _SERVER_ERROR else "invalid_request_error"
     )
     headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
-    body = error_body(message, kind=kind, parameter=parameter)
+    body = error_body(message, kind=kind, parameter=parameter, code=code)
     return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
 
 

@@ -6,11 +6,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class HttpFault:
-    """The server refuses with an HTTP status; `retry_after` is sent as the header, in seconds."""
+    """The server refuses with an HTTP status.
+
+    `retry_after` is sent as the header, in seconds, and `code` as the error's code.
+    """
 
     status: int
     retry_after: float | None = None
     message: str = ""
+    code: str = ""
 
     @property
     def text(self) -> str:

@@ -136,8 +136,8 @@ def chunks(
     yield _END
 
 
-def error_body(message: str, *, kind: str, parameter: str | None = None) -> bytes:
-    error = {"message": message, "type": kind, "param": parameter, "code": None}
+def error_body(message: str, *, kind: str, parameter: str | None = None, code: str = "") -> bytes:
+    error = {"message": message, "type": kind, "param": parameter, "code": code or None}
     return _json({"error": error})
 
 

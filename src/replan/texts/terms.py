@@ -21,6 +21,16 @@ _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RUN = re.compile(f"{_SIGN}+")
 
 
+_FUNCTION_WORDS = frozenset(
+    _WORD.findall(
+        "a about an and are as at be been by can could did do does for from had has have how i if "
+        "in is it its me my of on or our shall should so than that the their them there these they "
+        "this to was we were what when where which who whom whose why will with would you your"
+    )
+)
+"""English words that are in texts about anything."""
+
+
 def indexed(text: str) -> str:
     """Write a text as an index is to take it: each sign of an undivided script is a word.
 
@@ -45,6 +55,11 @@ def terms_of(text: str) -> tuple[str, ...]:
     """What to look for where a whole text is the question."""
     found = (term for word in words_of(with_parts(text)) for term in _terms_in(word))
     return tuple(dict.fromkeys(found))
+
+
+def telling(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """The terms of a question that say what it is about; all of them if there are no others."""
+    return tuple(term for term in terms if term not in _FUNCTION_WORDS) or terms
 
 
 def with_parts(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replan.errors import ThreadError
+from replan.failures import reason_of
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils
@@ -48,7 +49,7 @@ def change_message(
     try:
         return holder.replace(message.replace(**changes))
     except ValueError as error:
-        problem = f"its message '{message_id}' cannot be changed like this: {error}"
+        problem = f"its message '{message_id}' cannot be changed like this: {reason_of(error)}"
         raise ThreadError(thread.id, problem, "Give fields of a ThreadMessage.") from error
 
 

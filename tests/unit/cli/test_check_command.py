@@ -348,8 +348,8 @@ def test_summaries_of_the_conversation_count_in_the_bound_of_calls(files):
 
     without = worst()
     team.write_text(TEAM + "memory: {mode: summary}\n")
-    # One question of three tries, each of two calls.
-    assert worst() == without + 6
+    # One attempt, of two calls.
+    assert worst() == without + 2
     team.write_text(TEAM + "memory: {mode: summary, summary_enabled: false}\n")
     assert worst() == without
 

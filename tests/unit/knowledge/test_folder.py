@@ -226,3 +226,35 @@ def test_several_threads_make_a_new_index_at_once(tmp_path):
                     return len(index.search("refunds", 3))
 
             assert [*threads.map(found, range(4))] == [1] * 4
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 30, 200])
+def test_a_score_means_the_same_in_a_small_and_in_a_large_folder(tmp_path, others):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "all.md").write_text("Refunds of parcels are paid within 30 days.\n")
+    (folder / "some.md").write_text("Parcels and their refunds.\n")
+    (folder / "one.md").write_text("Parcels have a label.\n")
+    for number in range(others):
+        (folder / f"{number}.md").write_text(f"Article {number} is kept in hall {number}.\n")
+    retriever = FolderRetriever(folder, cache=tmp_path / "cache")
+    request = SearchRequest(query="When are refunds of parcels paid?")
+    found = {each.source: each.score for each in retriever.search(request).chunks}
+    assert [(name, round(score, 2)) for name, score in found.items()] == [
+        ("all.md", 1.0),
+        ("some.md", 0.67),
+        ("one.md", 0.33),
+    ]
+    enough = retriever.search(request.replace(min_score=0.5))
+    assert [each.source for each in enough.chunks] == ["all.md", "some.md"]
+    assert [each.source for each in enough.below] == ["one.md"]
+
+
+def test_scores_fall_with_the_rank_and_lie_between_0_and_1(retriever, folder):
+    for number in range(20):
+        words = "honey harvest summer barn bees"[: 5 + number]
+        (folder / f"{number}.md").write_text(f"# {number}\n\n{words * (number % 3 + 1)}\n")
+    for query in ("honey", "bees in the barn", "the honey of summer", "who", "是什么 honey", "of"):
+        scores = [each.score for each in retriever.search(SearchRequest(query=query)).chunks]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 < score <= 1 for score in scores)

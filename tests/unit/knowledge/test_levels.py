@@ -16,6 +16,7 @@ from replan import (
 from replan.cli.shared.worst_case import team_of
 from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
+    ANY_SCORE,
     NO_KNOWLEDGE,
     SEARCHED,
     Chunk,
@@ -32,7 +33,7 @@ NOBODY = Specialist("a", "Works.", run=lambda context: "done")
 
 def test_what_nobody_says_is_no_search_and_five_chunks_of_any_score():
     said = knowledge_options()
-    assert (said.mode, said.top_k, said.min_score) == ("none", 5, 0.0)
+    assert (said.mode, said.top_k, said.min_score) == ("none", 5, ANY_SCORE)
     assert (said.map_max_chunks, said.timeout_seconds, said.use_summary) == (5, 30.0, False)
     assert said == NO_KNOWLEDGE
 
@@ -130,7 +131,7 @@ def test_clients_of_a_server_may_only_ask_for_less():
     taken = tightened(team, RunSettings(rag=asked, tenant="south"))
     assert taken.tenant == "north"
     assert taken.rag == RAGOptions(
-        top_k=4, min_score=0.0, filters={"file": "a/*"}, timeout_seconds=30.0
+        top_k=4, min_score=-1, filters={"file": "a/*"}, timeout_seconds=30.0
     )
     less = RAGOptions(mode="none", top_k=1, min_score=0.5)
     assert tightened(team, RunSettings(rag=less)).rag == less

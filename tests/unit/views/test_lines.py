@@ -113,7 +113,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "[ ] step 2 clerk: waits for another round\n"
         "limit reached: max_cost=0.5 of specialist clerk\n"
         "limit reached: max_rounds=3\n"
-        "limit reached: content_filter\n"
+        "a content filter cut the reply off\n"
         "[x] step 2 clerk (incomplete: the reply was cut off at its length limit) (0.4 s)\n"
         "unreadable reply of think: No key. Instead: a rule\n"
     )
@@ -156,9 +156,10 @@ def test_an_answer_that_streamed_is_not_printed_twice(tell):
 def test_what_is_told_amid_an_answer_begins_on_a_new_line(tell):
     cut = types.LimitReached(**RUN, limit="unfinished_reply", value=12)
     text = tell(*tokens("Paris is the"), cut, end("Paris is the", outcome="partial"))
-    assert text.startswith("\nParis is the\nlimit reached: unfinished_reply=12\n\npartial: ")
+    assert text.startswith("\nParis is the\nthe reply ends in the middle of its JSON\n\npartial: ")
     text = tell(*tokens("Paris ", "is"), cut, *tokens(" the"), end("Paris is the end."))
-    assert text.startswith("\nParis is\nlimit reached: unfinished_reply=12\n the end.\n\ncompleted")
+    told = "the reply ends in the middle of its JSON"
+    assert text.startswith(f"\nParis is\n{told}\n the end.\n\ncompleted")
 
 
 def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):

@@ -14,7 +14,7 @@ from replan.adapters.knowledge.index import Hit, Index, opened, path_in
 from replan.adapters.knowledge.read_files import KINDS
 from replan.adapters.knowledge.vectors import Vectors
 from replan.errors import RetrievalError
-from replan.ports.retriever import SearchRequest, SearchResponse
+from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 
 TENANT = "{tenant}"
 """What is in a folder's name where each tenant has one of its own."""
@@ -68,9 +68,8 @@ class FolderRetriever(WithEmbeddings):
             found = [
                 chunk_of(f"{hit.passage.file}:{hit.passage.line}", hit.passage, hit.score)
                 for hit in hits
-                if hit.score >= request.min_score
             ]
-            return SearchResponse(chunks=found[: request.top_k], left_out=[*left_out, *problems])
+            return best_of(found, request, [*left_out, *problems])
 
     def prepare(self, *, tenant: str = "") -> list[str]:
         """Update the index, and compute all missing vectors.

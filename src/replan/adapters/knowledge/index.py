@@ -4,9 +4,11 @@ import hashlib
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
@@ -21,7 +23,7 @@ from replan.adapters.knowledge.read_files import (
 from replan.errors import RetrievalError
 from replan.texts.passages import Passage
 from replan.texts.safe_folder import FolderFile, files_below
-from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
+from replan.texts.terms import TOKENIZER, any_of, indexed, telling, terms_of, with_parts
 
 FORMAT = 2
 """Stands in the name of the file, too, so that another version leaves it alone."""
@@ -31,9 +33,6 @@ DEEPEST, MOST_FILES = 20, 20_000
 _MOST_TERMS = 48
 _WAIT = 60.0
 _BUSY = sqlite3.SQLITE_BUSY
-_HALF = 10.0
-"""Where bm25 is this, the score is one half."""
-
 _COMMON_FROM = 500
 """A term in more passages than this, and in a tenth of all, is too common to search for."""
 
@@ -58,9 +57,9 @@ INSERT INTO passages (rowid, heading, body, text, title, file, line)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
 _ONE = "SELECT rowid, file, line, title, coalesce(text, body) FROM passages WHERE rowid = ?"
 _FOUND = """
-SELECT rowid, file, line, title, coalesce(text, body),
-  bm25(passages, 1.5, 1.0) AS far
-FROM passages WHERE passages MATCH ? {} ORDER BY far LIMIT ?"""
+SELECT rowid, file, line, title, coalesce(text, body)
+FROM passages WHERE passages MATCH ? {} ORDER BY bm25(passages, 1.5, 1.0) LIMIT ?"""
+_AMONG = "SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Hit:
     """A passage that was found."""
 
     id: int
-    score: float  # between 0 and 1
+    score: float  # between 0 and 1; none is larger than that of a better hit
     passage: Passage
 
 
@@ -141,20 +140,30 @@ class Index:
         return files, self._db.execute("SELECT count(*) FROM passages").fetchone()[0]
 
     def search(self, query: str, most: int, glob: str = "") -> list[Hit]:
-        """Find the passages that fit best, in one query."""
+        """Find the passages that fit best, the best first."""
         terms = self._distinctive(terms_of(query))[:_MOST_TERMS]
         if not terms:
             return []
         only = "AND file GLOB ?" if glob else ""
         given = [any_of(terms), *([glob] if glob else []), most]
+        rows = self._db.execute(_FOUND.format(only), given).fetchall()
+        scores = self._scores([row[0] for row in rows], telling(terms))
         return [
-            Hit(
-                id=row,
-                score=-far / (_HALF - far),
-                passage=Passage(file=file, line=line, heading=heading, text=text),
-            )
-            for row, file, line, heading, text, far in self._db.execute(_FOUND.format(only), given)
+            Hit(id_, score, Passage(file=file, line=line, heading=heading, text=text))
+            for (id_, file, line, heading, text), score in zip(rows, scores, strict=True)
         ]
+
+    def _scores(self, ids: Sequence[int], terms: Sequence[str]) -> list[float]:
+        """Score ranked passages: the share of the terms that a passage, or a later one, has."""
+        # What bm25 gives depends on the size of the folder. The share means the same in each, and
+        # the order of the ranking stays.
+        found = Counter[int]()
+        statement = _AMONG.format(", ".join("?" * len(ids)))
+        for term in terms if ids else ():
+            rows = self._db.execute(statement, [any_of((term,)), *ids])
+            found.update(id_ for (id_,) in rows)
+        shares = [found[id_] / len(terms) for id_ in ids]
+        return [*accumulate(reversed(shares), max)][::-1]
 
     def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
         """Return passages by their numbers."""

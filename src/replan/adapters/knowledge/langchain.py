@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStore
 
 from replan.adapters.knowledge.embedding import Embedding, charged_call
 from replan.errors import RetrievalError
-from replan.ports.retriever import SearchRequest, SearchResponse
+from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 from replan.state.knowledge import Chunk, Filter
 from replan.texts.storable import storable
 
@@ -54,7 +54,7 @@ class LangChainRetriever:
             raise RetrievalError("a retriever of LangChain cannot separate tenants", fix)
         found = self.retriever.invoke(request.query, config)
         chunks = [_chunk(each, 1 / place) for place, each in enumerate(found, start=1)]
-        return _best(chunks, request)
+        return best_of(chunks, request)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class VectorStoreRetriever:
             lambda: self._scored(request.query, request.top_k, given),
         )
         self._check_tenants([document for document, _ in found], request.tenant_id)
-        return _best([_chunk(*each) for each in found], request)
+        return best_of([_chunk(*each) for each in found], request)
 
     @property
     def embedding(self) -> Embedding | None:
@@ -147,11 +147,6 @@ def _check_bases(request: SearchRequest) -> None:
     if request.knowledge_base_ids:
         fix = "Use filters, or a retriever of your own."
         raise RetrievalError("this knowledge has no knowledge bases", fix)
-
-
-def _best(chunks: Sequence[Chunk], request: SearchRequest) -> SearchResponse:
-    found = [each for each in chunks if each.score >= request.min_score]
-    return SearchResponse(chunks=sorted(found, key=lambda each: -each.score)[: request.top_k])
 
 
 def _chunk(document: Document, score: float) -> Chunk:

@@ -33,7 +33,7 @@ from replan.adapters.knowledge.read_files import (
 )
 from replan.errors import RetrievalError
 from replan.failures import describe, ends_whole_work
-from replan.ports.retriever import SearchRequest, SearchResponse
+from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 from replan.secrets.sources import learn_address
 from replan.texts.passages import Passage
 from replan.texts.safe_folder import FolderFile, files_below
@@ -95,11 +95,9 @@ class PostgresRetriever(WithEmbeddings):
                 whose = f" of tenant {request.tenant_id}" if request.tenant_id else ""
                 problem = f"There is nothing{whose} in {self.collection}."
         found = [
-            chunk_of(str(id_), passages[id_], score)
-            for id_, score in places
-            if id_ in passages and score >= request.min_score
+            chunk_of(str(id_), passages[id_], score) for id_, score in places if id_ in passages
         ]
-        return SearchResponse(chunks=found, left_out=[problem] if problem else [])
+        return best_of(found, request, [problem] if problem else [])
 
     def sync(
         self, folder: Path | str, *, tenant: str = "", config: RunnableConfig | None = None

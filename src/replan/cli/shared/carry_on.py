@@ -35,7 +35,7 @@ from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
-from replan.state.cuts import CUTS
+from replan.state.cuts import CUTS, answer_warning
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
@@ -234,7 +234,7 @@ def _report_what_is_possible(view: RunView, site: Site) -> int:
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:
-        lines.append(f"its answer is incomplete: {CUTS[limit]}")
+        lines.append(answer_warning(limit))
     if limit and limit not in CUTS:
         why = why_reached(view.state, limit)
         lines.append(

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from pydantic import JsonValue
 
 from replan.errors import ThreadError
+from replan.failures import reason_of
 from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
 from replan.values import restored
 
@@ -164,7 +165,7 @@ def _read(rows: Rows, path: str) -> Thread:
         try:
             thread.add(restored(ThreadMessage, {**fields, "meta": meta}))
         except (ValueError, TypeError) as error:
-            problem = f"its row '{place}' cannot be read: {error}"
+            problem = f"its row '{place}' cannot be read: {reason_of(error)}"
             raise ThreadError(thread.id, problem, "Restore it from a copy.") from error
     return thread
 

@@ -6,6 +6,7 @@ from replan.events import types as events
 from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
+from replan.state.cuts import CUTS
 from replan.views.cells import answer_text, correction_text, one_line
 from replan.views.live.call_lines import call_line
 from replan.views.run.given import places
@@ -40,6 +41,14 @@ def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
             return _other_notice(event)
+
+
+def _limit_notice(event: events.LimitReached) -> str:
+    if event.limit in CUTS:
+        return CUTS[event.limit]
+    whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
+    value = f"={event.value:g}" if event.value else ""
+    return f"limit reached: {event.limit}{value}{whose}"
 
 
 def _knowledge_notice(event: events.KnowledgeRetrieved) -> str:
@@ -89,9 +98,7 @@ def _other_notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each k
         case events.PlanDoubtful(overlooked=doubts):
             return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
         case events.LimitReached():
-            whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
-            value = f"={event.value:g}" if event.value else ""
-            return f"limit reached: {event.limit}{value}{whose}"
+            return _limit_notice(event)
         case events.ReplyUnreadable():
             instead = f"Instead: {one_line(event.fallback)}"
             return f"unreadable reply of {event.node}: {one_line(event.complaint)} {instead}"

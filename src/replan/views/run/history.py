@@ -15,6 +15,7 @@ from replan.runs.course.revisions import HANDED_IN
 from replan.runs.course.story import Pause, Story
 from replan.runs.log.outline import Outline
 from replan.runs.log.run_event import RunEvent
+from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
 from replan.state.questions import short_key
 from replan.views.cells import answer_text, correction_text, counted, cut, one_line, seconds
@@ -310,7 +311,8 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         else ""
     ),
     "limit_reached": lambda details: (
-        f"limit reached: {details['limit']}={details['value']:g} ({one_line(details['scope'])})"
+        CUTS.get(details["limit"])
+        or f"limit reached: {details['limit']}={details['value']:g} ({one_line(details['scope'])})"
     ),
     "run_corrected": lambda details: correction_text(
         details["action"], details["step_id"], details.get("by", ""), details.get("origin", "")

@@ -2,6 +2,7 @@
 
 from replan.runs.course.story import Story
 from replan.runs.step_status import INCOMPLETE, failures, not_run
+from replan.state.cuts import CUTS
 from replan.views.cells import counted, one_line
 from replan.views.run.error_lines import error_of
 from replan.views.run.history import time_text
@@ -44,6 +45,9 @@ def _limit_why(story: Story) -> str:
     limit = story.run.limit_reached
     own = (e.details for e in story.run.events if e.type == "limit_reached")
     reached = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
+    if limit in CUTS:
+        why = one_line(str(reached[-1].get("why") or "")) if reached else ""
+        return f"{CUTS[limit]}{why and f': {why}'}"
     value = reached[-1].get("value") if reached else None
     if not isinstance(value, int | float):
         return f"{one_line(limit)} was reached"

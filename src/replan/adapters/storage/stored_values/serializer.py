@@ -20,6 +20,7 @@ from typing_extensions import is_typeddict
 from replan.adapters.storage.stored_values.sealing import SealedSerializer, StrictSerializer
 from replan.langgraph_inside.checkpoints import UNREGISTERED, restores_everything
 from replan.langgraph_inside.graphs import schemas_of
+from replan.ports.ownership import local_threads
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import PlanPatch
@@ -92,6 +93,8 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
     """Return a saver with a strict serializer; a chosen serializer stays, and so does None."""
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
+    # Before it is copied: no two runs work on one thread of all its copies.
+    local_threads(cast("object", saver))
     given: Any = cast("Any", saver).serde
     allowed = frozenset[type]().union(*(types_of_graph(graph) for graph in graphs))
     if restores_everything(given):

@@ -1,0 +1,65 @@
+"""Replies that repeat what the prompts tell models to do, as very small models do."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from langchain_core.messages import BaseMessage
+
+from replan.prompts.templates import load
+
+REPEATED = "The reply repeats the instructions, and answers nothing."
+
+_PROMPTS = (
+    *("thinking", "thinking_format", "planning", "direct_answer", "final_answer"),
+    *("feedback", "feedback_format", "closing_format", "specialist"),
+)
+"""The prompts whose sentences are orders to a model. What explains a plan may be in an answer."""
+
+_SHORTEST = 25  # characters of a sentence that counts; shorter ones may be in any answer
+_LEAST = 60  # characters of all orders in a reply that repeats them
+# What may be around a sentence: marks of lists, quotations, emphasis.
+_MARKS = " \t\"'`*_#>-"
+_ENDS = re.compile(r"(?<=[.:!?])\s+|\n+|\$[a-z_]+")
+# Who asks about such texts gets them.
+_ASKS_FOR_THEM = re.compile(
+    r"prompt|instruction|system message|guideline|\brules?\b|repeat|verbatim|word for word"
+    r"|\babove\b|提示|指令|指示|规则|重复|逐字|上面|以上",
+    re.IGNORECASE,
+)
+
+
+def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: str) -> bool:
+    """Whether more than half of a reply are sentences of the instructions that it answers.
+
+    At least one is an order of the built-in prompts. A sentence that is in the data of the prompt,
+    such as the request or a result, does not count, nor anything if the request is about
+    instructions.
+
+    Args:
+        reply: The text of the reply.
+        messages: The prompt; its system messages have the instructions.
+        request: What was asked for.
+    """
+    sentences, orders = [*_sentences(reply)], _orders()
+    if orders.isdisjoint(sentences) or _ASKS_FOR_THEM.search(request):
+        return False
+    data = _plain(" ".join(each.text for each in messages if each.type != "system"))
+    told = _plain(" ".join(each.text for each in messages if each.type == "system"))
+    repeated = [each for each in sentences if each in told and each not in data]
+    length = sum(len(each) for each in repeated if each in orders)
+    return length >= _LEAST and 2 * sum(map(len, repeated)) > sum(map(len, sentences))
+
+
+@cache
+def _orders() -> frozenset[str]:
+    found = (each for name in _PROMPTS for each in _sentences(load(name)))
+    return frozenset(each for each in found if len(each) >= _SHORTEST)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    yield from filter(None, map(_plain, _ENDS.split(text)))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_MARKS)
