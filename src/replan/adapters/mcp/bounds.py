@@ -85,7 +85,7 @@ def _fields_of(schema: Any) -> dict[str, Any] | None:
     return {
         "type": "object",
         "properties": {name: {"type": kind} for name, kind in types.items() if kind in _TYPES},
-        "required": [name for name in cast("list[Any]", required) if isinstance(name, str)],
+        "required": [name for name in required if isinstance(name, str)],
     }
 
 
