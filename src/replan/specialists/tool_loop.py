@@ -118,7 +118,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             if message.tool_calls or message.invalid_tool_calls:
                 self._check_rounds(number)
                 # Before its tools run: a repetition must make the same calls.
-                noted = message.model_dump(mode="json", fallback=str)
+                # Its id may be a random one, and nobody asks for it later.
+                noted = message.model_dump(mode="json", fallback=str, exclude={"id"})
                 await self._record.note_reply(number, noted)
                 if self._has_shown:
                     # It was not the answer after all. The rest is held back, so that whoever shows
