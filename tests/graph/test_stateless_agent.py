@@ -137,7 +137,10 @@ async def session_of(kind: str) -> list[AgentResult]:
         settings = RunSettings(approval="always")
     if kind == "summary":
         memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
-        script, options = {"think": ONE, "memory_summary": always("They said hello.")}, {"memory": memory}
+        script, options = (
+            {"think": ONE, "memory_summary": always("They said hello.")},
+            {"memory": memory},
+        )
         context, said = spoken(3), ["Paint."]
     model = ScriptedModel(script)
     for text in said:

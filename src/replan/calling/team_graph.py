@@ -118,7 +118,9 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
         parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
         services = services_in(self)
-        run_id = call.name or str(call.config.get("metadata", {}).get("run_id") or services.new_id())
+        run_id = call.name or str(
+            call.config.get("metadata", {}).get("run_id") or services.new_id()
+        )
         parts = with_set(current_ids, CheckpointIds(services.clock, run_id), parts)
         return as_traced(trace, parts) if trace else parts
 

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP, DeltaChannelHistory, id as ids
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
-from langgraph.pregel import _checkpoint, _loop, main  # pyright: ignore[reportPrivateUsage]
+from langgraph.pregel import _checkpoint, _loop, main
 
 __all__ = ["INPUT", "INTERRUPT", "RESUME", "WRITES_IDX_MAP", "DeltaChannelHistory", "ids"]
 
@@ -107,18 +107,21 @@ def _new_id(node: int | None = None, clock_seq: int | None = None) -> ids.UUID:
     return maker.new(clock_seq)
 
 
-@wraps(_checkpoint.create_checkpoint)
+_langgraphs: Any = _checkpoint.create_checkpoint  # pyright: ignore[reportUnknownMemberType]
+
+
+@wraps(_langgraphs)
 def _create_checkpoint(checkpoint: Any, *args: Any, **options: Any) -> Any:
     """Create a checkpoint above the one before it, whatever the clock says."""
     maker = current_ids.get()
     if maker is None:
-        return _checkpoint.create_checkpoint(checkpoint, *args, **options)
+        return _langgraphs(checkpoint, *args, **options)
     maker.advance(_time_of(checkpoint["id"]))
-    created = _checkpoint.create_checkpoint(checkpoint, *args, **options)
+    created = _langgraphs(checkpoint, *args, **options)
     return {**created, "ts": maker.clock().astimezone(UTC).isoformat()}
 
 
-# LangGraph takes no maker of ids. Outside of a graph of ours, its own function makes them as before.
+# LangGraph takes no maker of ids. Outside of a graph of ours, it makes them as before.
 _checkpoint.uuid6 = _new_id
 _loop.create_checkpoint = main.create_checkpoint = _create_checkpoint
 

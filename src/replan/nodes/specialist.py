@@ -27,6 +27,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.session.session import current_session
 from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 from replan.steps.attempts import Attempts, Recalled
@@ -173,6 +174,8 @@ class StepRun:
         keys = keys_in(state, self.step, self.specialist, inputs)
         said = self._messages()
         context = context_of(self.step, inputs, keys.idempotency, state, services, messages=said)
+        if (session := current_session.get()) is not None:
+            context = context.replace(session=session.copied())
         record = StepRecord(
             context,
             self.specialist,

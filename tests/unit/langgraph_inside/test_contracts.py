@@ -3,8 +3,8 @@
 import asyncio
 import inspect
 import logging
-from datetime import UTC, datetime
 import operator
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
 
 import pytest
