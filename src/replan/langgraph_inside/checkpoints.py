@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, DeltaChannelHistory, id as ids
 from langgraph.checkpoint.serde import jsonplus
@@ -107,7 +107,7 @@ def _new_id(node: int | None = None, clock_seq: int | None = None) -> ids.UUID:
     return maker.new(clock_seq)
 
 
-_langgraphs: Any = _checkpoint.create_checkpoint  # pyright: ignore[reportUnknownMemberType]
+_langgraphs = cast("Any", _checkpoint).create_checkpoint
 
 
 @wraps(_langgraphs)
