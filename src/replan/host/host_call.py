@@ -112,7 +112,10 @@ class HostCall:
         except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
             failed = error
         retrying = AsyncRetrying(
-            retry=retry_if_exception(can_pass),
+            # The model's own tries count, too: there is one set of them.
+            retry=retry_if_exception(
+                lambda error: can_pass(error) and meter.count.calls < HOST_TRIES
+            ),
             stop=stop_after_attempt(HOST_TRIES),
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
             before_sleep=lambda _: answer.restart() if answer is not None else None,
