@@ -115,7 +115,8 @@ class StreamEnds:
         if _are_whole(joined.tool_call_chunks):
             # Some servers report the end of a text, and none of a tool call.
             return
-        self._silent += 1
+        if not self._are_told:
+            self._silent += 1
         self.is_in_doubt = True
         raise ConnectionError("the stream ended before the reply did")
 
