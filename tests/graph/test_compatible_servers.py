@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan import Host, Limits, RunSettings, Specialist, Team, run_sync
+from replan import Host, Limits, RunSettings, Specialist, Team, run, run_sync, stream
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.testing import HttpFault, OpenAIServer, Raw, Reply
@@ -274,3 +275,20 @@ def test_a_model_object_of_one_s_own_works_in_several_threads() -> None:
         with ThreadPoolExecutor(6) as pool:
             texts = list(pool.map(lambda _: run_sync(graph, "Rain?").text, range(24)))
     assert texts == ["It rains."] * 24
+
+
+@pytest.mark.parametrize("field", ["invokable", "streamable"])
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_the_words_of_an_agent_are_tokens_of_its_step(field: str, *, is_heard: bool) -> None:
+    with OpenAIServer(lambda _: "It rains in Bonn.") as server:
+        model = ChatOpenAI(model="odd", base_url=server.base_url, api_key=SecretStr("k"))
+        agent: Any = {field: create_agent(model, [])}
+        graph = build_graph(Team(Host("offline"), [Specialist("clerk", "Says.", **agent)]))
+        given = {"plan": "- [ ] 1. Say @clerk\n"}
+        if is_heard:
+            events = [each async for each in stream(graph, given)]
+            texts = [each.text for each in events if each.type == "specialist_token"]
+            assert ("".join(texts), len(texts) > 1) == ("It rains in Bonn.", True)
+        else:
+            assert (await run(graph, given)).results[1].text == "It rains in Bonn."
+        assert [each.stream for each in server.requests] == [is_heard]
