@@ -117,6 +117,8 @@ def test_a_tool_call_that_was_written_as_text_is_made(text: str) -> None:
         "<tool_call>\n{broken\n</tool_call>",
         '<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>',
         "[TOOL_CALLS]",
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n{ARGS}",
+        f"<|channel|>commentary to=functions.weather <|message|>{ARGS}<|call|>",
     ],
 )
 def test_a_written_call_that_cannot_be_read_is_never_a_result(text: str) -> None:

@@ -26,6 +26,9 @@ _FENCE = re.compile(r"```(?:json|tool_call)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 _MARK = re.compile(
     r"^[ \t]*(?:<tool_call>|<function=[^>\s]+>|\[TOOL_CALLS\]|<\|python_tag\|>)", re.MULTILINE
 )
+_SPECIAL = re.compile(r"<[|｜]tool[▁_]calls?[▁_]begin[|｜]>|<\|channel\|>commentary\b")
+"""Special tokens of DeepSeek's and of OpenAI's open models around a call of a tool."""
+
 _KEYS = {"name", "arguments", "parameters", "type", "id"}
 
 
@@ -41,6 +44,8 @@ def with_written_calls(message: AIMessage, tools: Collection[str]) -> AIMessage:
     """
     if message.tool_calls or message.invalid_tool_calls or not tools:
         return message
+    if _SPECIAL.search(message.text):
+        raise ValueError(UNPARSED)
     text = without_thoughts(message.text).strip()
     mark = _MARK.search(text)
     found = [*_calls(text[mark.start() :].strip() if mark else text, is_marked=bool(mark))]
