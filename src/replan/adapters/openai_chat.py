@@ -17,7 +17,7 @@ _BOUND, _OLD_BOUND = "max_completion_tokens", "max_tokens"
 _REASONING = ("reasoning_content", "reasoning")
 """Where servers put what a model thinks; some want it back while the model calls tools."""
 
-# LangChain writes a piece out before it is read here, and pydantic warns of what is mended then.
+# LangChain writes a piece out before it is read here, and pydantic warns of what is fixed then.
 warnings.filterwarnings("ignore", r"(?s)Pydantic serializer warnings:.*field_name='arguments'")
 
 

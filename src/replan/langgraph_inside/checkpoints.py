@@ -121,7 +121,7 @@ def _create_checkpoint(checkpoint: Any, *args: Any, **options: Any) -> Any:
     return {**created, "ts": maker.clock().astimezone(UTC).isoformat()}
 
 
-# LangGraph takes no maker of ids. Outside of a graph of ours, it makes them as before.
+# LangGraph takes no maker of ids. Outside a graph of ours, it makes them as before.
 _checkpoint.uuid6 = _new_id
 _loop.create_checkpoint = main.create_checkpoint = _create_checkpoint
 

@@ -109,7 +109,7 @@ class ExecutionContext(Value):
         run_id: The run.
         round: The number of the round, from 1.
         attempt: The number of the attempt, from 1.
-        session: The session that the step works for; None outside of one.
+        session: The session that the step works for; None outside one.
     """
 
     task_description: str

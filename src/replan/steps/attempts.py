@@ -275,7 +275,7 @@ class Attempts:
         transcript_at_work.set(self.record.transcript)
         calls_at_work.set(meter.calls)
         emitter_at_work.set((self._emitter, self.config))
-        # A team inside of the step has no session: nobody would take what its steps change of it.
+        # A team inside the step has no session: nobody would take what its steps change of it.
         current_session.set(None)
         if self._services.remembers:
             facts_at_work.set(self._facts())

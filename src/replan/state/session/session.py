@@ -56,7 +56,7 @@ class Session(Value):
 
 
 current_session: ContextVar[Session | None] = ContextVar("replan_session", default=None)
-"""The session whose turn is taken here; None outside of one."""
+"""The session whose turn is taken here; None outside one."""
 
 
 def check_project_state(changes: Mapping[str, JsonValue]) -> None:
