@@ -135,6 +135,7 @@ from replan.state.session.context import (
     Message as Message,
     ToolExecution as ToolExecution,
 )
+from replan.state.session.session import Session as Session
 from replan.state.usage import Usage as Usage
 from replan.team.fallback import Fallback as Fallback
 from replan.team.host import Host as Host

@@ -72,6 +72,33 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
 
 
+OPERATIONS = """
+
+class OfferingAgent(RoomAgent):
+    async def load_operations(self, agent=None):
+        task = Task(name="paint", type=Task.TYPE_ACTION)
+        return [Operation("paint", "Paints a room\\nof yours.", lambda: task)]
+
+
+class BrokenAgent(RoomAgent):
+    async def load_operations(self, agent=None):
+        raise RuntimeError("no list")
+"""
+
+
+def test_help_lists_what_a_pipeline_offers(tmp_path):
+    (tmp_path / "painting.py").write_text(
+        f"from replan import Operation, Task\n{MODULE}{OPERATIONS}"
+    )
+    for agent, line in (
+        ("OfferingAgent", "- paint: Paints a room of yours."),
+        ("BrokenAgent", "The pipeline could not list its operations: RuntimeError: no list"),
+    ):
+        told = said_in(tmp_path, ["/help"], "--pipeline", f"painting:{agent}")
+        assert line in told.stdout, told
+        assert "/export [FILE]" in told.stdout
+
+
 def test_a_session_goes_on_only_with_what_it_began_with(tmp_path):
     (tmp_path / "painting.py").write_text(MODULE)
     (tmp_path / "tea.yaml").write_text(

@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -50,14 +51,14 @@ HELD = """SELECT pid FROM pg_locks WHERE locktype = 'advisory'
 class Bank:
     """Who pays bills one by one, and may be held up before one of them."""
 
-    def __init__(self, storage, *, before=0):
+    def __init__(self, storage, *, before=0, clock=None):
         self.storage, self.paid = storage, []
         self._before, self.at_work, self.go_on = before, asyncio.Event(), asyncio.Event()
         model = ScriptedModel({"feedback": always(DONE)})
         clerk = Specialist(name="clerk", intended_use="Pays.", run=self._pay, effects="unsafe")
         limits = Limits(max_parallel_steps=1)
         config = Team(host=Host(model=model), specialists=[clerk], limits=limits)
-        self.graph = build_graph(config, storage=storage)
+        self.graph = build_graph(config, storage=storage, clock=clock)
 
     async def _pay(self, context):
         if context.plan_step.id == self._before:
@@ -298,13 +299,13 @@ async def test_who_reads_a_stream_is_no_owner(where):
 
 @contextmanager
 def a_fresh_process(behind):
-    """LangGraph's ids as they are in a process that has made none, on a host whose clock is off."""
+    """A process that has made no ids of checkpoints, on a host whose clock is off; its clock."""
     with pytest.MonkeyPatch.context() as patch:
         really = langgraphs_ids.time.time_ns
         clock = type("clock", (), {"time_ns": staticmethod(lambda: really() - behind)})
         patch.setattr(langgraphs_ids, "time", clock)
         patch.setattr(langgraphs_ids, "_last_v6_timestamp", None)
-        yield
+        yield lambda: datetime.now(UTC) - timedelta(microseconds=behind // 1000)
 
 
 HOUR = 3_600 * 10**9
@@ -313,9 +314,9 @@ HOUR = 3_600 * 10**9
 async def test_nothing_is_lost_by_clocks_that_are_behind_or_ahead(where):
     steps = [0, HOUR, -24 * 365 * HOUR, 2 * HOUR]
     for number, behind in enumerate(steps, 1):
-        with a_fresh_process(behind):
+        with a_fresh_process(behind) as clock:
             async with open_storage(where) as storage:
-                bank = Bank(storage)
+                bank = Bank(storage, clock=clock)
                 given = {"messages": [("user", f"Message {number}")], **BILLS}
                 await run(bank.graph, given, config=THREAD)
                 messages = (await bank.graph.aget_state(THREAD)).values["messages"]
@@ -331,9 +332,9 @@ async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where
         await bank.at_work.wait()
         first.cancel()
         await asyncio.wait({first})
-    with a_fresh_process(HOUR):
+    with a_fresh_process(HOUR) as clock:
         async with open_storage(where) as storage:
-            late = Bank(storage)
+            late = Bank(storage, clock=clock)
             assert waiting_for((await run(late.graph, None, config=THREAD)).state)
             state = (await run(late.graph, Command(resume="run again"), config=THREAD)).state
             assert (state["outcome"], sorted(bank.paid + late.paid)) == ("completed", [1, 2, 3, 4])
@@ -348,9 +349,9 @@ async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
         await run(bank.graph, BILLS, config=THREAD, run_id="r")
         history = [each async for each in bank.graph.aget_state_history(THREAD)]
     older = next(each for each in history if each.next == ("result_collector",))
-    with a_fresh_process(HOUR):
+    with a_fresh_process(HOUR) as clock:
         async with open_storage(where) as storage:
-            bank = Bank(storage)
+            bank = Bank(storage, clock=clock)
             forked = await bank.graph.aupdate_state(older.config, {"answers": {}})
             newest = await bank.graph.aget_state(THREAD)
     assert newest.config["configurable"]["checkpoint_id"] == forked["configurable"]["checkpoint_id"]

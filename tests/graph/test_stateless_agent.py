@@ -124,14 +124,40 @@ async def test_any_agent_takes_the_next_turn_of_a_run_that_waits(key):
     assert [role for role, _ in said(context)] == ["user", "assistant"] * 2
 
 
-async def test_the_same_call_again_gives_an_equal_result():
-    context = await waiting()
-    results = []
-    for _ in range(2):
-        with ScriptedModel({"feedback": COMPLETE}) as model:
-            results.append(await agent_of(model).process("Blue.", context))
-    assert results[0].success
-    assert results[0] == results[1]
+async def session_of(kind: str) -> list[AgentResult]:
+    """All results of a session that asks in one way, with a new agent for each turn."""
+    begin = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @{}\n".format
+    loop = [calling("ship", place="Rome"), AIMessage("shipped")]
+    script: dict[str, Any] = {"think": begin(kind), "step 1": loop, "feedback": always(COMPLETE)}
+    options: dict[str, Any] = {}
+    settings = RunSettings()
+    context, results, said = EMPTY, list[AgentResult](), ["Do it.", "Blue", "dark"]
+    if kind == "approval":
+        script, said = {"think": ONE}, ["Do it."]
+        settings = RunSettings(approval="always")
+    if kind == "summary":
+        memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
+        script, options = (
+            {"think": ONE, "memory_summary": always("They said hello.")},
+            {"memory": memory},
+        )
+        context, said = spoken(3), ["Paint."]
+    model = ScriptedModel(script)
+    for text in said:
+        agent = agent_of(model, asking([]), paying(model), **options)
+        results.append(await agent.process(text, context, settings=settings))
+        context = after(context, results[-1])
+    return results
+
+
+@pytest.mark.parametrize("kind", ["painter", "buyer", "approval", "summary"])
+async def test_the_same_turns_again_give_equal_results(kind: str):
+    first, second = await session_of(kind), await session_of(kind)
+    assert first[0].success
+    assert first == second
+    assert json.dumps([each.to_dict() for each in first]) == json.dumps(
+        [each.to_dict() for each in second]
+    )
 
 
 async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_of_them():

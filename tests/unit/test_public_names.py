@@ -87,6 +87,7 @@ NAMES = [
     "Runtime",
     "SearchRequest",
     "SearchResponse",
+    "Session",
     "SessionBusyError",
     "SessionConflictError",
     "SessionRecord",

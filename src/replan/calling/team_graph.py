@@ -19,15 +19,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateUpdate
 
-from replan.calling.compiled import Graph, entrance_of, is_served
+from replan.calling.compiled import Graph, entrance_of, is_served, services_in
 from replan.calling.new_or_continued import Call, check_call, entered, of_client
 from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
+from replan.langgraph_inside.checkpoints import CheckpointIds, current_ids
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import run_in_own_loop
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 
 _TRACE = "replan_trace"
+_EDIT = "edit"  # in the place of a run's id, for the ids of checkpoints
 
 
 class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -115,6 +117,11 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if trace is not None:
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
         parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
+        services = services_in(self)
+        run_id = call.name or str(
+            call.config.get("metadata", {}).get("run_id") or services.new_id()
+        )
+        parts = with_set(current_ids, CheckpointIds(services.clock, run_id), parts)
         return as_traced(trace, parts) if trace else parts
 
     def bulk_update_state(
@@ -130,8 +137,12 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         # A client of a server may edit some keys only.
         supersteps = _checked_edits(self, supersteps)
         async with alone(self, config, within=True) as owner:
-            with owner.at_work() if owner else nullcontext():
-                return await super().abulk_update_state(config, supersteps)
+            before = current_ids.set(CheckpointIds(services_in(self).clock, _EDIT))
+            try:
+                with owner.at_work() if owner else nullcontext():
+                    return await super().abulk_update_state(config, supersteps)
+            finally:
+                current_ids.reset(before)
 
 
 @asynccontextmanager

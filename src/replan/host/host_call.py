@@ -126,7 +126,8 @@ class HostCall:
             failed = error
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
-            stop=lambda _: self.tried >= self.tries,
+            # The model's own tries count, too: there is one set of them.
+            stop=lambda _: max(self.tried, meter.count.calls) >= self.tries,
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
             before_sleep=lambda _: answer.restart() if answer is not None else None,
             reraise=True,

@@ -1,8 +1,9 @@
 """How LangChain calls callbacks, what it reports, and which of them get replies in pieces."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 from langchain_core.callbacks import (
     AsyncCallbackHandler,
@@ -14,6 +15,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
+
+T = TypeVar("T")
 
 # A log of runs gets tokens, too, and is not a reason to stream.
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
@@ -59,6 +62,19 @@ def is_fed_by_streams(handler: BaseCallbackHandler) -> bool:
     """Whether LangChain streams a call for this callback although a whole reply is requested."""
     # Its mark of what takes the pieces of a stream, whatever else it is.
     return hasattr(handler, "tap_output_aiter")
+
+
+class StreamRequest(BaseCallbackHandler):
+    """Makes LangChain stream the calls of models that are asked for whole replies.
+
+    Their pieces go to the other callbacks. What runs gives is left as it is.
+    """
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+        return output
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+        return output
 
 
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:

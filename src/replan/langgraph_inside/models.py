@@ -1,5 +1,6 @@
 """What LangChain's chat models keep to themselves."""
 
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,8 +16,16 @@ def is_of_openai(model: BaseChatModel) -> bool:
     return hasattr(model, "root_async_client")
 
 
-def without_own_retries(model: BaseChatModel) -> tuple[BaseChatModel, int]:
-    """Turn off the hidden retries of a model's client."""
+def without_own_retries(
+    model: BaseChatModel, connections: Callable[[], Any] | None = None
+) -> tuple[BaseChatModel, int]:
+    """Turn off the hidden retries of a model's client.
+
+    Args:
+        model: The model.
+        connections: Returns an HTTP client that can be used from several event loops. It takes the
+            place of LangChain's default one, which belongs to the loop that used it first.
+    """
     # Whoever asks the model is to make them, so that each of them is a call that limits know of.
     # Only clients of the OpenAI protocol let them be taken; any other model is given back as it is.
     waiting: Any = getattr(model, "root_async_client", None)
@@ -27,9 +36,17 @@ def without_own_retries(model: BaseChatModel) -> tuple[BaseChatModel, int]:
     changes: dict[str, Any] = {}
     for prefix, client in (("async_", waiting), ("", direct)):
         if client is not None:
-            patient = client.with_options(max_retries=0)
+            is_shared = client is waiting and connections and _has_default_connections(model)
+            options = {"http_client": connections()} if connections and is_shared else {}
+            patient = client.with_options(max_retries=0, **options)
             changes |= {
                 f"root_{prefix}client": patient,
                 f"{prefix}client": patient.chat.completions,
             }
     return model.model_copy(update=changes), retries
+
+
+def _has_default_connections(model: BaseChatModel) -> bool:
+    """Whether nobody has said how a model's client connects."""
+    names = ("http_async_client", "http_socket_options", "openai_proxy")
+    return not any(getattr(model, name, None) for name in names)

@@ -1,10 +1,12 @@
 """How a model's reply ended, read from what LangChain's providers report."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import ToolCallChunk
 
 from replan.replies.unfinished import breaks_off, is_unfinished
 from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
@@ -110,14 +112,28 @@ class StreamEnds:
         # Servers of this protocol report each end, so a silent one says something, too.
         if not self._are_told and joined.response_metadata.get("model_provider") != "openai":
             return
+        if _are_whole(joined.tool_call_chunks):
+            # Some servers report the end of a text, and none of a tool call.
+            return
         if not self._are_told:
             self._silent += 1
-            self.is_in_doubt = True
+        self.is_in_doubt = True
         raise ConnectionError("the stream ended before the reply did")
 
     def take_whole(self) -> None:
         """Stream again after one silent end; after a second one, this server reports none."""
         self.is_in_doubt = self._silent > 1
+
+
+def _are_whole(calls: Sequence[ToolCallChunk]) -> bool:
+    """Whether there are calls of tools, and the arguments of each are a whole JSON object."""
+    try:
+        return bool(calls) and all(
+            call["name"] and isinstance(json.loads(call["args"] or "", strict=False), dict)
+            for call in calls
+        )
+    except ValueError:
+        return False
 
 
 def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:

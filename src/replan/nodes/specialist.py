@@ -26,6 +26,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
+from replan.state.session.session import current_session
 from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 from replan.steps.attempts import Attempts, Recalled
@@ -172,6 +173,8 @@ class StepRun:
         keys = keys_in(state, self.step, self.specialist, inputs)
         seen = self._seen()
         context = context_of(self.step, inputs, keys.idempotency, state, services, seen)
+        if (session := current_session.get()) is not None:
+            context = context.replace(session=session.copied())
         record = StepRecord(
             context,
             self.specialist,

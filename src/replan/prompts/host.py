@@ -52,6 +52,7 @@ LEAST_RESULT = 100
 """Characters of a result without which it is not worth its place; the last ones are left out."""
 
 _MOST_NAMED = 20
+_IN_TENTHS = 10  # seconds: shorter durations are shown in tenths
 
 FIXED_PLAN = (
     "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "
@@ -352,6 +353,13 @@ def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
         specialist=result.specialist_name,
         status=result.status.value,
         confidence=f"{result.confidence:g}",
+        **_seconds(result.duration),
         **({"attempts": result.retry_count + 1} if result.retry_count else {}),
         **({"wants": "a revised plan"} if result.replan_needed else {}),
     )
+
+
+def _seconds(duration: float) -> dict[str, str]:
+    """How long a step took, in tenths of a second below ten; nothing if it is none."""
+    shown = round(duration) if duration >= _IN_TENTHS else round(duration, 1)
+    return {"seconds": f"{shown:g}"} if shown else {}

@@ -23,12 +23,14 @@ from replan.sessions.carried_run import RUN, asks_of_run, run_to_json
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to, mark_of
 from replan.sessions.run_place import RunPlace
+from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
 from replan.state.questions import RESPONSES, Question
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
+from replan.state.session.session import Session, current_session
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -83,6 +85,7 @@ class Turn:
             UsageError: The turn cannot be taken, and nothing of the session has changed.
         """
         self._place = place
+        outside = current_session.set(Session.of(self.context))
         try:
             state, error = await self._state(), ""
         except UsageError:
@@ -92,14 +95,19 @@ class Turn:
             if not self._has_begun(snapshot):
                 raise
             state, error = {**snapshot.values, "outcome": "interrupted"}, describe(failed)
+        finally:
+            current_session.reset(outside)
         result = result_of(cast("EnhancedState", state), shapes=shapes_of(place.graph))
         response = "" if error else response_of(result, self._problem)
+        before = None if self.begins_anew else self.run
+        changes, overwritten = step_changes(result.state, before)
         return AgentResult(
             success=not error and bool(response or result.outcome == "interrupted"),
             response=response,
-            context_updates=self.context.updates_to(await self._after(result, response)),
+            context_updates=self.context.updates_to(await self._after(result, response, changes)),
             metadata={
                 **metadata_of(result, self._problem),
+                "warnings": [*result.warnings, *overwritten],
                 "summary_due": await self._is_summary_due(result),
             },
             error=error or (None if response else _why_no_answer(result)),
@@ -171,11 +179,13 @@ class Turn:
             return messages
         return tuple(each.replace(content=MASK, metadata={}) for each in messages)
 
-    async def _after(self, result: RunResult, response: str) -> AgentContext:
-        """The session after the turn."""
+    async def _after(
+        self, result: RunResult, response: str, changes: Mapping[str, JsonValue]
+    ) -> AgentContext:
+        """The session after the turn, with what its steps changed in the project state."""
         at, before = self.clock().isoformat(), self.context
         answered = [Message(role="assistant", content=response, timestamp=at)] if response else []
-        kept: dict[str, JsonValue] = dict(before.project_state)
+        kept = with_changes(before.project_state, changes)
         kept.pop(RUN, None)
         if result.outcome in ("waiting", "interrupted"):
             place, threads = self._place, services_in(self._place.graph).threads

@@ -45,7 +45,7 @@ class PipelineSpecialist:
         return self.pipeline.graph
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Begin with the step, or continue it; an attempt that failed is done again."""
+        """Begin with the step, or continue where an earlier attempt of it ended."""
         place = thread_of_step.get()
         step, specialist = context.plan_step.id, self.card.name
         # What its models say is heard by the callbacks of the configuration.
@@ -62,10 +62,7 @@ class PipelineSpecialist:
         with exclusively(place.repository, place.thread_id):
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
-            if turn.is_new:
-                await turn.begin(_message_of_step(context))
-            else:
-                await turn.begin(retry=turn.is_failed)
+            await turn.begin(_message_of_step(context) if turn.is_new else None)
             try:
                 response = await self._walk_phases(turn, config)
             except LimitReachedError as limit:

@@ -9,7 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from replan.errors import LimitReachedError
+from replan.langgraph_inside.callbacks import StreamRequest, has_listener
 from replan.langgraph_inside.graphs import is_graph
+from replan.langgraph_inside.tasks import with_handlers
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
@@ -152,5 +154,8 @@ async def _run_whole(invokable: Any, messages: list[BaseMessage], config: Runnab
     if not isinstance(invokable, Runnable):
         return await call(invokable, messages, config)
     runnable = cast("Runnable[Any, Any]", invokable)
+    if has_listener(config):
+        # The models inside are asked for whole replies, whoever listens.
+        config = with_handlers(config, [StreamRequest()])
     given = {"messages": messages} if is_graph(runnable) else messages
     return await runnable.ainvoke(given, config)

@@ -11,6 +11,8 @@ from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
 
+_REASONING = ("reasoning_content", "reasoning")
+
 
 def messages_of(given: object) -> list[BaseMessage]:
     """Read the messages that an input processor returned."""
@@ -80,6 +82,9 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
         # It was already requested twice.
         failed, error = ExecutionStatus.FAILED, f"there is no result: {end.why}"
         return SpecialistResult(status=failed, error=error, retry=False)
+    if not text.strip() and any(message.additional_kwargs.get(name) for name in _REASONING):
+        told = "the model returned only its reasoning, and no result"
+        raise ValueError(f"{told}. Check the reasoning parser of its server.")
     if not text.strip():
         raise ValueError("the model returned an empty reply")
     reading = read_specialist(text)

@@ -17,6 +17,7 @@ from replan.declared.fields import Effects
 from replan.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset
+from replan.models.text_calls import with_written_calls
 from replan.models.transcript import transcript_at_work
 from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
@@ -77,6 +78,9 @@ class ToolLoop(Chat):
         return replace(toolset, tools=[*toolset.tools, *tools]), self.approve | approve
 
 
+_MOST_REFUSED = 3  # replies in a row of which no call could be made
+
+
 class _Turns(AgentMiddleware[Any, Any, Any]):
     """How one loop asks its model and calls its tools."""
 
@@ -98,6 +102,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._has_shown = False
         self._broken: dict[str, str] = {}
         self._seen: set[int] = set()
+        self._called: set[int] = set()  # the replies of which a tool was called
         self._record = transcript_at_work.get()()
         self._calls = ToolCalls(
             self._record, seconds=loop.seconds, effects=loop.effects, approve=approve
@@ -115,10 +120,13 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             show = None if self._on_text is None else self._show
             # The running agent passes on its callbacks, tags and metadata.
             message = await self._loop.chat.reply(request.messages, {}, show, self._toolset)
+            message = with_written_calls(message, self._tool_names)
             if message.tool_calls or message.invalid_tool_calls:
                 self._check_rounds(number)
+                self._check_refusals(number, message)
                 # Before its tools run: a repetition must make the same calls.
-                noted = message.model_dump(mode="json", fallback=str)
+                # Its id may be a random one, and nobody asks for it later.
+                noted = message.model_dump(mode="json", fallback=str, exclude={"id"})
                 await self._record.note_reply(number, noted)
                 if self._has_shown:
                     # It was not the answer after all. The rest is held back, so that whoever shows
@@ -139,6 +147,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         problem = self._broken.get(request.tool_call["id"] or "")
         if problem is not None:
             return answer_of_failure(request.tool_call, problem)
+        if request.tool is not None:
+            self._called.add(number)
         return await self._calls.make(request, f"{number}.{index}", handler)
 
     def _place(self, request: ToolCallRequest) -> tuple[int, int]:
@@ -161,6 +171,23 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             problem = "the model called tools this often and gave no answer"
             fix = "Check what the tools return, or raise max_tool_rounds."
             raise ConfigurationError("max_tool_rounds", rounds, problem, fix)
+
+    def _check_refusals(self, number: int, message: AIMessage) -> None:
+        """End a loop in which the model calls nothing but what there is not."""
+        before = range(number - _MOST_REFUSED, number)
+        if before.start < 0 or not set(before) <= self._seen or self._called & set(before):
+            return
+        names = sorted({call["name"] or "" for call in message.tool_calls})
+        problem = (
+            f"in {_MOST_REFUSED} replies in a row, the model called only tools that there are not, "
+            "or with arguments that are not JSON"
+        )
+        fix = "Set the tool parser of its server, or take a model that can call tools."
+        raise ConfigurationError("tools", ", ".join(names), problem, fix)
+
+    @property
+    def _tool_names(self) -> list[str]:
+        return [each.name for each in self._toolset.tools if isinstance(each, BaseTool)]
 
     def _show(self, text: str) -> None:
         if self._on_text is not None:

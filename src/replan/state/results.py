@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.cuts import with_cut
 from replan.state.knowledge import Source
+from replan.state.session.session import Session, check_project_state
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable_text, unstorable
 
@@ -109,6 +110,7 @@ class ExecutionContext(Value):
         run_id: The run.
         round: The number of the round, from 1.
         attempt: The number of the attempt, from 1.
+        session: The session that the step works for; None outside one.
     """
 
     task_description: str
@@ -124,6 +126,7 @@ class ExecutionContext(Value):
     run_id: str = ""
     round: int = 1
     attempt: int = 1
+    session: Session | None = None
 
 
 class MadeOf(Value):
@@ -167,6 +170,8 @@ class SpecialistResult(Value):
             `RunResult` as a value of the type.
         made_of: The inputs of the result; filled in by the run, None if unknown.
         sources: The files and lines of the knowledge that the specialist was given.
+        project_state: Changes of the session's project state, by names that are not Replan's own;
+            None removes an entry. Those of a failed step do not count.
     """
 
     specialist_name: str = ""
@@ -186,6 +191,7 @@ class SpecialistResult(Value):
     output: Output = None
     made_of: MadeOf | None = None
     sources: tuple[Source, ...] = ()
+    project_state: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -209,7 +215,12 @@ class SpecialistResult(Value):
 
 
 def storable_result(result: SpecialistResult) -> SpecialistResult:
-    """Return a result that every storage keeps; of a message with odd extras, what it says."""
+    """Return a result that every storage keeps; of a message with odd extras, what it says.
+
+    Raises:
+        ContextError: It changes the project state in a way that is not allowed.
+    """
+    check_project_state(result.project_state)
     message = result.result
     if message is not None and unstorable(message):
         message = AIMessage(storable_text(message.text), id=message.id)

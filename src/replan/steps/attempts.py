@@ -48,6 +48,7 @@ from replan.state.results import (
     SpecialistResult,
     storable_result,
 )
+from replan.state.session.session import current_session
 from replan.state.usage import TokenCount
 from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
 from replan.steps.enrichment import knowledge_for
@@ -274,6 +275,8 @@ class Attempts:
         transcript_at_work.set(self.record.transcript)
         calls_at_work.set(meter.calls)
         emitter_at_work.set((self._emitter, self.config))
+        # A team inside the step has no session: nobody would take what its steps change of it.
+        current_session.set(None)
         if self._services.remembers:
             facts_at_work.set(self._facts())
         try:

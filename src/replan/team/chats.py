@@ -104,8 +104,14 @@ class Chats:
         except ConfigurationError as error:
             raise _at_field(field, error) from error
         learn_model(built)
-        built, retries = without_own_retries(cast("BaseChatModel", built))
+        built, retries = without_own_retries(cast("BaseChatModel", built), _connections)
         return Chat(built, name, retries, other)
+
+
+def _connections() -> Any:
+    from replan.adapters.model_http import LoopBoundClient  # noqa: PLC0415 - needs openai
+
+    return LoopBoundClient()
 
 
 def _at_field(field: str, error: ConfigurationError) -> ConfigurationError:

@@ -1,15 +1,17 @@
 """Put one reply, or the way it fails, on the wire of an HTTP server."""
 
 import asyncio
+import json
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
 from replan.failures import describe, status_of
-from replan.testing.faults import Hang, HttpFault, Malformed, Raised, Reset, Truncated
+from replan.testing.faults import Hang, HttpFault, Malformed, Raised, Raw, Reset, Truncated
 from replan.testing.replies import Reply
 from replan.testing.wire import ChatRequest, chunks, completion, error_body
 
@@ -46,10 +48,11 @@ async def answer(exchange: Exchange) -> web.StreamResponse:
         case Reset(after=0):
             _reset(exchange.http)
             return web.Response()
+        case Raw() as raw:
+            return _raw(raw)
         case Malformed():
-            if exchange.request.stream:
-                return web.Response(body=b"data: " + _BROKEN_JSON + b"\n\n", content_type=_EVENTS)
-            return web.Response(body=_BROKEN_JSON, content_type=_JSON)
+            broken = b"data: " + _BROKEN_JSON + b"\n\n"
+            return _raw(Raw([broken] if exchange.request.stream else _BROKEN_JSON))
         case _:
             pass
     return await (_stream(exchange) if exchange.request.stream else _whole(exchange))
@@ -70,6 +73,23 @@ def refusal(
     headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
     body = error_body(message, kind=kind, parameter=parameter, code=code)
     return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+def _raw(raw: Raw) -> web.Response:
+    """The answer of another server, as it is."""
+    body, kind = raw.body, _JSON
+    if isinstance(body, Mapping):
+        body = json.dumps(body)
+    elif not isinstance(body, str | bytes):
+        kind = _EVENTS
+        events = [each if isinstance(each, bytes) else _event(each) for each in body]
+        body = b"".join(events)
+    data = body.encode() if isinstance(body, str) else body
+    return web.Response(status=raw.status, body=data, headers={"Content-Type": kind, **raw.headers})
+
+
+def _event(data: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(data)}\n\n".encode()
 
 
 async def _whole(exchange: Exchange) -> web.StreamResponse:

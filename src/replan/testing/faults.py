@@ -1,7 +1,8 @@
 """How a scripted model or server can fail, as values."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,24 @@ class Hang:
 
 
 @dataclass(frozen=True)
+class Raw:
+    """An answer exactly as some server gives it, to try what a client makes of its habits.
+
+    Only `OpenAIServer` can send one.
+
+    Attributes:
+        body: A mapping is sent as JSON, a text or bytes as they are. A sequence is a stream of
+            server-sent events: each mapping is one event, bytes are sent as they are.
+        status: The HTTP status.
+        headers: Headers in addition.
+    """
+
+    body: Mapping[str, Any] | str | bytes | Sequence[Mapping[str, Any] | bytes]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
 class Malformed:
     """The reply is not JSON."""
 
@@ -62,7 +81,7 @@ class Raised:
     error: Exception
 
 
-Fault = HttpFault | Reset | Hang | Malformed | Truncated | Empty | Raised
+Fault = HttpFault | Reset | Hang | Malformed | Truncated | Empty | Raised | Raw
 """Any way to fail."""
 
 

@@ -73,6 +73,9 @@ class _Package:
     following: list[_Named] = field(default_factory=list[_Named])  # that are said to follow
     made: list[_Named] = field(default_factory=list[_Named])  # classes of which objects are made
     below: list[_Named] = field(default_factory=list[_Named])  # agents of sub-threads
+    # The classes that handle phases, each with the phase.
+    handling: list[tuple[_Named, str]] = field(default_factory=list[tuple[_Named, str]])
+    prompts: list[_Named] = field(default_factory=list[_Named])  # files that the code names
 
     def phases_of(self, folder: Path) -> set[str]:
         return {each.name for each in self.phases if each.path.parent == folder}
@@ -106,8 +109,10 @@ def check_pipeline(package: Path | str) -> None:
     suffix of its kind, in a file of this kind. A folder is one level: it has one file each for its
     agent, its state handlers and, in a sub-thread, its interaction units. The agent of a sub-thread
     is in a folder below its handler. Phases are words with underscores, and each phase that
-    follows has a handler in its folder. The handlers that prepare and execute a sub-thread are used
-    together. A prompt is a file of the package's `prompts` that is named after a phase.
+    follows has a handler in its folder, which is named after it. The handlers that prepare and
+    execute a sub-thread are used together. A prompt is a file of the package's `prompts` that is
+    named after a phase. Each prompt that the code names is there; if code makes the name from a
+    phase, there is one for each phase of a `StateHandler`.
 
     Args:
         package: The folder of the package.
@@ -154,7 +159,9 @@ def _declare(found: _Package, path: Path, node: ast.AST) -> None:
             func = func.value
         found.made.append(_Named(path, node.lineno, _name_of(func)))
         for each in node.keywords:
-            _take_phase(found, path, each.arg or "", each.value)
+            _take_phase(found, path, each.arg or "", each.value, _name_of(func))
+    elif isinstance(node, ast.Constant) and str(node.value).endswith(_PROMPT):
+        found.prompts.append(_Named(path, node.lineno, Path(str(node.value)).name))
 
 
 def _declare_class(found: _Package, path: Path, node: ast.ClassDef) -> None:
@@ -166,7 +173,7 @@ def _declare_class(found: _Package, path: Path, node: ast.ClassDef) -> None:
     for target, value in _assigned(node.body):
         if target == "sub_thread_agent":
             found.below.append(_Named(path, value.lineno, _name_of(value)))
-        _take_phase(found, path, target, value)
+        _take_phase(found, path, target, value, node.name)
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
@@ -177,7 +184,8 @@ def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
             yield _name_of(each.target), each.value
 
 
-def _take_phase(found: _Package, path: Path, name: str, value: ast.expr) -> None:
+def _take_phase(found: _Package, path: Path, name: str, value: ast.expr, of: str) -> None:
+    """Take in a phase that a class declares, or that an object of it is made with."""
     kinds = {
         "phase": found.phases,
         "next_phase": found.following,
@@ -188,6 +196,8 @@ def _take_phase(found: _Package, path: Path, name: str, value: ast.expr) -> None
     for each in values if name in kinds else ():
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
             kinds[name].append(_Named(path, each.lineno, each.value))
+            if name == "phase":
+                found.handling.append((_Named(path, each.lineno, of), each.value))
 
 
 def _name_of(node: ast.expr) -> str:
@@ -246,6 +256,18 @@ def _phase_findings(found: _Package) -> Iterator[Finding]:
         if phase not in _BUILT_IN and not (_SNAKE.fullmatch(phase) and "_" in phase):
             problem = f"the phase '{phase}' is not a verb and a noun in snake_case"
             yield found.finding(path, line, problem, "Name it like data_preparation.")
+    for (path, line, name), phase in _own_handlers(found):
+        wanted = "".join(word.capitalize() for word in phase.split("_")) + "Handler"
+        if name != wanted:
+            problem = f"{name} handles the phase '{phase}' and is not named after it"
+            yield found.finding(path, line, problem, f"Call it {wanted}.")
+
+
+def _own_handlers(found: _Package) -> Iterator[tuple[_Named, str]]:
+    """The handlers of the package with their phases, without those that Replan names itself."""
+    for each, phase in found.handling:
+        if phase not in _BUILT_IN and found.kind(each.name, each.path) == "Handler":
+            yield each, phase
 
 
 def _level_findings(found: _Package) -> Iterator[Finding]:
@@ -301,7 +323,20 @@ def _file_findings(found: _Package, agent: Path) -> Iterator[Finding]:
 
 
 def _prompt_findings(found: _Package) -> Iterator[Finding]:
-    """Check that each prompt is named after a phase, and is with the others."""
+    """Check that each prompt is there, is named after a phase, and is with the others."""
+    folder = found.folder / "prompts"
+    missing = {(each.name, each) for each in found.prompts if each.name != _PROMPT}
+    if len(missing) < len({*found.prompts}):
+        # Some code joins the name of a phase and the end of a file's name.
+        missing |= {
+            (f"{phase}{_PROMPT}", each)
+            for each, phase in _own_handlers(found)
+            if found.base(each.name, each.path) == "StateHandler"
+        }
+    for name, (path, line, _) in sorted(missing):
+        if not (folder / name).exists():
+            problem = f"the prompt {name} is not in the folder 'prompts' of the package"
+            yield found.finding(path, line, problem, "Write it there.")
     phases = {each.name for each in found.phases}
     named = [*found.folder.rglob("prompts/*"), *found.folder.rglob("*_system_prompt.*")]
     for path in sorted({each for each in named if each.is_file()}):

@@ -17,6 +17,7 @@ from replan.testing.faults import (
     HttpFault,
     Malformed,
     Raised,
+    Raw,
     Reset,
     ScriptedHttpError,
     Truncated,
@@ -112,7 +113,9 @@ def as_reply(given: Said | Exception | Fault) -> Reply:
             return _of_message(given)
         case Exception():
             return Reply(fault=Raised(given))
-        case HttpFault() | Reset() | Hang() | Malformed() | Truncated() | Empty() | Raised():
+        case (
+            HttpFault() | Reset() | Hang() | Malformed() | Truncated() | Empty() | Raised() | Raw()
+        ):
             return Reply(fault=given)
         case _:
             msg = f"A reply is a text, an AIMessage, a Reply, a fault or an error, not {given!r}."
@@ -220,6 +223,8 @@ def _fail(fault: Fault | None) -> None:
             raise ScriptedHttpError(fault)
         case Malformed():
             raise ValueError("The reply of the server is not JSON.")
+        case Raw():
+            raise TypeError("A Raw answer is bytes of HTTP. Use OpenAIServer in this test.")
         case _:
             return
 

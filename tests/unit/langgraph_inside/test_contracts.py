@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 import operator
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -209,14 +210,42 @@ def test_the_serializer_warns_of_unregistered_types_with_the_module_first(caplog
     assert [each.args[0] for each in warned] == [__name__]
 
 
-def test_the_clock_of_ids_can_be_set_forward():
-    before = checkpoints.newest_time()
-    later = checkpoints.ids.uuid6(clock_seq=1).time + 10**9
+def test_the_clock_of_ids_can_be_set_forward(monkeypatch):
+    monkeypatch.setattr(checkpoints.ids, "_last_v6_timestamp", None)
+    later = checkpoints.CheckpointIds(lambda: datetime(2200, 1, 1, tzinfo=UTC), "").new(1)
+    checkpoints.advance_id_clock(str(later))
+    assert str(checkpoints.ids.uuid6(clock_seq=1)) > str(later)
+    beyond = checkpoints.CheckpointIds(lambda: datetime(9999, 1, 1, tzinfo=UTC), "").new(1)
+    checkpoints.advance_id_clock(str(beyond))
+    assert str(checkpoints.ids.uuid6(clock_seq=1)) < str(beyond)
+
+
+async def ids_on(saver, thread, year, name, given):
+    """The ids of a thread, the oldest first, after a run whose clock stands still."""
+    maker = checkpoints.CheckpointIds(lambda: datetime(year, 1, 1, tzinfo=UTC), name)
+    config = {"configurable": {"thread_id": thread}}
+    token = checkpoints.current_ids.set(maker)
     try:
-        checkpoints.go_on_after(later)
-        assert checkpoints.ids.uuid6(clock_seq=1).time > later
+        await graph_of(lambda _: {"seen": interrupt("?")}, saver).ainvoke(given, config)
     finally:
-        checkpoints.go_on_after(before)
+        checkpoints.current_ids.reset(token)
+    return [each.checkpoint["id"] for each in saver.list(config)][::-1]
+
+
+async def test_ids_of_checkpoints_come_from_a_clock_and_a_name():
+    first = await ids_on(InMemorySaver(), "t", 2026, "a", {"numbers": []})
+    assert first == await ids_on(InMemorySaver(), "u", 2026, "a", {"numbers": []})
+    assert first != await ids_on(InMemorySaver(), "t", 2026, "b", {"numbers": []})
+    assert len(first) > 1
+
+
+async def test_ids_of_a_thread_grow_whatever_the_clocks_say():
+    saver = InMemorySaver()
+    first = await ids_on(saver, "t", 2050, "a", {"numbers": []})
+    second = await ids_on(saver, "t", 2020, "b", Command(resume="yes"))
+    assert second[: len(first)] == first
+    assert len(second) > len(first)
+    assert second == sorted(second)
 
 
 async def test_inputs_interrupts_and_answers_are_writes_under_known_names():

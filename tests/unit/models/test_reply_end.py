@@ -95,12 +95,15 @@ def stream(**metadata):
     return AIMessageChunk("Half a", response_metadata=metadata)
 
 
-def test_a_stream_that_ends_in_silence_is_broken_where_others_told_their_end():
+def test_after_a_silent_end_of_a_server_that_tells_ends_one_reply_is_whole_then_it_streams_again():
     ends = StreamEnds()
     ends.take(stream(done_reason="stop"))
-    with pytest.raises(ConnectionError):
-        ends.take(stream())
-    assert not ends.is_in_doubt
+    for _ in range(3):
+        with pytest.raises(ConnectionError):
+            ends.take(stream())
+        assert ends.is_in_doubt
+        ends.take_whole()
+        assert not ends.is_in_doubt
 
 
 def test_the_streams_of_models_that_never_tell_an_end_are_whole():

@@ -198,3 +198,15 @@ def test_the_host_is_told_of_further_attempts_and_of_a_wish_for_a_revised_plan()
     state = {**STATE, "current_specialist_results": {"1/researcher": result}}
     prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
     assert 'confidence="1" attempts="3" wants="a revised plan">\nThe EU text.' in prompt[-1].text
+
+
+@pytest.mark.parametrize(
+    ("duration", "shown"),
+    [(0.0, ""), (0.04, ""), (0.26, "0.3"), (9.96, "10"), (12.345, "12"), (86_400.2, "86400")],
+)
+def test_the_host_is_told_how_long_a_step_took(duration, shown):
+    result = RESULTS["1/researcher"].replace(duration=duration)
+    state = {**STATE, "current_specialist_results": {"1/researcher": result}}
+    prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
+    expected = f'confidence="1" seconds="{shown}">' if shown else 'confidence="1">'
+    assert f"{expected}\nThe EU text." in prompt[-1].text

@@ -68,6 +68,14 @@ def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
          "DraftCritiqueHandler(StateHandler, Mixin)",
          "DraftCritiqueHandler has the parent Mixin"),
         (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "is in tea_writ"),
+        (f"{LEVEL}_state_handlers.py", "class DraftCritiqueHandler", "class FooBarHandler",
+         "py:6: FooBarHandler handles the phase 'draft_critique' and is not named after it"),
+        (f"{LEVEL}_state_handlers.py", "import StateHandler\n",
+         "import StateHandler\nPROMPT = 'prompts/tea_pouring_system_prompt.md'\n",
+         "_state_handlers.py:2: the prompt tea_pouring_system_prompt.md is not in the folder"),
+        (f"{LEVEL}_state_handlers.py", "import StateHandler\n",
+         "import StateHandler\ndef prompt(phase):\n    return f'{phase}_system_prompt.md'\n",
+         "the prompt draft_critique_system_prompt.md is not in the folder 'prompts'"),
         ("prompts/draft_writing_system_prompt.md", "", "", ""),
     ],
 )  # fmt: skip
@@ -124,6 +132,17 @@ def test_each_broken_level_of_the_article_is_told(tmp_path, name, old, new, told
     with pytest.raises(AssertionError) as raised:
         check_pipeline(package)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("prompt", ["draft_writing", "figure_check"])
+def test_a_prompt_that_was_deleted_is_told(tmp_path, prompt):
+    package = tmp_path / "article"
+    shutil.copytree(ARTICLE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "prompts" / f"{prompt}_system_prompt.md").unlink()
+    with pytest.raises(AssertionError) as raised:
+        check_pipeline(package)
+    assert f"the prompt {prompt}_system_prompt.md is not in the folder" in str(raised.value)
+    assert "1 findings" in str(raised.value)
 
 
 def test_a_prompt_elsewhere_and_a_package_without_an_agent_are_told(tmp_path):

@@ -597,6 +597,36 @@ async def test_the_suggestion_of_a_handler_wins_and_one_that_was_cut_off_is_drop
     assert writes > 10
 
 
+@pytest.mark.parametrize("other", ["draft", "nowhere"])
+async def test_two_suggestions_of_one_handler_are_refused(other: str) -> None:
+    class Judge(StateHandler):
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
+            await self._suggest_phase_update(task, thread)
+            return Response("judged", phase_suggestion=other)
+
+    inner = sub_agent(
+        answering(Response("draft"), phase="draft", next_phase="judge"),
+        Judge(phase="judge", other_phases=("draft",)),
+    )
+    response = await run_pipeline(pipelines.pipeline(inner), "hello", repository=MemoryThreads())
+    told = "several phases: completed, draft" if other == "draft" else "suggests 'nowhere'"
+    assert told in str(response.failure)
+
+
+@pytest.mark.parametrize("nonsense", ["x", 5, [{"name": 1}], {"name": "x"}])
+async def test_next_tasks_that_are_none_are_an_error_with_a_fix(nonsense: Any) -> None:
+    async def wrong(task: Task, thread: Thread, *_: Any) -> Response:
+        thread.settings["_next_tasks"] = nonsense
+        return Response("done")
+
+    class Wrong(BaseAgent):
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {"only_phase": answering(wrong, phase="only_phase")}
+
+    response = await run_pipeline(Wrong, "hello", repository=MemoryThreads())
+    assert "add_next_task" in str(response.failure)
+
+
 @pytest.mark.parametrize("way", ["message_update", "skip_bot_message_creation"])
 async def test_a_message_that_a_later_round_changes_is_made_once_by_that_round(way: str) -> None:
     made = Counter[str]()

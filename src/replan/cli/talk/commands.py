@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from replan.cli.talk.conversation import Conversation
+from replan.failures import describe
 from replan.sessions.turn import PLAN, SUMMARY
 from replan.user_files.new_file import write_new
 from replan.views.cells import one_line
@@ -120,6 +121,14 @@ def _path(given: str) -> Path:
 
 async def _help(conversation: Conversation, _: str) -> None:
     conversation.tell(HELP)
+    try:
+        operations = await conversation.talk.opened.operations()
+        lines = [f"- {each.name}: {each.description}" for each in operations]
+    except Exception as error:  # noqa: BLE001 - foreign code; the list above was shown
+        lines = [f"The pipeline could not list its operations: {describe(error)}"]
+    if lines:
+        title = "The pipeline offers:"
+        conversation.tell("\n".join([title, *(one_line(line) for line in lines)]))
 
 
 _COMMANDS: dict[str, Command] = {

@@ -28,6 +28,7 @@ from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.team_file import TeamFile
+from replan.threads.phases.agent_and_handler import BaseAgent, Operation
 from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
@@ -55,6 +56,14 @@ class Opened:
     agent_name: str  # who talks, as a session remembers it
     job: JobAgent | None = None  # what the conversation is about, in place of a team
     has_secrets: bool = False  # whether what is typed may be a secret
+    pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline, in place of a team
+
+    async def operations(self) -> list[Operation]:
+        """What a user can request of the pipeline, as its main agent lists it."""
+        if self.pipeline is None:
+            return []
+        agent = await self.pipeline.create()
+        return [*await agent.load_operations(agent)]
 
     async def killed_message(self, context: AgentContext) -> str | None:
         """The message of the newest turn of a session, if the process that took it was killed.
@@ -197,6 +206,7 @@ async def open_pipeline(
             key=user_key(),
             workspace=folder,
             notices=(f"the pipeline {main.__name__}",),
+            pipeline=main,
         )
 
 

@@ -22,14 +22,18 @@ from pydantic import Field, TypeAdapter, ValidationError
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.adapters.storage.checkpoints.savers import go_on_above
 from replan.adapters.storage.faults import UnreadableRecordError, UnstorableValueError
 from replan.adapters.storage.stored_values.sealing import StrictSerializer
 from replan.adapters.storage.stored_values.serializer import strict_serializer, types_of_graph
 from replan.calling.compiled import Graph, services_in
 from replan.errors import ContextError, InputError
 from replan.graph.branches import specialist_node
-from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MAP
+from replan.langgraph_inside.checkpoints import (
+    INTERRUPT,
+    RESUME,
+    WRITES_IDX_MAP,
+    advance_id_clock,
+)
 from replan.langgraph_inside.graphs import is_here, keeps_differences
 from replan.langgraph_inside.tasks import channel_to, task_around
 from replan.runs.asked.asks import asks_of, seats_of
@@ -159,7 +163,7 @@ def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
 async def put_back(kept: "_Kept", state: CheckpointTuple, graph: Graph, thread_id: str) -> None:
     """Put a run with its waiting graphs on a new thread; `state` is of the same run elsewhere."""
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
-    go_on_above(max([kept.id, *(checkpoint["id"] for _, checkpoint, _, _ in kept.graphs)]))
+    advance_id_clock(max([kept.id, *(checkpoint["id"] for _, checkpoint, _, _ in kept.graphs)]))
     run = {**state.checkpoint, "id": kept.id}
     metadata = {**state.metadata, "step": kept.step}
     await _put(saver, thread_id, "", run, metadata, kept.writes)

@@ -110,7 +110,8 @@ class AgentContext(Value):
     the document of the newest plan; `memory_summary`, the summary of the history's beginning; `job`
     and `threads`, the state of a job and of a pipeline. Others, such as `research_findings`,
     `agent_design_document`, `confirmation_document` and `structured_requirements`, belong to the
-    client, and stay unchanged.
+    client and to the steps, which read them in `ExecutionContext.session` and change them by
+    `SpecialistResult.project_state`.
 
     Attributes:
         session_id: The session.

@@ -35,9 +35,13 @@ def check_response(
     if (update := response.message_update) is not None:
         message_in(own, update.message_id)
     try:
-        wanted = suggested_phase(own) or response.phase_suggestion
-        if wanted is not None:
-            check_suggestion(own, wanted, following, name)
+        # A handler suggests a phase by its method, or with its response.
+        wanted = {suggested_phase(own), response.phase_suggestion} - {None}
+        for each in sorted(map(str, wanted)):
+            check_suggestion(own, each, following, name)
+        if len(wanted) > 1:
+            problem = f"{name} suggests several phases: {', '.join(sorted(map(str, wanted)))}"
+            raise PhaseError(own.id, phase, problem, "Suggest one.")
     except ThreadError:
         own.settings.pop(SUGGESTION, None)
         raise

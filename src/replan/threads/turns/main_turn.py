@@ -8,6 +8,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from langgraph.errors import GraphDrained
+from pydantic import ValidationError
 
 from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
 from replan.events.types import PlaceholderShown
@@ -50,7 +51,11 @@ class Turn:
     @property
     def tasks(self) -> list[Task]:
         """The tasks that are left, the next one first."""
-        return [restored(Task, each) for each in self._thread.settings.get(TASKS, ())]
+        try:
+            return [restored(Task, each) for each in self._thread.settings.get(TASKS, ())]
+        except (TypeError, ValidationError) as error:
+            fix = "Let a handler add tasks to its response: add_next_task(Task(name=...))."
+            raise ThreadError(self._thread.id, f"its {TASKS} are not tasks", fix) from error
 
     @property
     def phase(self) -> str | None:

@@ -49,7 +49,7 @@ from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.adapters.thread_holds import Holds
 from replan.errors import StorageError, ThreadLostError
-from replan.langgraph_inside.checkpoints import DeltaChannelHistory, go_on_after, ids, newest_time
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
 from replan.langgraph_inside.tasks import of_whole_tasks
 from replan.ports.ownership import Owner
 
@@ -91,6 +91,14 @@ class MemorySaver(Holding, InMemorySaver):
         super().__init__(serde=serde)
         self.holds = holds
 
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        names = config.get("configurable", {})
+        if get_checkpoint_id(config) is not None:
+            # What continues from an older checkpoint must be above the newest, too.
+            stored = self.storage[str(names["thread_id"])][names.get("checkpoint_ns", "")]
+            advance_id_clock(max(stored, default=""))
+        return await super().aget_tuple(config)
+
     def put_writes(
         self,
         config: RunnableConfig,
@@ -118,7 +126,7 @@ class WholeSaver(Holding):
             is_older = found is not None and get_checkpoint_id(config) is not None
             newest = await self._newest_id(config) if is_older else found and found.checkpoint["id"]
             if newest:
-                go_on_above(newest)
+                advance_id_clock(newest)
             return found
 
         return await self._whole(read)
@@ -272,22 +280,6 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
 
     def _tells_loss(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST
-
-
-_TIMED = 6  # the version of ids that begin with a time
-
-_LATEST = 1 << 59
-"""A time in the year 3409: an id beyond would leave no room for those of all other threads."""
-
-
-def go_on_above(checkpoint_id: str) -> None:
-    """Let every id that this process makes from now on be above this one."""
-    try:
-        found = ids.UUID(checkpoint_id)
-    except ValueError:
-        return
-    if found.version == _TIMED and newest_time() < found.time < _LATEST:
-        go_on_after(found.time)
 
 
 def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:

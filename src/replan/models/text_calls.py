@@ -1,0 +1,133 @@
+"""Tool calls that a model wrote as text, since its server did not parse them."""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import ToolCall, tool_call
+
+from replan.replies.forms.thoughts import without_thoughts
+
+UNPARSED = (
+    "the server did not parse the model's tool call. Set the tool parser of the server that is "
+    "for this model, or its chat template"
+)
+
+_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^>\s]+)>\s*(.*?)\s*(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\s*(.*?)\s*</parameter>", re.DOTALL)
+_PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_LISTED = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.DOTALL)
+_NAMED = re.compile(r"([\w.-]+)\s*(?:\[CALL_ID\]\s*\S+\s*)?\[ARGS\]\s*(\{.*\})\Z", re.DOTALL)
+_PYTHON = re.compile(r"<\|python_tag\|>\s*(.*)\Z", re.DOTALL)
+_FENCE = re.compile(r"```(?:json|tool_call)?\s*\n(.*?)\n?```\Z", re.DOTALL)
+_MARK = re.compile(
+    r"^[ \t]*(?:<tool_call>|<function=[^>\s]+>|\[TOOL_CALLS\]|<\|python_tag\|>)", re.MULTILINE
+)
+_SPECIAL = re.compile(r"<[|｜]tool[▁_]calls?[▁_]begin[|｜]>|<\|channel\|>commentary\b")
+"""Special tokens of DeepSeek's and of OpenAI's open models around a call of a tool."""
+
+_KEYS = {"name", "arguments", "parameters", "type", "id"}
+
+
+def with_written_calls(message: AIMessage, tools: Collection[str]) -> AIMessage:
+    """Return a reply whose text is tool calls with these calls, and without the text.
+
+    Args:
+        message: The reply.
+        tools: The names of the tools that the model was offered.
+
+    Raises:
+        ValueError: The text has the marks of a tool call, and is no call of an offered tool.
+    """
+    if message.tool_calls or message.invalid_tool_calls or not tools:
+        return message
+    if _SPECIAL.search(message.text):
+        raise ValueError(UNPARSED)
+    text = without_thoughts(message.text).strip()
+    mark = _MARK.search(text)
+    found = [*_calls(text[mark.start() :].strip() if mark else text, is_marked=bool(mark))]
+    known = [(name, args) for name, args in found if name in tools]
+    if mark and (not found or len(known) < len(found)):
+        raise ValueError(UNPARSED)
+    if not known or len(known) < len(found):
+        return message
+    calls: list[ToolCall] = [tool_call(name=name, args=args, id=None) for name, args in known]
+    said = text[: mark.start()].strip() if mark else ""
+    return message.model_copy(update={"content": said, "tool_calls": calls})
+
+
+def _calls(text: str, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the calls of a text, each as the name of the tool and its arguments."""
+    if not is_marked:
+        fence = _FENCE.match(text)
+        yield from _of_json(fence[1] if fence else text)
+        return
+    if text.startswith("<function="):
+        yield from _of_functions(text)
+    elif listed := _LISTED.match(text) or _PYTHON.match(text):
+        named = _NAMED.match(listed[1].strip())
+        if named:
+            yield from _of_json(f'{{"name": {json.dumps(named[1])}, "arguments": {named[2]}}}')
+        else:
+            yield from _of_json(listed[1])
+    for tagged in _TAGGED.finditer(text) if text.startswith("<tool_call>") else ():
+        body = tagged[1]
+        if "<function=" in body:
+            yield from _of_functions(body)
+        elif "<arg_key>" in body:
+            name = body.partition("<arg_key>")[0].strip()
+            yield name, {key.strip(): _value(value) for key, value in _PAIR.findall(body)}
+        else:
+            yield from _of_json(body)
+
+
+def _of_functions(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for found in _FUNCTION.finditer(text):
+        name, body = found.groups()
+        if body.startswith("{"):
+            yield from _of_json(f'{{"name": {json.dumps(name)}, "arguments": {body}}}')
+        else:
+            yield name, {key: _value(value) for key, value in _PARAMETER.findall(body)}
+
+
+def _of_json(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        found: Any = json.loads(text.strip(), strict=False)
+    except ValueError:
+        return
+    entries = cast("list[Any]", found if isinstance(found, list) else [found])
+    calls = [_call(each) for each in entries]
+    for call in calls if all(calls) else ():
+        if call:
+            yield call
+
+
+def _call(value: Any) -> tuple[str, dict[str, Any]] | None:
+    """Read a call: an object with the name of a tool, its arguments, and nothing else."""
+    if not isinstance(value, dict):
+        return None
+    entry = cast("dict[str, Any]", value)
+    if entry.get("type") == "function" and isinstance(entry.get("function"), dict):
+        entry = entry["function"]
+    args = entry.get("arguments", entry.get("parameters"))
+    if isinstance(args, str):
+        try:
+            args = json.loads(args, strict=False)
+        except ValueError:
+            return None
+    if not (
+        isinstance(entry.get("name"), str) and isinstance(args, dict) and entry.keys() <= _KEYS
+    ):
+        return None
+    return entry["name"], cast("dict[str, Any]", args)
+
+
+def _value(text: str) -> Any:
+    """Read an argument that stands as text: JSON where it is JSON of a number or the like."""
+    try:
+        return json.loads(text.strip(), strict=False)
+    except ValueError:
+        return text.strip()

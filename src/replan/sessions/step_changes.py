@@ -1,0 +1,89 @@
+"""What the steps of a turn change in the project state of its session."""
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue
+
+from replan.plan.model import TaskPlan
+from replan.plan.order import run_order
+from replan.runs.travel.portable import PortableRun
+from replan.state.enhanced import EnhancedState, plan_of
+from replan.state.results import SpecialistResult
+from replan.values import same
+
+
+def step_changes(
+    state: EnhancedState, before: PortableRun | None
+) -> tuple[dict[str, JsonValue], list[str]]:
+    """The changes that the steps of a turn make, by names, and warnings about overwritten ones.
+
+    They count in the order in which steps run: by round, then as their dependencies demand, then as
+    the plan has them. A step that was done in an earlier turn has changed the session there.
+
+    Args:
+        state: The state of the run after the turn.
+        before: The run that the turn continued, or None.
+    """
+    plan = plan_of(state)
+    places = {step.id: place for place, step in enumerate(run_order(plan))}
+    found = state.get("current_specialist_results", {})
+    done = [each for each in found.values() if each.project_state and not each.is_failed]
+    new = [each for each in done if not _is_recorded(each, before)]
+    new.sort(key=lambda each: (each.round, places.get(each.step_id, -1), each.specialist_name))
+    changes: dict[str, JsonValue] = {}
+    writers: dict[str, SpecialistResult] = {}
+    warnings: list[str] = []
+    for result in new:
+        for name, value in result.project_state.items():
+            other = writers.get(name)
+            if other and not same(changes[name], value) and _are_parallel(plan, other, result):
+                warnings.append(
+                    f"Steps {other.step_id} and {result.step_id} both changed {name!r} in the "
+                    f"project state. The value of step {result.step_id} counts."
+                )
+            changes[name], writers[name] = value, result
+    return changes, warnings
+
+
+def with_changes(
+    project_state: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """A project state after changes; None removes an entry."""
+    after = {**project_state, **changes}
+    return {
+        name: value for name, value in after.items() if value is not None or name not in changes
+    }
+
+
+def _is_recorded(result: SpecialistResult, run: PortableRun | None) -> bool:
+    if run is None:
+        return False
+    results: Mapping[str, SpecialistResult] = run.state.get("current_specialist_results", {})
+    earlier: Iterable[SpecialistResult] = (*run.rows.results.values(), *results.values())
+    return any(_same_work(each, result) for each in earlier)
+
+
+def _same_work(one: SpecialistResult, two: SpecialistResult) -> bool:
+    """Whether two results are one, of which a recalled one has another round and no usage."""
+    fields = ("key", "text", "made_of", "duration", "retry_count", "project_state")
+    return all(getattr(one, name) == getattr(two, name) for name in fields)
+
+
+def _are_parallel(plan: TaskPlan, one: SpecialistResult, two: SpecialistResult) -> bool:
+    """Whether two results are of one round, and neither step waited for the other."""
+    if one.round != two.round:
+        return False
+    awaits = {step.id: step.awaits for step in plan.steps}
+    return not (
+        _waits_for(one.step_id, two.step_id, awaits) or _waits_for(two.step_id, one.step_id, awaits)
+    )
+
+
+def _waits_for(step: int, other: int, awaits: Mapping[int, Iterable[int]]) -> bool:
+    """Whether a step waits for another one, directly or not."""
+    reached, waiting = {step}, [step]
+    while waiting:
+        new = set(awaits.get(waiting.pop(), ())) - reached
+        reached |= new
+        waiting.extend(new)
+    return step != other and other in reached

@@ -1,0 +1,79 @@
+"""What a step sees of the session that it works for, and what it may change of it."""
+
+import json
+from collections.abc import Mapping
+from contextvars import ContextVar
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+from pydantic import Field, JsonValue
+
+from replan.state.session.context_fields import ValueReader
+from replan.values import Value
+
+if TYPE_CHECKING:
+    from replan.state.session.context import AgentContext
+
+OWN_NAMES = frozenset({"run", "plan", "memory_summary", "job", "job_secrets", "threads"})
+"""The keys of `project_state` that Replan writes itself."""
+
+MOST_BYTES_OF_A_STEP = 1_000_000
+"""How much of the project state one step may write, as JSON."""
+
+
+class Session(Value):
+    """The session whose turn a step belongs to, as it was when the turn began.
+
+    Each step has its own copy: what it changes in there changes nothing. It returns changes in
+    `SpecialistResult.project_state`.
+
+    Attributes:
+        id: The session.
+        stage: Its status before the turn, `AgentContext.current_stage`.
+        project_state: The state of the work, by names, without those that Replan writes itself.
+        metadata: What is known about the session, `AgentContext.session_metadata`.
+    """
+
+    id: str
+    stage: str = "new"
+    project_state: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: "AgentContext") -> "Session":
+        """What steps see of a context."""
+        shown = {k: v for k, v in context.project_state.items() if k not in OWN_NAMES}
+        return cls(
+            id=context.session_id,
+            stage=context.current_stage,
+            project_state=shown,
+            metadata=context.session_metadata,
+        )
+
+    def copied(self) -> "Session":
+        """Return a copy for one step."""
+        return deepcopy(self)
+
+
+current_session: ContextVar[Session | None] = ContextVar("replan_session", default=None)
+"""The session whose turn is taken here; None outside one."""
+
+
+def check_project_state(changes: Mapping[str, JsonValue]) -> None:
+    """Refuse changes of the project state that a step may not make, or that no store keeps.
+
+    Raises:
+        ContextError: Names each bad entry.
+    """
+    if not changes:
+        return
+    reading, path = ValueReader(), ("project_state",)
+    reading.value(dict[str, JsonValue], changes, path)
+    size = len(json.dumps(changes).encode())
+    if size > MOST_BYTES_OF_A_STEP:
+        problem = f"one step may write {MOST_BYTES_OF_A_STEP:,} bytes of JSON"
+        reading.refuse(path, f"{size:,} bytes", problem, "Write files, and name them here.")
+    for name in changes.keys() & OWN_NAMES:
+        problem = "Replan writes this entry itself"
+        reading.refuse((*path, name), changes[name], problem, "Use another name.")
+    reading.end()
