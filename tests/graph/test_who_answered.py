@@ -26,6 +26,7 @@ from replan.events.emitter import Emitter, Hooks
 from replan.state.questions import Question
 from replan.steps.answer_events import report_answer
 from replan.testing import ScriptedModel, always
+from states import said
 
 END = "---\nverdict: complete\n---\nThe end."
 PAINT = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n"}
@@ -179,7 +180,7 @@ async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():
     graph = build_graph(team(callbacks=[Ears()]), checkpointer=InMemorySaver())
     asked = {"messages": [("user", "Go.")], **PAINT}
     await run(graph, asked, settings=ASKING, config=CONFIG)
-    await graph.ainvoke(Command(resume="approve"), CONFIG)
+    await graph.ainvoke(await said(graph, "approve", CONFIG), CONFIG)
     await graph.ainvoke(Command(resume="red"), CONFIG)
     told = [(each.key, each.action, each.by) for each in heard if each.type == "answer_given"]
     assert told == [("plan", "approved", ""), ("1/painter/1", "answered", "")]

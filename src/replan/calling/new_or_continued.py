@@ -27,7 +27,7 @@ from replan.host.new_settings import changed_settings
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.limits import RunSettings
-from replan.state.person.waiting import resumption
+from replan.state.person.waiting import addressed
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
@@ -194,7 +194,7 @@ def _address_answer(command: Command[Any], interrupts: Sequence[Interrupt]) -> C
     does_more = bool(command.update or command.goto)
     is_answer = command.resume is not None or not does_more
     if is_answer and interrupts:
-        return replace(command, resume=resumption(command.resume, interrupts))
+        return replace(command, resume=addressed(command.resume, interrupts))
     return replace(command, resume=None) if does_more else None
 
 

@@ -9,8 +9,9 @@ from pydantic import JsonValue
 
 from replan.plan.model import StepStatus, TaskPlan
 from replan.replies.shape import Shape
-from replan.runs.asked.asks import Ask, asks_in
+from replan.runs.asked.asks import asks_in
 from replan.state.enhanced import EnhancedState
+from replan.state.questions import Question
 from replan.state.results import Outcome, SpecialistResult
 from replan.state.usage import Usage
 
@@ -134,7 +135,7 @@ class RunResult:
         return self.state.get("usage", Usage())
 
     @property
-    def waiting(self) -> tuple[Ask, ...]:
+    def waiting(self) -> tuple[Question, ...]:
         """What the run waits for: questions, and calls and plans to approve; may be empty."""
         return asks_in(self.state)
 

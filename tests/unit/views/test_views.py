@@ -15,7 +15,6 @@ from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import Spending
 from replan.ports.run_book import Request
-from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
 from replan.runs.course.story import story_of
 from replan.runs.log.remarks import unusable_replies
@@ -316,7 +315,7 @@ def test_an_attempt_that_asked_does_not_wait_once_it_is_gone_on_with():
 
 
 def test_a_run_waits_since_its_first_open_question():
-    asks = [Ask(key=f"{n}/worker/1", kind="question", text="?", step_id=n) for n in (2, 3)]
+    asks = [Question(key=f"{n}/worker/1", kind="question", text="?", step_id=n) for n in (2, 3)]
     events = (
         *(
             event(n, 10 * n, "input_requested", key=each.key, step_id=n)
@@ -569,7 +568,7 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any(re.fullmatch(r"why: it was stopped at .* by otto", line) for line in stopped)
     killed = overview(story_of(whole(outcome="interrupted", events=events[:-1])), 100)
     assert any("its process was killed" in line for line in killed)
-    ask = Ask(key="1", kind="question", text="?")
+    ask = Question(key="1", kind="question", text="?")
     old = whole(outcome="waiting", events=events[:-1], waiting=(ask,))
     assert why_ended(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
 

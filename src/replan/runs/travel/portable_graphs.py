@@ -32,7 +32,8 @@ from replan.graph.branches import specialist_node
 from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MAP
 from replan.langgraph_inside.graphs import is_here, keeps_differences
 from replan.langgraph_inside.tasks import channel_to, task_around
-from replan.runs.asked.asks import asks_of, seats_of
+from replan.runs.asked.asks import seats_of
+from replan.state.person.waiting import asks_of
 from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value
 

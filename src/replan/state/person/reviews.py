@@ -99,6 +99,12 @@ def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
     return {"anyOf": [*only, answers, _DECISIONS]}
 
 
+def is_review(given: object) -> bool:
+    """Whether a value has the form of these clients, which name no question."""
+    is_mapping = isinstance(given, Mapping) and cast("Mapping[Any, Any]", given).keys() == {"decisions"}
+    return is_mapping or _are_responses(given)
+
+
 def answers_decided(given: object, asked: Sequence[Question]) -> object:
     """Read the decisions of such a client as answers by key; return anything else unchanged."""
     decisions = _decisions(given, len(asked))
@@ -150,9 +156,9 @@ def _decisions(given: object, count: int) -> list[_Decision] | None:
     """The decisions, at most as many as requested; None if the value has another form."""
     if _are_responses(given):
         given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
-    if not isinstance(given, Mapping) or set(cast("Mapping[str, object]", given)) != {"decisions"}:
+    if not is_review(given):
         return None
-    rows = cast("Mapping[str, Any]", given)["decisions"]
+    rows = cast("Any", given)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
     try:
