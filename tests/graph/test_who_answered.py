@@ -58,7 +58,8 @@ async def test_a_runtime_tells_who_decided_about_the_plan_and_who_answered(tmp_p
         waits = await runtime.run(PAINT, settings=ASKING)
         said = [("reject: Too little paint", "eva"), ("approve", "otto"), ("blue", "anna")]
         for answer, by in said:
-            waits = await (await runtime.answer(waits.run_id, answer, by=by))
+            (asked,) = waits.waiting
+            waits = await (await runtime.answer(waits.run_id, {asked.key: answer}, by=by))
         assert waits.outcome == "completed"
     async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
         await runtime.resume(waits.run_id)
@@ -92,7 +93,9 @@ async def test_a_decision_that_is_read_late_is_not_applied_to_the_next_plan(tmp_
         late = replace(opened, runs=Late(opened.runs))
         async with open_runtime(team(), storage=late) as runtime:
             waits = await runtime.run(PAINT, settings=ASKING)
-            waits = await (await runtime.answer(waits.run_id, "reject: Too little", by="eva"))
+            waits = await (
+                await runtime.answer(waits.run_id, {"plan": "reject: Too little"}, by="eva")
+            )
             assert waits.outcome == "waiting"
             told = await answers_told(runtime, waits.run_id)
     assert told == [("plan", "plan", "rejected", "eva", "Too little")]

@@ -170,6 +170,12 @@ YES = {"action": "approve"}
             {"plan/2/3": {**YES, "action": "reject", "reason": "dull"}},
         ),
         ({"plan": {**YES, "fingerprint": "f4"}}, [PLAN_ASKED], None, {"plan/2/3": YES}),
+        (
+            {"action": "edit", "plan": "- [ ] 1. Two @a\n"},
+            [PLAN_ASKED],
+            {"plan/2/3": "f4"},
+            {"plan/2/3": {"action": "edit", "plan": "- [ ] 1. Two @a\n"}},
+        ),
     ],
 )
 def test_an_answer_lands_on_the_question_that_was_shown(given, asked, shown, answers):

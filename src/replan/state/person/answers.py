@@ -194,6 +194,8 @@ def _by_name(given: object, asked: Sequence[Question]) -> dict[str, object] | No
     if not isinstance(given, Mapping):
         return None
     names = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+    if _is_bound_form(names):
+        return None
     is_named = any(meant_by(name, asked) for name in names) or all(map(looks_like_key, names))
     return names if is_named else None
 
@@ -220,8 +222,12 @@ def _fingerprint_in(given: object) -> object:
     fields: Mapping[Any, Any] = {}
     if isinstance(given, Mapping):
         fields = cast("Mapping[Any, Any]", given)
-    is_bound = "action" in fields or fields.keys() == {"answer", "fingerprint"}
-    return fields.get("fingerprint") if is_bound else None
+    return fields.get("fingerprint") if _is_bound_form(fields) else None
+
+
+def _is_bound_form(fields: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is one answer: a decision, or an answer with its fingerprint."""
+    return "action" in fields or fields.keys() == {"answer", "fingerprint"}
 
 
 def _bound_to(question: Question, given: object, name: str, shown: Shown | None) -> object:
