@@ -436,7 +436,7 @@ def test_who_said_yes_to_a_tool_is_told_in_words_and_an_answer_as_it_was_given()
         "1/worker/2": Question(key="1/worker/2", **asked),
     }
     given = {"1/worker/1": {"action": "reject", "reason": "too much"}, "1/worker/2": "reject"}
-    rows = {key: {"answer": each, "bound": each, "is_keyed": True} for key, each in given.items()}
+    rows = {key: {"answer": each, "fingerprint": "f", "is_keyed": True} for key, each in given.items()}
     request = Request(run_id="r", name="a", kind="answer", at=at(50), by="anna", answers=rows)
     text = "\n".join(overview(story_of(whole(questions=questions, requests=(request,))), 100))
     assert "anna rejected 1/worker/1: too much" in text
@@ -463,7 +463,7 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
     )
     old = Question(key="2/worker/2", text="Old one?", kind="approval", details=call, **who)
     edit = {"action": "edit", "arguments": {"to": "bob"}}
-    rows = {"2/worker/2": {"answer": edit, "bound": edit}, foreign[:8]: "red"}
+    rows = {"2/worker/2": {"answer": edit, "fingerprint": "f"}, foreign[:8]: "red"}
     request = Request(run_id="r", name="a", kind="answer", at=at(8), by="anna", answers=rows)
     story = story_of(whole(events=events, questions={old.key: old}, requests=(request,)))
     lines = [line.split(" ", 1)[1] for line in history_lines(story)]
@@ -636,7 +636,7 @@ def hostile_run():
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)
     )
-    said = {HOSTILE: {"answer": HOSTILE, "bound": HOSTILE, "is_keyed": True}}
+    said = {HOSTILE: {"answer": HOSTILE, "fingerprint": HOSTILE, "is_keyed": True}}
     request = Request(run_id="r", name="a", kind="answer", at=NOON, by=HOSTILE, answers=said)
     return whole(
         title=HOSTILE,
