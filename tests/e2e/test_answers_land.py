@@ -339,3 +339,36 @@ async def test_a_key_of_a_request_makes_it_one(tmp_path):
         ]
         assert len({each["replan"]["run_id"] for each in chats}) == 1
         assert chats[0]["choices"] == chats[1]["choices"]
+
+
+async def test_the_same_history_joins_the_run_that_works_and_is_new_once_it_rests(tmp_path):
+    begun, gate, done = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def work(context):
+        begun.set()
+        await gate.wait()
+        done.append(context.task_description)
+        return "done"
+
+    model = ScriptedModel({"think": always(THINK), "feedback": always(END)})
+    team = Team(Host(model=model), [Specialist("agent", "Works.", run=work, effects="pure")])
+    body = {"model": "t", "messages": [{"role": "user", "content": "Pay."}]}
+    async with (
+        open_server({"t": team}) as server,
+        httpx2.AsyncClient(base_url=server.url, timeout=60) as client,
+    ):
+        head = {"Authorization": f"Bearer {server.token}"}
+        first = asyncio.ensure_future(client.post("/v1/chat/completions", json=body, headers=head))
+        await begun.wait()
+        again = {"json": {**body, "stream": True}, "headers": head}
+        async with client.stream("POST", "/v1/chat/completions", **again) as second:
+            lines = second.aiter_lines()
+            joined = json.loads((await anext(lines)).removeprefix("data: "))
+            gate.set()
+            said = [line async for line in lines]
+        assert joined["id"] == (await first).json()["id"]
+        assert "Paid." in "".join(said)
+        assert len(done) == 1
+        other = await client.post("/v1/chat/completions", json=body, headers=head)
+        assert other.json()["id"] != joined["id"]
+        assert len(done) == 2

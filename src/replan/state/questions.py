@@ -31,6 +31,7 @@ _LOOKS_LIKE_KEY = re.compile(
     r"|(?:[1-9]\d{0,8}/[^/=]+/)*[1-9]\d{0,8}(?:/[^/=]+(?:/[1-9]\d{0,8})?)?/?"
 )
 _SHORT_KEY = 8
+_SHORTEST = 4
 _ASKED_ABOUT = (
     "description",
     "brief",
@@ -227,8 +228,9 @@ def meant_by(name: object, asked: Iterable[Question]) -> list[Question]:
 
 
 def _begins(name: str, question: Question) -> bool:
-    # A short number is rather a step than the beginning of an id.
-    is_begun = len(name) >= _SHORT_KEY and question.interrupt.startswith(name)
+    # A short name is rather a step than the beginning of an id.
+    shortest = _SHORT_KEY if question.is_keyed else _SHORTEST
+    is_begun = len(name) >= shortest and question.interrupt.startswith(name)
     is_of_id = name == question.interrupt or is_begun
     return is_of_id or question.key.startswith(f"{name}/")
 

@@ -302,6 +302,7 @@ PLAN = SimpleNamespace(id="i3", value=Approval(approve="- [ ] 1. One @a").model_
         ({"1/a/1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
         ({"i1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
         ({"i1": {"1": "x"}}, [ASKS], {"i1": {"1/a/1": "x"}}),
+        ({"f00d": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
         ({"f00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
         ({"f00dbabef00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
         ({"1/a/1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
