@@ -372,3 +372,37 @@ async def test_the_same_history_joins_the_run_that_works_and_is_new_once_it_rest
         other = await client.post("/v1/chat/completions", json=body, headers=head)
         assert other.json()["id"] != joined["id"]
         assert len(done) == 2
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_was_rejected_while_a_form_of_mcp_was_open_cannot_be_approved(mode, tmp_path):
+    pytest.importorskip("mcp")
+    from mcp import types  # noqa: PLC0415 - an extra
+    from mcp.client import Client  # noqa: PLC0415
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+    bank, forms = Bank(), list[str]()
+    async with served(bank, tmp_path) as call:
+
+        async def asked(_, params):
+            forms.append(params.message)
+            if len(forms) == 1:
+                (waits,) = (await call("GET", "/runs")).json()["runs"]
+                run_id = waits["run_id"]
+                (ask,) = (await rested(call, run_id))["waiting"]
+                await rejecting(call, run_id, ask["key"])()
+                return types.ElicitResult(action="accept", content={"action": "approve"})
+            return types.ElicitResult(action="accept", content={"action": "reject"})
+
+        address = str((await call("GET", "/health")).url).replace("/health", "/mcp")
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {ANNA}"}, timeout=60) as http,
+            Client(
+                streamable_http_client(address, http_client=http),
+                mode=mode,
+                elicitation_callback=asked,
+            ) as client,
+        ):
+            await client.call_tool("t", {"task": "Pay."})
+    assert forms
+    assert bank.paid == []

@@ -227,7 +227,7 @@ def _fingerprint_in(given: object) -> object:
 
 def _is_bound_form(fields: Mapping[Any, Any]) -> bool:
     """Whether a mapping is one answer: a decision, or an answer with its fingerprint."""
-    return "action" in fields or fields.keys() == {"answer", "fingerprint"}
+    return "action" in fields or set(fields) == {"answer", "fingerprint"}
 
 
 def _bound_to(question: Question, given: object, name: str, shown: Shown | None) -> object:

@@ -101,8 +101,9 @@ def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
 
 def is_review(given: object) -> bool:
     """Whether a value has the form of these clients, which name no question."""
-    is_mapping = isinstance(given, Mapping) and cast("Mapping[Any, Any]", given).keys() == {"decisions"}
-    return is_mapping or _are_responses(given)
+    if not isinstance(given, Mapping):
+        return _are_responses(given)
+    return set(cast("Mapping[Any, Any]", given)) == {"decisions"}
 
 
 def answers_decided(given: object, asked: Sequence[Question]) -> object:

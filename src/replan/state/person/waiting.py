@@ -52,7 +52,8 @@ def addressed(given: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
         named = cast("Mapping[Any, Any]", given)
     reviews = {name: each for name, each in named.items() if name in ids and is_review(each)}
     if not reviews:
-        return resumption(asks, cast("Any", named_answers(given, asks)))
+        answers = named_answers(cast("object", given), asks)
+        return resumption(asks, cast("Any", answers))
     others = {name: each for name, each in named.items() if name not in reviews}
     return {**reviews, **(addressed(others, interrupts) if others else {})}
 
