@@ -118,7 +118,10 @@ def test_a_revision_is_shown_as_a_difference_and_a_first_plan_is_not():
     shown = approval_of(after, 2, before=PLAN, reason="It failed.")
     assert "-- [!] 2. Two @a (after 1)\n+- [ ] 2. Second @a (after 1)" in shown.changes
     assert (shown.version, shown.reason, shown.approve) == (4, "It failed.", after.content)
-    assert (shown.key, approval_of(after, 3).fingerprint == shown.fingerprint) == ("plan/4/2", False)
+    assert (shown.key, approval_of(after, 3).fingerprint == shown.fingerprint) == (
+        "plan/4/2",
+        False,
+    )
     assert approval_of(after, 2).changes == ""
 
 

@@ -436,7 +436,9 @@ def test_who_said_yes_to_a_tool_is_told_in_words_and_an_answer_as_it_was_given()
         "1/worker/2": Question(key="1/worker/2", **asked),
     }
     given = {"1/worker/1": {"action": "reject", "reason": "too much"}, "1/worker/2": "reject"}
-    rows = {key: {"answer": each, "fingerprint": "f", "is_keyed": True} for key, each in given.items()}
+    rows = {
+        key: {"answer": each, "fingerprint": "f", "is_keyed": True} for key, each in given.items()
+    }
     request = Request(run_id="r", name="a", kind="answer", at=at(50), by="anna", answers=rows)
     text = "\n".join(overview(story_of(whole(questions=questions, requests=(request,))), 100))
     assert "anna rejected 1/worker/1: too much" in text
