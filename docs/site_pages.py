@@ -44,7 +44,7 @@ MOST_LINES = 40
 # Values that no program makes: the name that gives each, whose example is shown.
 GIVEN_BY = {
     "AgentResult": "process", "Agent": "build_agent", "Approval": "waiting_for",
-    "Question": "waiting_for", "Decision": "waiting_for", "Ask": "look", "RunView": "look",
+    "Question": "waiting_for", "Decision": "waiting_for", "RunView": "look",
     "Run": "start", "Runtime": "open_runtime",
     "RunResult": "run_sync", "RunEvent": "events", "EnhancedState": "state",
     "CollectedResults": "state", "ExecutionRecord": "state", "ThinkingResult": "state",

@@ -52,11 +52,11 @@ print(asked(result.state).reason)
 print(asked(result.state).approve)
 
 mistaken = {"action": "edit", "plan": PLAN.replace("after 1", "after 9")}
-result = run_sync(graph, Command(resume=mistaken), config=thread)
+result = run_sync(graph, Command(resume={"plan": mistaken}), config=thread)
 print("rejected for now:", asked(result.state).problem.splitlines()[1].strip())
 
 edited = {"action": "edit", "plan": PLAN.replace("an egg", "two eggs")}
-result = run_sync(graph, Command(resume=edited), config=thread)
+result = run_sync(graph, Command(resume={"plan": edited}), config=thread)
 print(result.document)
 if plan := result.plan:
     print(f"version {plan.version}, changed by {plan.update_history[0].by}")

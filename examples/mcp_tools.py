@@ -65,11 +65,12 @@ async def main() -> None:
                 run = await runtime.start("See that there are 50 pencils.")
                 result = await run.result()
                 while result.waiting:
-                    details = cast("dict[str, Any]", result.waiting[0].details)
-                    print(result.waiting[0].text, details["arguments"])
+                    (asked,) = result.waiting
+                    details = cast("dict[str, Any]", asked.details)
+                    print(asked.text, details["arguments"])
                     # Here a person would be asked.
                     order = {"article": "pencils", "amount": 47}
-                    answer = {"action": "edit", "arguments": order}
+                    answer = {asked.key: {"action": "edit", "arguments": order}}
                     result = await (await runtime.answer(run.run_id, answer)).result()
     print(result.document)
     print(result.text)

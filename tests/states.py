@@ -1,6 +1,10 @@
 """The state of a run that is under way, for tests that look at state."""
 
 from collections.abc import AsyncGenerator, Awaitable
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
 
 from replan import EnhancedState, RunResult
 from replan.events.types import Event
@@ -17,3 +21,9 @@ async def read_until_the_answer(events: AsyncGenerator[Event]) -> None:
         if event.type == "task_completed":
             break
     await events.aclose()
+
+
+async def said(graph: Any, answer: object, config: RunnableConfig) -> Command[Any]:
+    """What resumes a thread with an answer to the one thing that it asks."""
+    asked = (await graph.aget_state(config)).interrupts
+    return Command(resume={asked[0].id: answer} if asked else answer)

@@ -77,7 +77,6 @@ from replan.ports.tool_provider import (
     ToolDefinition as ToolDefinition,
     ToolProvider as ToolProvider,
 )
-from replan.runs.asked.asks import Ask as Ask
 from replan.runs.continued.resuming import raise_limits as raise_limits
 from replan.runs.log.event_log import RunEvent as RunEvent
 from replan.runs.looking import RunView as RunView

@@ -86,7 +86,7 @@ def decided(state: Any, say: Say) -> Command[Any]:
     waiting = waiting_for(state)
     if isinstance(waiting, Approval):
         say("decided")
-        return Command(resume="approve")
+        return Command(resume={waiting.key: "approve"})
     say("answered", waiting[-1].key)
     return Command(resume={waiting[-1].key: f"answer to {waiting[-1].key}"})
 

@@ -109,7 +109,7 @@ async def test_a_plan_is_approved(where, kind, effects):
         asked = waiting_for(before.interrupts)
         assert isinstance(asked, Approval)
         assert asked.approve == before.values["current_plan"].content
-        return Command(resume="approve")
+        return Command(resume={asked.key: "approve"})
 
     _, state, _ = await gone_on(where, kind, "approval", decide)
     assert (state["outcome"], effects()) == ("completed", [1, 2])

@@ -58,7 +58,7 @@ async def test_a_team_from_one_file_remembers_looks_up_acts_and_asks(tmp_path, m
             (fact,) = await runtime.facts("ada")
             second = await runtime.run("Pencils and refunds?", settings=settings, config=CONFIG)
             (asked,) = second.waiting
-            last = await (await runtime.answer(second.run_id, "approve"))
+            last = await (await runtime.answer(second.run_id, {asked.key: "approve"}))
             events = [each async for each in runtime.events(last.run_id)]
     assert (first.outcome, fact.text) == ("answered", "Orders are for the north shop.")
     assert asked.details["arguments"] == {"article": "pencils", "amount": 47}

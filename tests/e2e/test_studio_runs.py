@@ -300,9 +300,12 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
         )
         assert about
         wrong = {"action": "edit", "plan": plan.replace("after 1", "after 7")}
+        # Alone it does not say which plan it is about.
         state = await resume(client, thread, wrong)
+        assert "whole key of what it is about: 'plan'" in waiting_for(state).problem
+        state = await resume(client, thread, {"plan": wrong})
         assert "line 2" in waiting_for(state).problem
-        state = await resume(client, thread, plan.replace("Two", "Second"))
+        state = await resume(client, thread, {"plan": plan.replace("Two", "Second")})
     assert state["outcome"] == "completed"
     assert state["current_plan"]["steps"][1]["description"] == "Second"
     assert [update["by"] for update in state["current_plan"]["update_history"]] == ["person"]

@@ -225,7 +225,7 @@ async def asked_of(graph, storage, answers, *, first=None):
         for answer in answers:
             (ask,) = result.waiting
             questions.append(ask)
-            result = await (await runtime.answer("r", answer)).result()
+            result = await (await runtime.answer("r", {ask.key: answer})).result()
     return questions, result
 
 
@@ -344,6 +344,6 @@ async def test_a_run_that_is_killed_in_a_paying_call_asks_when_it_goes_on(tmp_pa
             async with open_runtime(graph, storage=storage) as runtime:
                 waits = await runtime.resume("r")
                 (ask,) = waits.waiting
-                result = await (await runtime.answer("r", "done")).result()
+                result = await (await runtime.answer("r", {ask.key: "done"})).result()
     assert (ask.kind, result.outcome) == ("in doubt", "completed")
     assert mcp_servers.calls(tmp_path) == ["pay 3"]

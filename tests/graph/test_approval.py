@@ -2,7 +2,6 @@
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from replan import (
     Approval,
@@ -23,6 +22,7 @@ from replan import (
 from replan.nodes.plan_approval import decision_key
 from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
+from states import said
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = "# The work\n\n- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)"
@@ -54,7 +54,7 @@ async def waiting(model, **options):
 
 
 async def decide(graph, decision):
-    return (await run(graph, Command(resume=decision), config=CONFIG)).state
+    return (await run(graph, await said(graph, decision, CONFIG), config=CONFIG)).state
 
 
 @pytest.mark.parametrize("decision", ["approve", {"action": "approve"}, True, "Yes."])
@@ -350,7 +350,7 @@ async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, _ = graph_of(model, InMemorySaver())
         first = [event async for event in stream(graph, "Do it.", config=CONFIG)]
-        resume = Command(resume=PLAN.replace("Two", "Second"))
+        resume = await said(graph, PLAN.replace("Two", "Second"), CONFIG)
         second = [event async for event in stream(graph, resume, config=CONFIG)]
     assert first[-1].type == "approval_requested"
     assert first[-1].approval.approve == PLAN

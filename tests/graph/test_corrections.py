@@ -342,7 +342,7 @@ async def test_a_plan_that_waits_for_a_word_is_shown_with_the_correction(office)
         second = await (await runtime.skip(first.run_id, 2, by="anna"))
         (asked,) = second.waiting
         assert (asked.kind, "- [-] 2. Text" in asked.text) == ("plan", True)
-        done = await (await runtime.answer(first.run_id, "approve"))
+        done = await (await runtime.answer(first.run_id, {asked.key: "approve"}))
         assert (done.outcome, sorted(office.did)) == ("completed", [1, 3, 4])
 
 

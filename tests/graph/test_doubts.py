@@ -7,7 +7,6 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
-from langgraph.types import Command
 
 from replan import (
     Host,
@@ -20,7 +19,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
-from states import state_of
+from states import said, state_of
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
@@ -113,7 +112,7 @@ async def test_what_the_person_says_is_what_came_of_it(
     acts = Acts()
     graph = await cut_off(acts)
     await run(graph, None, config=CONFIG)
-    state = (await run(graph, Command(resume=answer), config=CONFIG)).state
+    state = (await run(graph, await said(graph, answer, CONFIG), config=CONFIG)).state
     result = state["current_specialist_results"]["1/actor"]
     assert (state["outcome"], result.text) == (outcome, text)
     assert result.error == ("" if text else "never arrived")
@@ -126,7 +125,7 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
     graph = await cut_off(acts)
     await run(graph, None, config=CONFIG)
     running = asyncio.ensure_future(
-        state_of(run(graph, Command(resume="run again"), config=CONFIG))
+        state_of(run(graph, await said(graph, "run again", CONFIG), config=CONFIG))
     )
     await asyncio.wait_for(acts.at_work.wait(), 20)
     running.cancel()
@@ -135,7 +134,7 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
     state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
     assert "in attempt 2" in question.text
-    state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
+    state = (await run(graph, await said(graph, "run again", CONFIG), config=CONFIG)).state
     assert state["current_specialist_results"]["1/actor"].text == "acted 3"
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
 
@@ -219,7 +218,7 @@ async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
     (question,) = waiting_for(state)
     assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
     assert state["current_specialist_results"]["3/other"].text == "worked"
-    state = (await run(graph, Command(resume="run again"), config=CONFIG)).state
+    state = (await run(graph, await said(graph, "run again", CONFIG), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/actor"].text == "acted 2"
 

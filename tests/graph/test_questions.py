@@ -634,8 +634,9 @@ async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
         answers = {"1/a/1": "yes", "1/a/2": "blue"}
         state = (await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)).state
         assert [(q.key, q.kind) for q in waiting_for(state)] == [("1/a/3", kind)]
-        state = await answer(graph, {"1/a/3": "reject"})
-    said = {"approval": "{'action': 'reject'} blue", "in doubt": "reject blue"}
+        said = {"approval": "reject", "in doubt": "done"}
+        state = await answer(graph, {"1/a/3": said[kind]})
+    said = {"approval": "{'action': 'reject'} blue", "in doubt": "done blue"}
     assert state["current_specialist_results"]["1/a"].text == said[kind]
 
 
@@ -653,16 +654,9 @@ async def test_answers_that_cannot_be_used_are_refused(answers, problem):
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ("blue", "It is not clear which question"),
-        ({"9/a/1": "blue"}, "No open question has the key '9/a/1'"),
-        ({"2/a/1": "two", "x": 1}, "No open question has the key 'x'"),
         ({"2/a/1": " "}, "The answer to 2/a/1 is empty"),
         ({"2/a/1": None}, "The answer to 2/a/1 is empty"),
-        # LangGraph alone would not resume with this one, and break on the next one.
-        ({}, "There is no answer"),
-        (None, "It is not clear which question"),
         ({"2/a/1": {"a", "set"}}, "The answer to 2/a/1 is set"),
-        (["two", "three"], "It is not clear which question"),
     ],
 )
 async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, problem):
@@ -679,7 +673,31 @@ async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, p
     assert state["outcome"] == "completed"
 
 
-@pytest.mark.parametrize("wrong", ["", "  ", {"colour": "blue"}, {1: "blue"}, b"blue", None])
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ("blue", "It is not clear which question"),
+        ({"9/a/1": "blue"}, "No open question has the key '9/a/1'"),
+        ({"2/a/1": "two", "x": 1}, "No open question has the key 'x'"),
+        # LangGraph alone would not resume with this one, and break on the next one.
+        ({}, "There is no answer"),
+        (None, "It is not clear which question"),
+        (["two", "three"], "It is not clear which question"),
+    ],
+)
+async def test_what_names_no_open_question_is_refused_before_anything_resumes(wrong, problem):
+    ran = []
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(asking(ran), model, InMemorySaver())
+        await run(graph, given(TWO_ASK), config=CONFIG)
+        with pytest.raises(InputError, match=f"{problem}.*open: '2/a/1', '3/a/1'"):
+            await answer(graph, wrong)
+        assert sorted(ran) == [1, 6]
+        state = await answer(graph, {"2/a/1": "two", "3/a/1": "three"})
+    assert state["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("wrong", ["", "  ", b"blue", None])
 async def test_a_wrong_answer_to_the_only_question_is_asked_for_again(wrong):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(lambda context: str(ask_user("Well?")), model, InMemorySaver())

@@ -19,6 +19,7 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from states import said
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 JOB = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"}
@@ -83,7 +84,7 @@ async def test_a_run_that_was_stopped_and_went_on_is_not_done_again(build, work,
 async def test_a_run_that_was_answered_is_not_asked_again(build, work, done):
     graph = build(work(asks=[2]))
     await again(graph)
-    await run(graph, Command(resume="yes"), config=THREAD)
+    await run(graph, await said(graph, "yes", THREAD), config=THREAD)
     assert (await again(graph))["outcome"] == "completed"
     assert done == EVERY_STEP_ONCE
 
@@ -91,18 +92,19 @@ async def test_a_run_that_was_answered_is_not_asked_again(build, work, done):
 async def test_a_run_that_waits_goes_on_waiting(build, work, done):
     graph = build(work(asks=[2, 3]))
     await again(graph)
-    await run(graph, Command(resume="yes"), config=THREAD)
+    await run(graph, await said(graph, "yes", THREAD), config=THREAD)
     state = await again(graph)
     assert (state["outcome"], state["run_id"]) == ("waiting", "job-7")
     assert done == EVERY_STEP_ONCE[:2]
-    assert (await run(graph, Command(resume="yes"), config=THREAD)).state["outcome"] == "completed"
+    done_now = await run(graph, await said(graph, "yes", THREAD), config=THREAD)
+    assert done_now.outcome == "completed"
     assert done == EVERY_STEP_ONCE
 
 
 async def test_a_run_that_was_approved_is_not_shown_again(build, work, done):
     graph = build(work(), approval="always")
     await again(graph)
-    await run(graph, Command(resume="approve"), config=THREAD)
+    await run(graph, await said(graph, "approve", THREAD), config=THREAD)
     assert (await again(graph))["outcome"] == "completed"
     assert done == EVERY_STEP_ONCE
 
@@ -122,7 +124,7 @@ async def test_a_run_whose_limit_was_raised_is_not_cut_again(build, work, done):
 async def test_a_run_that_langgraph_itself_went_on_with_is_not_done_again(build, work, done):
     graph = build(work(asks=[2]))
     await again(graph)
-    await graph.ainvoke(Command(resume="yes"), THREAD)
+    await graph.ainvoke(await said(graph, "yes", THREAD), THREAD)
     assert (await again(graph))["outcome"] == "completed"
     assert done == EVERY_STEP_ONCE
 
@@ -175,11 +177,11 @@ async def test_a_bare_delivery_does_nothing_more_after_a_bare_resume(build, work
 async def test_a_bare_delivery_of_a_run_that_waits_goes_on_waiting(build, work, done):
     graph = build(work(asks=[2, 3]))
     await graph.ainvoke(JOB, BARE)
-    await graph.ainvoke(Command(resume="yes"), THREAD)
+    await graph.ainvoke(await said(graph, "yes", THREAD), THREAD)
     modes = [mode async for mode, _ in graph.astream(JOB, BARE, stream_mode=["updates", "values"])]
     assert "updates" in modes
     assert done == EVERY_STEP_ONCE[:2]
-    assert (await graph.ainvoke(Command(resume="yes"), THREAD))["outcome"] == "completed"
+    assert (await graph.ainvoke(await said(graph, "yes", THREAD), THREAD))["outcome"] == "completed"
     assert done == EVERY_STEP_ONCE
 
 

@@ -215,7 +215,7 @@ async def test_a_word_that_a_stopped_run_did_not_come_to_stays(bench, where):
         waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
         stop = asyncio.Event()
         stop.set()
-        run = await runtime.answer(waits.run_id, "approve", stop=stop)
+        run = await runtime.answer(waits.run_id, {"plan": "approve"}, stop=stop)
         assert (await run).outcome == "interrupted"
         assert (await runtime.resume(waits.run_id)).outcome == "completed"
 
@@ -246,7 +246,7 @@ async def test_a_plan_is_approved_changed_or_rejected(bench, where):
             bench.did.clear()
             waits = await runtime.run(CHAIN, settings=asking)
             assert [ask.kind for ask in waits.waiting] == ["plan"]
-            result = await (await runtime.answer(waits.run_id, answer))
+            result = await (await runtime.answer(waits.run_id, {"plan": answer}))
             assert (result.outcome, bench.did) == (outcome, did)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 
 from replan import (
     ExecutionStatus,
@@ -22,6 +22,7 @@ from replan import (
 )
 from replan.plan import parse_plan_from_markdown
 from replan.testing import ScriptedModel, always
+from states import said
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CONTINUE = "---\nverdict: continue\nupdate: Again.\n---\n"
@@ -131,7 +132,7 @@ async def test_a_person_who_gives_a_failed_step_more_time_at_the_gate_is_heard()
     graph = build_graph(config, checkpointer=InMemorySaver())
     await run(graph, {"plan": "- [ ] 1. Fetch @a (timeout 10ms)\n"}, config=THREAD)
     edit = {"action": "edit", "plan": "- [ ] 1. Fetch @a (timeout 20s)\n"}
-    state = (await run(graph, Command(resume=edit), config=THREAD)).state
+    state = (await run(graph, await said(graph, edit, THREAD), config=THREAD)).state
     assert state["outcome"] == "completed"
 
 
@@ -242,7 +243,7 @@ async def test_unsafe_work_with_other_inputs_asks_before_it_is_done_once_more(bu
     assert (question.kind, question.key) == ("in doubt", "2/a/1")
     assert question.text.startswith("Step 2 at @a was done in attempt 1, and is to be done again")
     assert world.done == []
-    state = await graph.ainvoke(Command(resume="run again"), THREAD)
+    state = await graph.ainvoke(await said(graph, "run again", THREAD), THREAD)
     assert state["current_specialist_results"]["2/a"].text == "Two by a from ['EDITED']"
     assert [step for step, _, _ in world.done] == [2]
 
@@ -263,7 +264,7 @@ async def test_unsafe_work_that_is_opened_again_may_stay_as_it_was(answer, text,
         plan = parse_plan_from_markdown("- [ ] 1. One @a\n")
         await graph.aupdate_state(THREAD, {"current_plan": plan}, as_node="plan_creation")
         assert waiting_for(await graph.ainvoke(None, THREAD))
-        state = await graph.ainvoke(Command(resume=answer), THREAD)
+        state = await graph.ainvoke(await said(graph, answer, THREAD), THREAD)
         ledger = await storage.journal.ledger("r")
     result = state["current_specialist_results"]["1/a"]
     assert (result.text, state["outcome"], len(world.done)) == (text, outcome, 1)
@@ -334,7 +335,7 @@ async def test_a_tool_loop_that_paid_asks_before_it_is_done_once_more():
     (question,) = waiting_for(state)
     assert "was done in attempt 1" in question.text
     assert bank.paid == [5]
-    state = await graph.ainvoke(Command(resume="run again"), THREAD)
+    state = await graph.ainvoke(await said(graph, "run again", THREAD), THREAD)
     assert state["current_specialist_results"]["1/clerk"].text == "It is paid again."
     assert bank.paid == [5, 5]
 
@@ -391,6 +392,6 @@ async def test_a_step_tells_what_it_waits_for_the_same_after_an_interrupt(build)
     )
     graph = build(config)
     await run(graph, {"plan": plan}, config=THREAD)
-    state = (await run(graph, Command(resume="this"), config=THREAD)).state
+    state = (await run(graph, await said(graph, "this", THREAD), config=THREAD)).state
     assert seen == [(2, {}), (4, {2: "r2"})]
     assert state["outcome"] == "completed"

@@ -253,7 +253,8 @@ async def test_an_answer_to_what_is_not_asked_names_what_is():
     context = await waiting()
     with ScriptedModel({}) as model:
         result = await agent_of(model).process({"7/painter/1": "x"}, context)
-    assert "No open question has the key '7/painter/1'. Open: '1/painter/1'." in result.response
+    assert "No open question has the key '7/painter/1'." in result.response
+    assert "open: '1/painter/1'." in result.response
     assert result.metadata["problem"]
 
 

@@ -20,6 +20,7 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from states import said
 
 COMPLETE = "---\nverdict: complete\n---\nDone."
 PLAN = "- [ ] 1. Work @worker\n- [ ] 2. Rest @worker\n"
@@ -154,7 +155,7 @@ async def test_what_a_specialist_gives_is_made_harmless(team):
 async def test_a_question_with_such_a_text_is_asked_once(team, odd):
     graph = team(lambda context: f"{ask_user(odd)}")
     await run(graph, {"plan": "- [ ] 1. Ask @worker\n"}, config=THREAD)
-    state = (await run(graph, Command(resume="yes"), config=THREAD)).state
+    state = (await run(graph, await said(graph, "yes", THREAD), config=THREAD)).state
     assert state["outcome"] == "completed"
     assert [each.text.replace("\ufffd ", "") for each in state["questions"].values()] == ["Was it?"]
 

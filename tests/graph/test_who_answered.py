@@ -26,6 +26,7 @@ from replan.events.emitter import Emitter, Hooks
 from replan.state.questions import Question
 from replan.steps.answer_events import report_answer
 from replan.testing import ScriptedModel, always
+from states import said
 
 END = "---\nverdict: complete\n---\nThe end."
 PAINT = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n"}
@@ -57,7 +58,8 @@ async def test_a_runtime_tells_who_decided_about_the_plan_and_who_answered(tmp_p
         waits = await runtime.run(PAINT, settings=ASKING)
         said = [("reject: Too little paint", "eva"), ("approve", "otto"), ("blue", "anna")]
         for answer, by in said:
-            waits = await (await runtime.answer(waits.run_id, answer, by=by))
+            (asked,) = waits.waiting
+            waits = await (await runtime.answer(waits.run_id, {asked.key: answer}, by=by))
         assert waits.outcome == "completed"
     async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
         await runtime.resume(waits.run_id)
@@ -91,7 +93,9 @@ async def test_a_decision_that_is_read_late_is_not_applied_to_the_next_plan(tmp_
         late = replace(opened, runs=Late(opened.runs))
         async with open_runtime(team(), storage=late) as runtime:
             waits = await runtime.run(PAINT, settings=ASKING)
-            waits = await (await runtime.answer(waits.run_id, "reject: Too little", by="eva"))
+            waits = await (
+                await runtime.answer(waits.run_id, {"plan": "reject: Too little"}, by="eva")
+            )
             assert waits.outcome == "waiting"
             told = await answers_told(runtime, waits.run_id)
     assert told == [("plan", "plan", "rejected", "eva", "Too little")]
@@ -179,7 +183,7 @@ async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():
     graph = build_graph(team(callbacks=[Ears()]), checkpointer=InMemorySaver())
     asked = {"messages": [("user", "Go.")], **PAINT}
     await run(graph, asked, settings=ASKING, config=CONFIG)
-    await graph.ainvoke(Command(resume="approve"), CONFIG)
+    await graph.ainvoke(await said(graph, "approve", CONFIG), CONFIG)
     await graph.ainvoke(Command(resume="red"), CONFIG)
     told = [(each.key, each.action, each.by) for each in heard if each.type == "answer_given"]
     assert told == [("plan", "approved", ""), ("1/painter/1", "answered", "")]

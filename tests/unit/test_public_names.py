@@ -20,7 +20,6 @@ NAMES = [
     "AgentResult",
     "Approval",
     "Artifact",
-    "Ask",
     "BaseAgent",
     "Budget",
     "Chunk",

@@ -29,7 +29,7 @@ from replan.memory.conversation import client_instructions
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.limits import RunSettings
-from replan.state.person.waiting import resumption
+from replan.state.person.waiting import addressed
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
@@ -55,7 +55,7 @@ async def entered(graph: Graph, call: Call) -> Call:
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
-        return replace(call, input=_address_answer(call.input, snapshot.interrupts))
+        return replace(call, input=_address_answer(graph, call.input, snapshot.interrupts))
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
@@ -182,7 +182,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     _check_team(graph, snapshot)
     given = cast("Command[Any] | None", call.input)
     if given is not None:
-        given = _address_answer(given, snapshot.interrupts)
+        given = _address_answer(graph, given, snapshot.interrupts)
     if _is_not_begun(snapshot):
         # It takes its name and its settings when it does.
         name = str((snapshot.metadata or {}).get("run_id") or call.name)
@@ -220,13 +220,22 @@ def _without_name(call: Call) -> Call:
     return replace(call, config={**call.config, "metadata": metadata}, name="")
 
 
-def _address_answer(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
+def _address_answer(
+    graph: Graph, command: Command[Any], interrupts: Sequence[Interrupt]
+) -> Command[Any] | None:
     """Address an answer to its interrupts; LangGraph itself takes no empty one."""
     # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
     does_more = bool(command.update or command.goto)
     is_answer = command.resume is not None or not does_more
     if is_answer and interrupts:
-        return replace(command, resume=resumption(command.resume, interrupts))
+        try:
+            values = addressed(command.resume, interrupts)
+        except InputError:
+            if not is_served(graph) or len(interrupts) > 1:
+                raise
+            # Studio shows no error of a run. Its node refuses the answer, and says why.
+            values = {interrupts[0].id: command.resume}
+        return replace(command, resume=values)
     return replace(command, resume=None) if does_more else None
 
 

@@ -176,6 +176,8 @@ class Job(Value):
         error_code: The kind of this reason.
         language: The language of its user.
         confirmed: The id of the plan that the user confirmed.
+        refused: Whether the user said no to what was shown last: it is shown again before a yes
+            counts.
         remarks: Why values were removed, until the user is told.
         asked: What it asks for.
         turns: How many turns it has had since it began or was resumed.
@@ -202,6 +204,7 @@ class Job(Value):
     error_code: FailureCode = ""
     language: Language = "en"
     confirmed: str = ""
+    refused: bool = False
     remarks: tuple[ValidationIssue, ...] = ()
     asked: Asked = Asked()
     turns: int = Field(default=0, ge=0)

@@ -18,8 +18,8 @@ from replan.plan.model import TaskPlan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, with_history
 from replan.state.limits import RunSettings
-from replan.state.person.answers import read_decision, unwrapped_answer
-from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
+from replan.state.person.answers import named_answers, read_decision
+from replan.state.person.reviews import PLAN_SCHEMA, is_review, plan_decided, review_of_plan
 from replan.state.questions import Approval, Decision
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import limit_value, spent_limit
@@ -45,13 +45,14 @@ async def plan_approval(
     run_id = state.get("run_id", "")
     if approval.approve != plan.content:
         # It was edited in the state since.
-        approval = approval_of(plan, reason=approval.reason)
+        approval = approval_of(plan, state.get("current_round", 1), reason=approval.reason)
+        approval = approval.replace(key=f"{approval.key}/{approval.fingerprint[:8]}")
     key = decision_key(plan, state.get("current_round", 1))
     plan = with_history(plan, state)
     gate = _Gate(approval, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
     decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)
-    await report_plan_decision(decided.decision, key, emitter, services.journal)
+    await report_plan_decision(decided.decision, approval.key, key, emitter, services.journal)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}
@@ -84,7 +85,7 @@ class _Gate:
         noted = (await journal.notes(self.run_id, self.key)).get(self.key)
         if noted is not None:
             try:
-                return self._read(noted)
+                return self._applied(read_decision(noted))
             except InputError as error:
                 self.approval = self._with_problem(str(error), noted)
                 await journal.strike(self.run_id, self.key)
@@ -104,8 +105,15 @@ class _Gate:
         )
 
     def _read(self, given: object) -> _Decided:
-        bound = unwrapped_answer(plan_decided(given), "plan", self.approval.fingerprint)
-        decision = read_decision(bound)
+        return self._applied(self._decision_in(given))
+
+    def _decision_in(self, given: object) -> Decision:
+        if is_review(given):
+            return read_decision(plan_decided(given))
+        question = self.approval.question
+        return read_decision(named_answers(given, [question])[question.key])
+
+    def _applied(self, decision: Decision) -> _Decided:
         if decision.action != "edit":
             return _Decided(decision, self.plan)
         if self.services.is_served:
@@ -115,13 +123,10 @@ class _Gate:
 
     def _with_problem(self, problem: str, last: object) -> Approval:
         problem = problem.encode("utf-8", "replace").decode()
-        return self.approval.replace(problem=problem, draft=_draft_in(last))
-
-
-def _draft_in(given: object) -> str:
-    with suppress(InputError):
-        return read_decision(plan_decided(given)).plan
-    return ""
+        draft = ""
+        with suppress(InputError):
+            draft = self._decision_in(last).plan
+        return self.approval.replace(problem=problem, draft=draft)
 
 
 async def _changed_plan(

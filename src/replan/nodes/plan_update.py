@@ -53,13 +53,14 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         if repeats_revision(old.update_history, newest):
             update["stalls"] = state.get("stalls", 0) + 1
     await _report_doubts(old, new, revision.withheld, call)
+    next_round = state.get("current_round", 0) + 1
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
-        approval = _approval(new, old, judged, revision.problems)
+        approval = _approval(new, old, next_round, judged, revision.problems)
         await call.emitter.emit(ApprovalRequested, approval=approval)
         update["approval"] = approval
     return {
         **update,
-        "current_round": state.get("current_round", 0) + 1,
+        "current_round": next_round,
         **await call.update(state),
     }
 
@@ -120,11 +121,16 @@ async def _revise(
 
 
 def _approval(
-    new: TaskPlan, old: TaskPlan, judged: FeedbackResult, complaints: Sequence[str]
+    new: TaskPlan,
+    old: TaskPlan,
+    next_round: int,
+    judged: FeedbackResult,
+    complaints: Sequence[str],
 ) -> Approval:
     # The person's word was taken: what is wrong with the revision is no problem of that word.
     if new.version == old.version:
-        return approval_of(new, reason="\n".join(["The model has no other plan.", *complaints]))
+        reason = "\n".join(["The model has no other plan.", *complaints])
+        return approval_of(new, next_round, reason=reason)
     wanted = judged.plan_update_suggestion or judged.feedback
     refused = ["Not all of the model's revision is taken:", *complaints] if complaints else []
-    return approval_of(new, before=old, reason="\n".join([wanted, *refused]))
+    return approval_of(new, next_round, before=old, reason="\n".join([wanted, *refused]))

@@ -13,7 +13,7 @@ from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import Ask, open_asks
+from replan.runs.asked.asks import open_asks
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
@@ -21,6 +21,7 @@ from replan.runs.step_status import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
+from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.usage import CUT_OFF, Usage
 
@@ -48,7 +49,7 @@ class RunView:
     state: EnhancedState
     plan: TaskPlan | None = None
     results: tuple[SpecialistResult, ...] = ()
-    waiting: tuple[Ask, ...] = ()
+    waiting: tuple[Question, ...] = ()
     is_held: bool = False
     is_queued: bool = False
     at_work: Mapping[int, str] = field(default_factory=dict[int, str])

@@ -10,8 +10,9 @@ from typing_extensions import TypeVar
 
 from replan.plan.model import StepStatus, TaskPlan
 from replan.replies.shape import MisshapenError, Shape
-from replan.runs.asked.asks import Ask, asks_in
+from replan.runs.asked.asks import asks_in
 from replan.state.enhanced import EnhancedState
+from replan.state.questions import Question
 from replan.state.results import Outcome, SpecialistResult
 from replan.state.usage import Usage
 
@@ -156,7 +157,7 @@ class RunResult(Generic[T_co]):
         return self.state.get("usage", Usage())
 
     @property
-    def waiting(self) -> tuple[Ask, ...]:
+    def waiting(self) -> tuple[Question, ...]:
         """What the run waits for: questions, and calls and plans to approve; may be empty."""
         return asks_in(self.state)
 

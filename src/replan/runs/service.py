@@ -21,7 +21,6 @@ from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import answers_by_key
 from replan.runs.asked.requests import BEAT, answer_row
 from replan.runs.continued.correcting import Correction, is_over
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
@@ -44,6 +43,7 @@ from replan.runs.travel.portable import PortableRun, adopt_into, export_of
 from replan.runs.work import Errand, Following, Resources
 from replan.runs.works import Works
 from replan.state.limits import RunSettings
+from replan.state.person.answers import read_answers
 
 
 class StartOptions(Following, total=False):
@@ -220,18 +220,20 @@ class Runtime(Generic[T_co]):
 
         Args:
             run_id: The run.
-            answers: One answer, or a mapping from keys of `look(run_id).waiting` to answers. For a
-                plan or a tool call, `approve`, `reject: WHY` or a `Decision`.
+            answers: A mapping from keys of `look(run_id).waiting` to answers, or the answer to the
+                only question. For a plan or a tool call, `approve`, `reject: WHY` or a `Decision`,
+                under its whole key; or a mapping with its `fingerprint`.
             settings: Changed settings, if the run continues here.
             by: The person who answers.
             following: How to follow and stop the run, if it continues here; see `start`.
 
         Raises:
-            InputError: There is no such run, it asks nothing, or the answer fits no question.
+            InputError: There is no such run, it asks nothing, or the answer fits nothing that is
+                asked now. Nothing was answered.
         """
         record = await kept_record_of(run_id, self._resources)
         asks = (await self.look(run_id)).waiting
-        given = answers_by_key(answers, asks)
+        given = read_answers(answers, asks)
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
         }

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from replan.calling.compiled import Graph, services_in, shapes_of
 from replan.calling.new_or_continued import Call, Input
@@ -19,7 +19,7 @@ from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import asks_in, asks_of, resumption
+from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventLog, Heard
 from replan.runs.log.rest_events import RestEvents
@@ -29,6 +29,7 @@ from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
+from replan.state.person.waiting import asks_of, resumption
 from replan.steps.answer_events import answered_by, unreported_answers
 
 
@@ -228,12 +229,12 @@ class Work:
                 await self._take(used)
                 for request in await self._resources.book.requests([self.errand.run_id]):
                     await self.heed(request)
-            command = resumption(asks, answers_in(self._answers, asks))
-            self.is_resting = self._stop.is_set() or not command.resume
+            values = resumption(asks, answers_in(self._answers, asks))
+            self.is_resting = self._stop.is_set() or not values
             if self.is_resting:
                 return state
             # The run has its settings by now.
-            given, settings = command, None
+            given, settings = Command[Any](resume=values), None
 
     async def _first_input(self) -> Input:
         """What the run begins or continues with: answers that are there already, as one word."""
@@ -245,8 +246,8 @@ class Work:
         keys = {ask.key for ask in asks}
         # Where the steps asked, the answer is on record for them; else it is past.
         await self._take([each for each in self._answers if keys.isdisjoint(each.answers)])
-        command = resumption(asks, answers_in(self._answers, asks))
-        return command if command.resume else None
+        values = resumption(asks, answers_in(self._answers, asks))
+        return Command(resume=values) if values else None
 
     async def _take(self, requests: Sequence[Request]) -> None:
         """Mark requests as handled; later readers of the rows skip them."""

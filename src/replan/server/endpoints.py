@@ -39,6 +39,11 @@ class Call:
     query: Any
     request: Request
 
+    @property
+    def idempotency_key(self) -> str:
+        """The name that the client gave the request, to send it twice; empty without one."""
+        return self.request.headers.get("idempotency-key", "").strip()[:_LONGEST_KEY]
+
 
 @dataclass(frozen=True)
 class Reply(Generic[V]):
@@ -47,6 +52,8 @@ class Reply(Generic[V]):
     value: V
     status: int = 200
 
+
+_LONGEST_KEY = 1_000
 
 Handler = Callable[[Call], Awaitable[Value | Reply[Any] | Response]]
 

@@ -7,11 +7,10 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.ports.run_book import RunOutcome
-from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.state.limits import RunSettings
-from replan.state.questions import RESPONSES
+from replan.state.questions import RESPONSES, Question
 from replan.values import Value
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
@@ -49,7 +48,7 @@ class AskTold(Value):
     response_schema: JsonValue
 
     @classmethod
-    def of(cls, ask: Ask) -> "AskTold":
+    def of(cls, ask: Question) -> "AskTold":
         """Report what is asked."""
         names = cls.model_fields.keys() - {"response_schema"}
         fields: dict[str, Any] = {name: getattr(ask, name) for name in names}

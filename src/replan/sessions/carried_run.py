@@ -2,18 +2,18 @@
 
 from typing import Any, cast
 
-from langgraph.types import Interrupt
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, ContextError
 from replan.host.outside_plan import without_looser_options
-from replan.runs.asked.asks import Ask, ask_of, asks_of
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.secrets.sources import learn_values
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.state.person.waiting import ask_of
+from replan.state.questions import Question, fingerprint_of
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
@@ -77,16 +77,16 @@ def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[st
     return {**written, _SIGNATURE: signature_of(key, session_id, written)}
 
 
-def asks_of_run(run: PortableRun | None) -> tuple[Ask, ...]:
+def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
     """Read what a run waits for; empty if it was stopped, or does not exist."""
     if run is None or not run.waits:
         return ()
     if run.graphs is not None:
         return tuple(
-            Ask(
+            Question(
                 key=each.key,
-                kind="question",
                 text=each.text,
+                fingerprint=fingerprint_of(each.key, each.text),
                 interrupt=each.key,
                 step_id=each.step_id,
                 who=each.who,
@@ -95,7 +95,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Ask, ...]:
         )
     approval = run.state.get("approval")
     if run.next == "plan_approval" and approval is not None:
-        return asks_of([Interrupt(value=approval.payload, id="")])
+        return (approval.question,)
     return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
 
 

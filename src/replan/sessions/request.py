@@ -1,7 +1,7 @@
 """A user's message, and its meaning while something waits."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.ports.agent import UserInput
-from replan.runs.asked.asks import Ask, answers_by_key
-from replan.state.questions import keys_meant
+from replan.state.person.answers import Shown, read_answers
+from replan.state.questions import Question, meant_by
 from replan.state.session.context import Content, Message
 from replan.state.session.context_fields import ValueReader
 from replan.texts.storable import DEEPEST
@@ -66,65 +66,43 @@ def read_input(given: UserInput) -> UserMessage:
 
 
 def answers_to(
-    message: UserMessage, asks: Sequence[Ask], shown: Collection[str]
+    message: UserMessage, asks: Sequence[Question], shown: Shown
 ) -> dict[str, JsonValue]:
     """Read the answers to open questions; if one is invalid, none is used.
 
     A text answers the one question that is asked. What lets something happen, such as an approval,
-    is decided by its key and its fingerprint only: no text that a person writes into a chat, for
-    whatever reason, is taken for a decision.
+    is decided by its fingerprint only: no text that a person writes into a chat, for whatever
+    reason, is taken for a decision.
 
     Args:
         message: What the user says.
         asks: What is asked now.
-        shown: The marks of what the user saw: where a turn was cut off after it had answered, the
-            run may ask something else now.
+        shown: What the user saw: where a turn was cut off after it had answered, the run may ask
+            something else now.
     """
     if message.answers is None:
-        if len(asks) > 1 or asks[0].kind != "question":
+        if len(asks) > 1 or asks[0].is_decision:
             raise InputError(how_to_answer(asks))
-        _check_shown(asks[0], shown)
-        content = (
-            message.content if isinstance(message.content, str) else list(message.content or ())
-        )
-        return answers_by_key({asks[0].key: content}, asks)
-    by_key = {ask.key: ask for ask in asks}
-    for name, answer in message.answers.items():
-        keys = keys_meant(name, by_key)
-        if len(keys) != 1:
-            known = ", ".join(f"'{key}'" for key in by_key)
-            raise InputError(f"No open question has the key {name!r}. Open: {known}.")
-        ask = by_key[keys[0]]
-        _check_shown(ask, shown)
-        given: Any = answer if isinstance(answer, dict) else {}
-        if ask.kind != "question" and given.get("fingerprint") != ask.fingerprint:
-            raise InputError(how_to_answer([ask]))
-    return answers_by_key(dict(message.answers), asks)
+        said = message.content
+        text = said if isinstance(said, str) else list(said or ())
+        return read_answers(text, asks, shown=shown)
+    answers = read_answers(message.answers, asks, shown=shown)
+    for name, given in message.answers.items():
+        unbound = [ask for ask in meant_by(name, asks) if ask.is_decision]
+        if unbound and not (isinstance(given, dict) and "fingerprint" in given):
+            raise InputError(how_to_answer(unbound))
+    return answers
 
 
-def mark_of(ask: Ask) -> str:
-    """What tells something that is asked from everything else that is."""
-    # LangGraph gives two questions of one node the same id.
-    return ask.fingerprint or f"{ask.key}/{ask.text}"
-
-
-def _check_shown(ask: Ask, shown: Collection[str]) -> None:
-    if mark_of(ask) not in shown:
-        raise InputError(
-            "An earlier message of this session was cut off, and its work continued. What is asked "
-            "now is new, so this message does not answer it. Answer what is shown now."
-        )
-
-
-def how_to_answer(asks: Sequence[Ask]) -> str:
+def how_to_answer(asks: Sequence[Question]) -> str:
     """Explain how answers are given that no text gives: by key, and decisions by fingerprint."""
     forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
     how = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
     return f"{how}: {', or '.join(forms)}."
 
 
-def _form(ask: Ask) -> JsonValue:
-    if ask.kind == "question":
+def _form(ask: Question) -> JsonValue:
+    if not ask.is_decision:
         return "..."
     action = "run again" if ask.kind == "in doubt" else "approve"
     return {"action": action, "fingerprint": ask.fingerprint}

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 from pydantic import JsonValue
 
 from replan.calling.compiled import Graph
@@ -26,7 +26,7 @@ from replan.ports.journal import Journal
 from replan.ports.ownership import unowned
 from replan.ports.run_book import Request
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import Ask, resumption, state_at_rest
+from replan.runs.asked.asks import state_at_rest
 from replan.runs.asked.requests import answer_row
 from replan.runs.looking import config_of
 from replan.runs.result import RunResult
@@ -38,6 +38,8 @@ from replan.runs.work import Following
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
+from replan.state.person.waiting import resumption
+from replan.state.questions import Question
 
 _BEHIND_ALL = "summarise"
 _WITHOUT_TOKENS = without_tokens({}).get("configurable", {})
@@ -92,13 +94,12 @@ class CallPlace:
     async def answer(
         self,
         run_id: str,
-        asks: Sequence[Ask],
+        asks: Sequence[Question],
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
         """Answer what a run asks, and continue it."""
-        bound = {ask.key: ask.bound(answers[ask.key]) for ask in asks if ask.key in answers}
-        return await self._followed(resumption(asks, bound), settings, run_id)
+        return await self._followed(Command(resume=resumption(asks, answers)), settings, run_id)
 
     async def snapshot(self) -> StateSnapshot:
         """The state of the run that was worked on last."""
@@ -212,7 +213,7 @@ class StoragePlace:
     async def answer(
         self,
         run_id: str,
-        asks: Sequence[Ask],
+        asks: Sequence[Question],
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:

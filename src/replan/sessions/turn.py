@@ -13,7 +13,7 @@ from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.memory.conversation import Memory, resolved
-from replan.runs.asked.asks import Ask, asks_in
+from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
@@ -21,13 +21,14 @@ from replan.secrets.known import MASK
 from replan.services import Services
 from replan.sessions.carried_run import RUN, asks_of_run, run_to_json
 from replan.sessions.history import message_of, visible_part, whole_summary
-from replan.sessions.request import UserMessage, answers_to, mark_of
+from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
 from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
+from replan.state.person.answers import shown_in
 from replan.state.questions import RESPONSES, Question
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 from replan.state.session.session import Session, current_session
@@ -126,7 +127,7 @@ class Turn:
         if not asks or self.message.is_empty:
             return state
         try:
-            shown = {mark_of(ask) for ask in asks_of_run(self.run)}
+            shown = shown_in(asks_of_run(self.run))
             answers = answers_to(self.message, asks, shown)
             team = cast("Services", services_in(place.graph))
             check_changed_plan(asks, answers, team, plan_of(cast("EnhancedState", state)))
@@ -264,7 +265,7 @@ def failures_of(result: RunResult) -> list[JsonValue]:
     ]
 
 
-def _payload(ask: Ask) -> JsonValue:
+def _payload(ask: Question) -> JsonValue:
     """One question, in the usual form."""
     return {
         "key": ask.key,

@@ -12,9 +12,13 @@ from pydantic import JsonValue
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 
-QuestionKind = Literal["question", "approval", "in doubt"]
-"""A specialist's question, a tool call that needs approval, or work that may have its effect a
-second time because an attempt was cut off or is done."""
+QuestionKind = Literal["question", "approval", "in doubt", "plan"]
+"""A question, a tool call that needs approval, work that may have its effect a second time because
+an attempt was cut off or is done, or a plan that needs approval. All but the first are decisions:
+an answer lets something happen."""
+
+PLAN = "plan"
+"""The key of the first plan that a run asks about; the keys of later ones begin with it."""
 
 Approving = Literal["never", "plan", "revisions", "always"]
 """Which plans a person is asked to approve: none, the first one, revised ones, or all."""
@@ -22,7 +26,12 @@ Approving = Literal["never", "plan", "revisions", "always"]
 QUESTION_KEY = re.compile(
     r"(?P<step>[1-9]\d{0,8})/(?P<specialist>[^/]+)/(?P<ordinal>[1-9]\d{0,8})\Z"
 )
+_LOOKS_LIKE_KEY = re.compile(
+    r"plan(?:/[\w/]+)?|[0-9a-f]{8,32}"
+    r"|(?:[1-9]\d{0,8}/[^/=]+/)*[1-9]\d{0,8}(?:/[^/=]+(?:/[1-9]\d{0,8})?)?/?"
+)
 _SHORT_KEY = 8
+_SHORTEST = 4
 _ASKED_ABOUT = (
     "description",
     "brief",
@@ -34,14 +43,16 @@ _ASKED_ABOUT = (
 
 
 class Question(Value):
-    """What a step asks a person, and the answer.
+    """What a run asks a person, and the answer.
 
     Attributes:
         key: `"<step id>/<specialist>/<ordinal>"`; the ordinal counts the questions of the step at
-            the specialist, from 1.
-        step_id: The step.
+            the specialist, from 1. That of a plan begins with `plan`; that of a graph which asks
+            with LangGraph's `interrupt` is the beginning of the interrupt's id.
+        step_id: The step; 0 if the host asks.
         specialist: Who asks.
-        text: The question; empty if the answer was given before the question.
+        text: The question; for a plan, its document; empty if the answer was given before the
+            question.
         kind: The kind of the question.
         details: Further data, such as a tool and its arguments.
         answer: The answer; None while the question is open.
@@ -53,12 +64,17 @@ class Question(Value):
         secret: Whether the answer may contain a secret, so that no event reports it.
         place: The place in a pipeline's thread where it is asked: finished work is not repeated
             there, so the same words in another round are another question.
+        interrupt: The id of LangGraph's interrupt that takes the answer; empty if there is none.
+        who: The step and the specialist that ask, for a person; empty if the host does.
+        remarks: For a plan, its reason and its changes.
+        problem: Why the last answer could not be used.
+        draft: For a plan, the changed document that could not be used.
     """
 
     key: str
-    step_id: int
-    specialist: str
     text: str
+    step_id: int = 0
+    specialist: str = ""
     kind: QuestionKind = "question"
     details: JsonValue = None
     answer: JsonValue | None = None
@@ -69,17 +85,36 @@ class Question(Value):
     fingerprint: str = ""
     secret: bool = False
     place: str = ""
+    interrupt: str = ""
+    who: str = ""
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+    draft: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:
         """What an interrupt shows of it."""
-        shown = self.model_dump(mode="json", exclude={"usage", "round", "secret", "place"})
+        shown = self.model_dump(mode="json", exclude={*_NOT_SHOWN})
         return {**shown, "response_schema": RESPONSES[self.kind]}
 
     @property
     def is_open(self) -> bool:
         """Whether it is unanswered."""
         return self.answer is None
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether an answer lets something happen, so that it counts only for what was shown."""
+        return self.kind != "question"
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its interrupt takes answers by key, because it may ask several questions."""
+        return QUESTION_KEY.search(self.key) is not None
+
+    def bound(self, answer: JsonValue) -> JsonValue:
+        """The answer, bound to exactly this."""
+        return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
     @property
     def ordinal(self) -> int:
@@ -102,6 +137,7 @@ class Approval(Value):
         problem: Why the last decision could not be used; empty at first.
         draft: The changed document that could not be used, to be fixed; empty at first.
         fingerprint: A decision may carry it to name exactly this plan.
+        key: The name that a decision uses: another one for each plan that a run asks about.
     """
 
     approve: str
@@ -111,13 +147,28 @@ class Approval(Value):
     problem: str = ""
     draft: str = ""
     fingerprint: str = ""
+    key: str = PLAN
+
+    @property
+    def question(self) -> Question:
+        """The question whether the plan may run."""
+        remarks = (self.reason.strip(), self.changes.strip())
+        return Question(
+            key=self.key,
+            kind="plan",
+            text=self.approve,
+            fingerprint=self.fingerprint,
+            remarks=tuple(filter(None, remarks)),
+            problem=self.problem,
+            draft=self.draft,
+        )
 
     @property
     def payload(self) -> dict[str, Any]:
         """What an interrupt shows of it: its own fields, and those that every question has."""
         shown = self.model_dump(mode="json")
         details = {name: shown[name] for name in ("version", "reason", "changes")}
-        every = {"key": "plan", "kind": "plan", "text": self.approve, "details": details}
+        every = {"kind": "plan", "text": self.approve, "details": details}
         return {**shown, **every, "response_schema": RESPONSES["plan"]}
 
 
@@ -154,23 +205,40 @@ def is_key_of(key: str, question: Question) -> bool:
     return is_own and key == question.key
 
 
+def is_of_plan(key: str) -> bool:
+    """Whether a key is that of a plan that waits for approval."""
+    return key.partition("/")[0] == PLAN
+
+
 def short_key(key: str) -> str:
     """A key as a person writes it: where a foreign graph asks, it is an interrupt's id, cut."""
     return key if "/" in key else key[:_SHORT_KEY]
 
 
-def keys_meant(name: object, keys: Iterable[str]) -> list[str]:
-    """The keys that a name means: the one that it is, or those that it begins, such as a step."""
-    if not isinstance(name, str):
-        return []
-    keys = list(keys)
-    return [name] if name in keys else [key for key in keys if key.startswith(f"{name}/")]
+def looks_like_key(name: object) -> bool:
+    """Whether a name is that of a question, or the beginning of one, open or not."""
+    return isinstance(name, str) and _LOOKS_LIKE_KEY.fullmatch(name) is not None
 
 
-def how_to_answer(keys: Iterable[str]) -> str:
-    """Say how each of several questions gets its own answer."""
-    listed = ", ".join(f"'{key}'" for key in keys)
-    return f"Answer with a mapping from a question's key to its answer; open: {listed}."
+def meant_by(name: object, asked: Iterable[Question]) -> list[Question]:
+    """The questions that a name means: the one that it is, or those that it begins."""
+    asked, told = list(asked), name if isinstance(name, str) else ""
+    exact = [each for each in asked if each.key == told]
+    return exact or [each for each in asked if told and _begins(told, each)]
+
+
+def _begins(name: str, question: Question) -> bool:
+    # A short name is rather a step than the beginning of an id.
+    shortest = _SHORT_KEY if question.is_keyed else _SHORTEST
+    is_begun = len(name) >= shortest and question.interrupt.startswith(name)
+    is_of_id = name == question.interrupt or is_begun
+    return is_of_id or question.key.startswith(f"{name}/")
+
+
+def how_to_answer(asked: Iterable[Question]) -> str:
+    """Say what is asked now, and how each question gets its own answer."""
+    listed = ", ".join(f"'{each.key}'" for each in asked)
+    return f"Answer by key, as KEY=TEXT or with a mapping; open: {listed}."
 
 
 def questions_of(
@@ -192,6 +260,8 @@ def still_asked(
     }
 
 
+_FOR_DOORS = ("interrupt", "who", "remarks", "problem", "draft")
+_NOT_SHOWN = ("usage", "round", "secret", "place", *_FOR_DOORS)
 _FINGERPRINT: dict[str, JsonValue] = {
     "fingerprint": {
         "type": "string",

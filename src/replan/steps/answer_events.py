@@ -25,7 +25,6 @@ from replan.state.questions import Decision, Question, short_key
 from replan.texts.storable import storable_text
 from replan.values import restored
 
-PLAN = "plan"
 ANSWER_REPORTED = "answer told/"  # the prefix of notes that hold the events of a run's answers
 
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
@@ -35,11 +34,11 @@ answered_by: ContextVar[Mapping[str, str]] = ContextVar("answered_by", default=M
 
 
 async def report_plan_decision(
-    decision: Decision, place: str, emitter: Emitter, journal: Journal
+    decision: Decision, key: str, place: str, emitter: Emitter, journal: Journal
 ) -> None:
     """Report a decision about a plan; `place` names it in the journal."""
     action = _ACTIONS[decision.action]
-    fields = {"key": PLAN, "kind": PLAN, "action": action, "text": decision.reason}
+    fields = {"key": key, "kind": "plan", "action": action, "text": decision.reason}
     await _tell(place, fields, emitter, journal)
 
 

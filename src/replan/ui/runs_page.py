@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
-from replan.runs.asked.asks import Ask
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
 from replan.runs.log.remarks import Remarks, counts_in, remarks_of, unusable_replies
@@ -20,6 +19,7 @@ from replan.runs.looking import RunView, seen
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
+from replan.state.questions import Question
 from replan.state.results import Outcome
 from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
@@ -70,7 +70,7 @@ class Row:
     outcome: str
     seconds: float
     calls: Calls
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[Question, ...] = ()
     remarks: tuple[str, ...] | None = None  # None: they are to be counted
 
 

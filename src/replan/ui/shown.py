@@ -6,25 +6,24 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.runs.asked.asks import Ask
 from replan.runs.course.whole_run import WholeRun
 from replan.state.person.verdicts import leads_to
-from replan.state.questions import fingerprint_of
+from replan.state.questions import Question, fingerprint_of
 
 
-def ask_fingerprint(ask: Ask) -> str:
+def ask_fingerprint(ask: Question) -> str:
     """Identify exactly what is asked."""
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
     return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
 
 
-def verdict_effects(ask: Ask) -> Mapping[str, str]:
+def verdict_effects(ask: Question) -> Mapping[str, str]:
     """What each answer to a question about work in doubt leads to."""
     return leads_to(ask.details)
 
 
-def call_arguments(ask: Ask) -> Mapping[str, JsonValue]:
+def call_arguments(ask: Question) -> Mapping[str, JsonValue]:
     """The arguments of the call that is asked about."""
     details = ask.details if isinstance(ask.details, dict) else {}
     arguments = details.get("arguments")

@@ -20,6 +20,7 @@ from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams
+from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.questions import fingerprint_of
 from replan.texts.signs import harmless
 from replan.ui.drawn.columns import moment_of, price, with_sign
@@ -164,6 +165,8 @@ def templates() -> Environment:
         "json": _json,
         "text": _text,
         "seen": ask_fingerprint,
+        "asked": question_shown,
+        "details": details_shown,
         "leads": verdict_effects,
         "arguments": call_arguments,
         "argument": argument_text,

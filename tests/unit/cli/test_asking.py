@@ -12,7 +12,7 @@ from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import StorageError
-from replan.runs.asked.asks import Ask
+from replan.state.questions import Question
 
 
 class Person:
@@ -71,7 +71,7 @@ def desk(person, seen, tmp_path):
 
 
 def ask(kind="question", **fields):
-    return Ask(**{"key": "1/writer/1", "kind": kind, "text": "Why?", **fields})
+    return Question(**{"key": "1/writer/1", "kind": kind, "text": "Why?", **fields})
 
 
 def editor(tmp_path, script):

@@ -149,6 +149,18 @@ async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk,
     assert (cancelled.job.status, cancelled.job.error_code) == ("failed", "cancelled")
 
 
+@pytest.mark.parametrize("word", ["ok", "sure", "yes", "好的"])
+async def test_after_a_no_the_values_are_shown_again_before_a_yes_counts(talk, executor, word):
+    spec = trip(commands=[Command("go", needs=["a", "d"], takes=["e"], action="do")])
+    said = ["a: 1, d: 4", "no", word]
+    shown = await talk(spec, *said, executor=executor)
+    assert not executor.calls
+    assert "- d: 4" in shown.response_message
+    done = await talk(spec, *said, "yes", executor=executor)
+    assert done.is_completed
+    assert len(executor.calls) == 1
+
+
 async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, talk, make):
     lost = await talk(spec, "publish", "?", "?", "?")
     assert (lost.next_phase, lost.job.error_code) == (JobPhase.FAILED, "no_progress")

@@ -21,7 +21,7 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
-from states import state_of
+from states import said, state_of
 
 CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 PLAN = {"messages": [("user", "Go.")], "plan": "- [ ] 1. Do it @worker\n"}
@@ -179,7 +179,9 @@ async def test_a_call_that_was_cut_off_is_made_again_only_if_it_may_be(
             assert question.kind == "in doubt"
             assert "The call of mail was cut off in attempt 1" in question.text
             assert question.details["arguments"] == {"to": "Ann"}
-            state = (await run(graph, Command(resume="it is done: sent as 7"), config=CONFIG)).state
+            state = (
+                await run(graph, await said(graph, "it is done: sent as 7", CONFIG), config=CONFIG)
+            ).state
             assert [m.content for m in told(model)] == ["sent as 7"]
     # The same call has the same key, and the model was asked for it once.
     assert len(set(world.keys)) == 1
@@ -207,7 +209,7 @@ async def test_a_person_says_what_became_of_an_unsafe_call(
         graph = team(model, world.tools())
         await cut_off(graph)
         await run(graph, None, config=CONFIG)
-        await run(graph, Command(resume=answer), config=CONFIG)
+        await run(graph, await said(graph, answer, CONFIG), config=CONFIG)
         assert [m.content for m in told(model)] == [hears]
     assert len(world.done) == times
 
@@ -218,10 +220,10 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(team, call, worl
         graph = team(model, world.tools())
         await cut_off(graph)
         await run(graph, None, config=CONFIG)
-        state = (await run(graph, Command(resume="hm"), config=CONFIG)).state
+        state = (await run(graph, await said(graph, "hm", CONFIG), config=CONFIG)).state
         (question,) = waiting_for(state)
         assert "'hm' cannot be read" in question.text
-        state = (await run(graph, Command(resume="done"), config=CONFIG)).state
+        state = (await run(graph, await said(graph, "done", CONFIG), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]
 
@@ -280,7 +282,7 @@ async def test_an_unsafe_call_that_ran_out_of_time_is_asked_about_and_not_made_a
         state = (await run(graph, given, config=CONFIG)).state
         (question,) = waiting_for(state)
         assert question.kind == "in doubt"
-        state = (await run(graph, Command(resume="done"), config=CONFIG)).state
+        state = (await run(graph, await said(graph, "done", CONFIG), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]
 
@@ -373,7 +375,7 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
         assert (question.kind, sent) == ("approval", [])
         called = {"tool": "mail", "arguments": {"to": "Ann"}, "call": "0.0"}
         assert question.details == called
-        state = (await run(graph, Command(resume=answer), config=CONFIG)).state
+        state = (await run(graph, await said(graph, answer, CONFIG), config=CONFIG)).state
         assert [m.content for m in told(model)] == [hears]
     assert sent == done
     assert state["outcome"] == "completed"
@@ -384,7 +386,7 @@ async def test_an_edit_that_does_not_fit_the_tool_is_told_to_the_model(team, cal
         graph = team(model, world.tools(), approve=["mail"])
         await run(graph, PLAN, config=CONFIG)
         edit = {"action": "edit", "arguments": {"whom": "Bob"}}
-        await run(graph, Command(resume=edit), config=CONFIG)
+        await run(graph, await said(graph, edit, CONFIG), config=CONFIG)
         (answer,) = told(model)
     assert answer.status == "error"
     assert world.done == []
@@ -396,7 +398,7 @@ async def test_an_approved_call_that_was_cut_off_is_not_asked_about_again(
     with ScriptedModel({"step 1": [call(CALLS["pay"]), "Done."], "feedback": DONE}) as model:
         graph = team(model, world.tools(), approve=["pay"])
         await run(graph, PLAN, config=CONFIG)
-        await cut_off(graph, Command(resume="approve"))
+        await cut_off(graph, await said(graph, "approve", CONFIG))
         state = (await run(graph, None, config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["pay", "pay"]
@@ -441,7 +443,7 @@ async def test_the_messages_of_a_command_are_kept(team, call):
     with ScriptedModel({"step 1": [calls, "Done."], "feedback": DONE}) as model:
         graph = team(model, [note, ask])
         await run(graph, PLAN, config=CONFIG)
-        await run(graph, Command(resume="fine"), config=CONFIG)
+        await run(graph, await said(graph, "fine", CONFIG), config=CONFIG)
         assert {m.content for m in told(model)} == {"noted", "fine"}
     assert made == ["a"]
 
@@ -463,7 +465,7 @@ async def test_broken_arguments_stay_broken_behind_a_foreign_interrupt(team, cal
     with ScriptedModel({"step 1": [reply, "Done."], "feedback": DONE}) as model:
         graph = team(model, [count, ask])
         await run(graph, PLAN, config=CONFIG)
-        await run(graph, Command(resume="fine"), config=CONFIG)
+        await run(graph, await said(graph, "fine", CONFIG), config=CONFIG)
         assert {m.content for m in told(model)} == {
             "fine",
             "Error: The arguments are not JSON: {oh",

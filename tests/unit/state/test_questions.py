@@ -11,7 +11,7 @@ from replan import Approval, Decision, InputError, PlanStep, Question, TaskPlan,
 from replan.state.channels import CheckedDelta, merged
 from replan.state.enhanced import EnhancedState
 from replan.state.person.answers import given_answers, read_answers, read_decision
-from replan.state.person.waiting import resumption
+from replan.state.person.waiting import addressed
 from replan.state.questions import question_key, questions_of, still_asked
 from replan.state.rules import open_questions, waiting_steps
 
@@ -123,20 +123,107 @@ def test_the_beginning_of_a_key_will_do_where_one_question_has_it():
         read_answers({"2/": "x"}, asked)
 
 
-def test_the_only_question_of_another_kind_may_be_answered_with_a_mapping():
-    (asked,) = [question("1/a/1", kind="approval")]
-    edit = {"action": "edit", "arguments": {"to": "x"}}
-    assert read_answers(edit, [asked]) == {"1/a/1": edit}
-    assert read_answers({"1/a/1": edit}, [asked]) == {"1/a/1": edit}
-    assert read_answers("yes", [asked]) == {"1/a/1": {"action": "approve"}}
+CALL = question("2/b/1", kind="approval", fingerprint="f2")
+DOUBT = question("3/c/1", kind="in doubt", fingerprint="f3")
+PLAN_ASKED = Approval(approve="- [ ] 1. One @a", key="plan/2/3", fingerprint="f4").question
+SIZE = question("1/a/1", fingerprint="f1")
+YES = {"action": "approve"}
 
 
-def test_changed_arguments_of_a_tool_must_be_given():
-    call = question("1/a/1", kind="approval")
-    with pytest.raises(InputError, match="no changed arguments"):
-        read_answers({"1/a/1": {"action": "edit"}}, [call])
-    given = {"action": "edit", "arguments": {}}
-    assert read_answers(given, [call]) == {"1/a/1": given}
+@pytest.mark.parametrize(
+    ("given", "asked", "shown", "answers"),
+    [
+        # A question takes an answer by its key, the beginning of it, or none where it is alone.
+        ("x = y", [SIZE], None, {"1/a/1": "x = y"}),
+        ("1/a/1=x", [SIZE], None, {"1/a/1": "x"}),
+        ("1=x=y", [SIZE, CALL], None, {"1/a/1": "x=y"}),
+        ('{"1": "x"}', [SIZE], None, {"1/a/1": "x"}),
+        ({"size": 1, "colour": "red"}, [SIZE], None, {"1/a/1": {"size": 1, "colour": "red"}}),
+        ('{"size": 1}', [SIZE], None, {"1/a/1": '{"size": 1}'}),
+        ({"answer": "x", "fingerprint": "f1"}, [SIZE], None, {"1/a/1": "x"}),
+        ({"answer": "x", "fingerprint": "f1"}, [SIZE, CALL], None, {"1/a/1": "x"}),
+        ({"1/a/1": {"3/c/9": "x"}}, [SIZE], None, {"1/a/1": {"3/c/9": "x"}}),
+        # A decision needs the whole key, a fingerprint, or a door that knows what it showed.
+        ({"2/b/1": "yes"}, [CALL], None, {"2/b/1": YES}),
+        ("2/b/1=yes", [SIZE, CALL], None, {"2/b/1": YES}),
+        ({"2": {**YES, "fingerprint": "f2"}}, [SIZE, CALL], None, {"2/b/1": YES}),
+        ({**YES, "fingerprint": "f2"}, [SIZE, CALL], None, {"2/b/1": YES}),
+        ("yes", [CALL], {"2/b/1": "f2"}, {"2/b/1": YES}),
+        ({"2": "no"}, [CALL, SIZE], {"2/b/1": "f2"}, {"2/b/1": {"action": "reject"}}),
+        (
+            {"to": "me"},
+            [question("2/b/1", kind="question", fingerprint="f2")],
+            {"2/b/1": "f2"},
+            {"2/b/1": {"to": "me"}},
+        ),
+        (
+            '{"to": "me"}',
+            [CALL],
+            {"2/b/1": "f2"},
+            {"2/b/1": {"action": "edit", "arguments": {"to": "me"}}},
+        ),
+        ({"3/c/1": "run again"}, [DOUBT], None, {"3/c/1": "run again"}),
+        (
+            {"plan/2/3": "reject: dull"},
+            [PLAN_ASKED],
+            None,
+            {"plan/2/3": {**YES, "action": "reject", "reason": "dull"}},
+        ),
+        ({"plan": {**YES, "fingerprint": "f4"}}, [PLAN_ASKED], None, {"plan/2/3": YES}),
+        (
+            {"action": "edit", "plan": "- [ ] 1. Two @a\n"},
+            [PLAN_ASKED],
+            {"plan/2/3": "f4"},
+            {"plan/2/3": {"action": "edit", "plan": "- [ ] 1. Two @a\n"}},
+        ),
+    ],
+)
+def test_an_answer_lands_on_the_question_that_was_shown(given, asked, shown, answers):
+    assert read_answers(given, asked, shown=shown) == answers
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "shown", "problem"),
+    [
+        ("x", [], None, "no open question"),
+        # A key that is not open, or was answered before.
+        ({"7/q/1": "10"}, [SIZE], None, "No open question has the key '7/q/1'.*open: '1/a/1'"),
+        ({"1/a/2": "10"}, [SIZE], None, "No open question has the key"),
+        ({"7": "10"}, [SIZE], None, "No open question has the key '7'"),
+        ({"plan": "approve"}, [SIZE], None, "No open question has the key 'plan'"),
+        ({"0123456789abcdef": "x"}, [SIZE], None, "No open question has the key"),
+        ({"1/a/1": "x", "note": "y"}, [SIZE], None, "No open question has the key 'note'"),
+        ("3/seats/1=7", [SIZE], None, "No open question has the key '3/seats/1'"),
+        ("3/house/1/painter/2=7", [SIZE], None, "No open question has the key"),
+        ('{"3/seats/1": 7}', [SIZE], None, "No open question has the key"),
+        # Several questions.
+        ("x", [SIZE, CALL], None, "not clear which question"),
+        ({"answer": "x", "fingerprint": "f9"}, [SIZE, CALL], None, "not clear which question"),
+        # A decision about what is not named.
+        ("yes", [CALL], None, "whole key.*'2/b/1'"),
+        (True, [PLAN_ASKED], None, "whole key.*'plan/2/3'"),
+        ({"2": "yes"}, [CALL], None, "whole key"),
+        ({"plan": "approve"}, [PLAN_ASKED], None, "whole key"),
+        (YES, [CALL], None, "whole key"),
+        ("run again", [DOUBT], None, "whole key"),
+        # What was not shown.
+        ("yes", [CALL], {}, "does not answer what is asked now.*'2/b/1'"),
+        ("yes", [CALL], {"2/b/1": "f1"}, "does not answer what is asked now"),
+        ({"2/b/1": "yes"}, [CALL], {"1/a/1": "f1"}, "does not answer what is asked now"),
+        ("x", [SIZE], {}, "does not answer what is asked now"),
+        ({"2/b/1": {**YES, "fingerprint": "f1"}}, [CALL], None, "does not answer what is"),
+        ({"answer": "x", "fingerprint": "f9"}, [SIZE], None, "does not answer what is asked now"),
+        # No answer to this.
+        ({"2/b/1": "perhaps"}, [CALL], None, "not a decision"),
+        ({"2/b/1": '{"to": '}, [CALL], None, "not arguments"),
+        ({"2/b/1": {"action": "edit"}}, [CALL], None, "no changed arguments"),
+        ({"3/c/1": "hm"}, [DOUBT], None, "cannot be read.*run again"),
+        ({"1/a/1": " "}, [SIZE], None, "is empty"),
+    ],
+)
+def test_what_was_not_shown_takes_no_answer(given, asked, shown, problem):
+    with pytest.raises(InputError, match=f"(?s){problem}"):
+        read_answers(given, asked, shown=shown)
 
 
 def test_answers_that_come_before_their_questions_wait_at_their_keys():
@@ -203,33 +290,39 @@ ASKS = SimpleNamespace(
     id="i1", value={"questions": [ASKED[0].model_dump(mode="json")], "problem": ""}
 )
 FOREIGN = SimpleNamespace(id="i2", value="Which?")
+LONG = SimpleNamespace(id="f00dbabe" * 4, value="Which?")
 PLAN = SimpleNamespace(id="i3", value=Approval(approve="- [ ] 1. One @a").model_dump(mode="json"))
 
 
 @pytest.mark.parametrize(
     ("given", "interrupts", "values"),
     [
-        (None, [ASKS], {"i1": None}),
-        ({}, [ASKS], {"i1": {}}),
+        (None, [ASKS], {"i1": {"1/a/1": None}}),
+        ("x", [FOREIGN], {"i2": "x"}),
         ({"1/a/1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
-        ({"i1": "x"}, [ASKS], {"i1": "x"}),
+        ({"i1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
+        ({"i1": {"1": "x"}}, [ASKS], {"i1": {"1/a/1": "x"}}),
+        ({"f00d": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
+        ({"f00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
+        ({"f00dbabef00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
         ({"1/a/1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
         ({"1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
-        ({"i1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": "x", "i2": "y"}),
-        ({"i3": "approve"}, [ASKS, PLAN], {"i3": "approve"}),
+        ({"i1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
+        ({"i3": "approve"}, [ASKS, PLAN], {"i3": {"plan": "approve"}}),
+        ({"plan": "approve"}, [ASKS, PLAN], {"i3": {"plan": "approve"}}),
     ],
 )
 def test_an_answer_goes_to_the_interrupt_that_asks(given, interrupts, values):
-    assert resumption(given, interrupts) == values
+    assert addressed(given, interrupts) == values
 
 
 @pytest.mark.parametrize(
     "given",
-    ["x", None, {}, {"9/a/1": "x"}, {1: 2}, {"1": "x", "1/a/1": "y"}, {"1/a/1": "x", "z": 1}],
+    ["x", None, {}, {"9/a/1": "x"}, {"1": "x", "1/a/1": "y"}, {"1/a/1": "x", "z": 1}],
 )
 def test_an_answer_that_may_be_for_several_interrupts_is_refused(given):
-    with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'i3'\."):
-        resumption(given, [ASKS, FOREIGN, PLAN])
+    with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'plan'\."):
+        addressed(given, [ASKS, FOREIGN, PLAN])
 
 
 def test_questions_come_back_from_a_checkpoint_that_has_plain_dicts():

@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
-from replan.runs.asked.asks import Ask
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.log.call_counts import Calls
+from replan.state.questions import Question
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, step_states
 from replan.ui.drawn.revision_diffs import difference, lines_of
@@ -86,7 +86,7 @@ def test_a_timeline_marks_the_longest_chain_of_steps():
 
 
 def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
-    doubt = Ask(key="2/worker/1", kind="in doubt", text="Done?", step_id=2)
+    doubt = Question(key="2/worker/1", kind="in doubt", text="Done?", step_id=2)
     steps = (STEPS[0], STEPS[1].replace(status=StepStatus.PENDING), STEPS[2])
     doubtful = whole(
         outcome="running",
@@ -123,7 +123,7 @@ def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
         plan=TaskPlan(title="Buy", steps=steps),
         ledger=(attempt(1, 1, 1, 10), attempt(2, 1, 20, 30, "waiting")),
         events=(*whole().events, event(11, 70, "plan_updated", version=2, changes=changes)),
-        waiting=(Ask(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
+        waiting=(Question(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
     )
     graph = graph_of(story_of(run))
     told = {box.step: (box.standing.state, box.standing.text) for box in graph.boxes}

@@ -2,22 +2,13 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.errors import InputError
 from replan.plan.model import PlanStep, TaskPlan
-from replan.runs.asked.asks import (
-    PLAN,
-    Ask,
-    answer_of,
-    asks_of,
-    open_asks,
-    read_answers,
-    resumption,
-)
-from replan.state.questions import Approval, Question
+from replan.runs.asked.asks import open_asks
+from replan.state.person.waiting import asks_of, resumption
+from replan.state.questions import PLAN, Approval, Question
 from replan.views.run.open_asks import ask_line, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -36,7 +27,7 @@ def gate(*questions):
 
 
 def ask(**fields):
-    return Ask(**{"key": "1/writer/1", "kind": "question", "text": "Why?", **fields})
+    return Question(**{"key": "1/writer/1", "kind": "question", "text": "Why?", **fields})
 
 
 def test_questions_of_steps_and_of_foreign_graphs_are_read():
@@ -62,7 +53,7 @@ def test_a_plan_that_waits_is_read_with_what_is_said_of_it():
 def test_answers_go_to_the_interrupts_that_asked():
     asks = asks_of([gate(question(1), question(2)), FOREIGN])
     answers = {"2/writer/1": "Two.", "01234567": "The left one."}
-    assert resumption(asks, answers).resume == {
+    assert resumption(asks, answers) == {
         "gate": {"2/writer/1": "Two."},
         "0123456789abcdef": "The left one.",
     }
@@ -86,67 +77,6 @@ async def test_what_nobody_has_answered_is_gathered_from_state_and_journal():
 async def test_a_run_without_a_state_asks_nothing():
     snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     assert await open_asks(snapshot, MemoryJournal()) == ()
-
-
-@pytest.mark.parametrize(
-    ("texts", "answers"),
-    [
-        (["1/writer/1=a", "2=b"], {"1/writer/1": "a", "2/writer/1": "b"}),
-        (["2/writer = b=c "], {"2/writer/1": " b=c "}),
-    ],
-)
-def test_answers_name_their_questions(texts, answers):
-    asks = [ask(), ask(key="2/writer/1"), ask(key="21/writer/1")]
-    assert read_answers(texts, asks) == answers
-
-
-def test_the_only_question_needs_no_name():
-    assert read_answers(["a = b"], [ask()]) == {"1/writer/1": "a = b"}
-    assert read_answers(["1=b"], [ask()]) == {"1/writer/1": "b"}
-
-
-@pytest.mark.parametrize(
-    ("texts", "asks"),
-    [
-        (["a"], [ask(), ask(key="2/writer/1")]),
-        (["1=a"], [ask(), ask(key="1/writer/2")]),
-        (["a", "b"], [ask()]),
-        (["3=a"], [ask(), ask(key="2/writer/1")]),
-    ],
-)
-def test_an_answer_to_no_question_or_to_several_is_refused(texts, asks):
-    with pytest.raises(InputError, match="Write KEY=TEXT with: 1/writer/1"):
-        read_answers(texts, asks)
-
-
-def test_of_two_answers_to_one_question_none_is_taken():
-    with pytest.raises(InputError, match="two answers to 1/writer/1"):
-        read_answers(["1=a", "1/writer/1=b"], [ask(), ask(key="2/writer/1")])
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "answer"),
-    [
-        ("question", "approve", "approve"),
-        ("in doubt", "run again", "run again"),
-        ("plan", "yes", {"action": "approve"}),
-        ("plan", "Reject: too dear", {"action": "reject", "reason": "too dear"}),
-        ("approval", "n", {"action": "reject"}),
-        ("approval", '{"to": "me"}', {"action": "edit", "arguments": {"to": "me"}}),
-        ("approval", '{"action": "reject", "reason": "x"}', {"action": "reject", "reason": "x"}),
-    ],
-)
-def test_an_answer_is_read_as_what_was_asked_takes_it(kind, text, answer):
-    assert answer_of(ask(kind=kind), text) == answer
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [("plan", "perhaps"), ("approval", '{"to": '), ("approval", '{"action": "edit"}')],
-)
-def test_an_answer_that_decides_nothing_is_refused(kind, text):
-    with pytest.raises(InputError):
-        answer_of(ask(kind=kind), text)
 
 
 def test_the_last_line_says_how_to_go_on():

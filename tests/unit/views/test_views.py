@@ -15,7 +15,6 @@ from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import Spending
 from replan.ports.run_book import Request
-from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
 from replan.runs.course.story import story_of
 from replan.runs.log.remarks import unusable_replies
@@ -316,7 +315,7 @@ def test_an_attempt_that_asked_does_not_wait_once_it_is_gone_on_with():
 
 
 def test_a_run_waits_since_its_first_open_question():
-    asks = [Ask(key=f"{n}/worker/1", kind="question", text="?", step_id=n) for n in (2, 3)]
+    asks = [Question(key=f"{n}/worker/1", kind="question", text="?", step_id=n) for n in (2, 3)]
     events = (
         *(
             event(n, 10 * n, "input_requested", key=each.key, step_id=n)
@@ -437,7 +436,9 @@ def test_who_said_yes_to_a_tool_is_told_in_words_and_an_answer_as_it_was_given()
         "1/worker/2": Question(key="1/worker/2", **asked),
     }
     given = {"1/worker/1": {"action": "reject", "reason": "too much"}, "1/worker/2": "reject"}
-    rows = {key: {"answer": each, "bound": each, "is_keyed": True} for key, each in given.items()}
+    rows = {
+        key: {"answer": each, "fingerprint": "f", "is_keyed": True} for key, each in given.items()
+    }
     request = Request(run_id="r", name="a", kind="answer", at=at(50), by="anna", answers=rows)
     text = "\n".join(overview(story_of(whole(questions=questions, requests=(request,))), 100))
     assert "anna rejected 1/worker/1: too much" in text
@@ -464,7 +465,7 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
     )
     old = Question(key="2/worker/2", text="Old one?", kind="approval", details=call, **who)
     edit = {"action": "edit", "arguments": {"to": "bob"}}
-    rows = {"2/worker/2": {"answer": edit, "bound": edit}, foreign[:8]: "red"}
+    rows = {"2/worker/2": {"answer": edit, "fingerprint": "f"}, foreign[:8]: "red"}
     request = Request(run_id="r", name="a", kind="answer", at=at(8), by="anna", answers=rows)
     story = story_of(whole(events=events, questions={old.key: old}, requests=(request,)))
     lines = [line.split(" ", 1)[1] for line in history_lines(story)]
@@ -569,7 +570,7 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any(re.fullmatch(r"why: it was stopped at .* by otto", line) for line in stopped)
     killed = overview(story_of(whole(outcome="interrupted", events=events[:-1])), 100)
     assert any("its process was killed" in line for line in killed)
-    ask = Ask(key="1", kind="question", text="?")
+    ask = Question(key="1", kind="question", text="?")
     old = whole(outcome="waiting", events=events[:-1], waiting=(ask,))
     assert why_ended(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
 
@@ -637,7 +638,7 @@ def hostile_run():
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)
     )
-    said = {HOSTILE: {"answer": HOSTILE, "bound": HOSTILE, "is_keyed": True}}
+    said = {HOSTILE: {"answer": HOSTILE, "fingerprint": HOSTILE, "is_keyed": True}}
     request = Request(run_id="r", name="a", kind="answer", at=NOON, by=HOSTILE, answers=said)
     return whole(
         title=HOSTILE,

@@ -18,8 +18,10 @@ from rich.cells import cell_len
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
-from replan.runs.asked.asks import Ask, arguments_of, decided
+from replan.state.person.answers import arguments_of, decided
+from replan.state.person.verdicts import details_shown
 from replan.state.plan_mistakes import plan_mistakes
+from replan.state.questions import Question
 from replan.texts.signs import harmless
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import folded, one_line
@@ -61,7 +63,7 @@ class Desk:
         return line.strip()
 
 
-async def answer(ask: Ask, desk: Desk) -> JsonValue:
+async def answer(ask: Question, desk: Desk) -> JsonValue:
     """Ask until there is an answer."""
     match ask.kind:
         case "plan":
@@ -72,10 +74,10 @@ async def answer(ask: Ask, desk: Desk) -> JsonValue:
             return await _question_answer(ask, desk)
 
 
-async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
+async def _question_answer(ask: Question, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
     desk.say(f"\n{_quote(ask.text, who)}\n")
-    shown = ask.details_shown
+    shown = details_shown(ask)
     if shown is not None:
         desk.say(f"{_quote(shown if isinstance(shown, str) else _pretty(shown))}\n")
     while True:
@@ -84,7 +86,7 @@ async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
             return line
 
 
-async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
+async def _approval_answer(ask: Question, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
     desk.say(f"\n{_quote(ask.text, who)}\n{_quote(_pretty(ask.details))}\n")
     shown = draft = _pretty(_arguments(ask.details))
@@ -98,7 +100,7 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
     return await _choice(desk, edited, why="why (may be empty): ")
 
 
-async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
+async def _plan_answer(ask: Question, desk: Desk) -> JsonValue:
     """Ask for a decision on a plan; the editor opens with the last text."""
     desk.say(f"\n{_quote(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):

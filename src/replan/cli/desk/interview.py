@@ -7,16 +7,18 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
-from replan.runs.asked.asks import Ask
+from replan.state.questions import Question
 
-Give = Callable[[Ask, JsonValue], Awaitable[None]]
+Give = Callable[[Question, JsonValue], Awaitable[None]]
 """Passes an answer to the run."""
 
 
 class Interview:
     """The questions of a run, in the order of their arrival."""
 
-    def __init__(self, desk: Desk, *, give: Give, talking: Callable[[Ask | None], None]) -> None:
+    def __init__(
+        self, desk: Desk, *, give: Give, talking: Callable[[Question | None], None]
+    ) -> None:
         """Prepare; no prompt is shown before the first question."""
         self.is_talking = False  # whether the person is asked something now
         self._desk = desk
@@ -24,18 +26,18 @@ class Interview:
         self._talking = talking
         self._asked: set[str] = set()
         self._left_open: set[str] = set()
-        self._queue: asyncio.Queue[Ask] = asyncio.Queue()
+        self._queue: asyncio.Queue[Question] = asyncio.Queue()
         self._given = 0
         self._news = asyncio.Condition()
         self._task = asyncio.create_task(self._talk())
 
-    def add(self, ask: Ask) -> None:
+    def add(self, ask: Question) -> None:
         """Ask this, too, unless it is asked already."""
         if ask.key not in self._asked:
             self._asked.add(ask.key)
             self._queue.put_nowait(ask)
 
-    async def wait_for_answer(self, asks: Sequence[Ask]) -> bool:
+    async def wait_for_answer(self, asks: Sequence[Question]) -> bool:
         """Ask these, and wait until one answer more was given; False if all are left open."""
         given, keys = self._given, {ask.key for ask in asks}
         for ask in asks:
@@ -62,7 +64,7 @@ class Interview:
             async with self._news:
                 self._news.notify_all()
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: Question) -> None:
         self._set_talking(ask)
         self._desk.keyboard.clear()
         try:
@@ -78,6 +80,6 @@ class Interview:
         async with self._news:
             self._news.notify_all()
 
-    def _set_talking(self, ask: Ask | None) -> None:
+    def _set_talking(self, ask: Question | None) -> None:
         self.is_talking = ask is not None
         self._talking(ask)

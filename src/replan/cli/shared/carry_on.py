@@ -15,12 +15,12 @@ from replan.calling.compiled import Graph, team_of
 from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.session import Session
+from replan.cli.shared.shown import note_shown, shown_last
 from replan.cli.shared.site import Site
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import PLAN, Ask, decided, read_answers
 from replan.runs.continued.correcting import (
     Correction,
     check,
@@ -38,6 +38,8 @@ from replan.runtime import open_runtime
 from replan.state.cuts import CUTS, answer_warning
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
+from replan.state.person.answers import bound_answers, decided
+from replan.state.questions import PLAN
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
@@ -45,6 +47,7 @@ from replan.user_files.orders import Order, restore_order, stored_form
 from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
+from replan.views.run.open_asks import waiting_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
                     await _check_effects(correction, view, runtime, site)
                 if is_over(view.state):
                     return await _start_new_run(runtime, view, order, request, site, introduce)
-            answers = _answers_given(request, view.waiting)
+            answers = await _answers_given(request, view, storage)
             is_raised = request.limits is not None and view.state.get("limit_reached")
             if view.state.get("is_completed") and not (is_raised or correction):
                 return _report_what_is_possible(view, site)
@@ -171,10 +174,8 @@ async def _result_of_continuing(
         do, of = _retry_or_skip(runtime, request.correction), request.correction
         return await (await do(run_id, of.step, by=of.by, settings=new, **session.following))
     if answers:
-        by_key = {ask.key: ask for ask in view.waiting}
-        bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
-        by = user_name()
-        return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
+        by, options = user_name(), session.following
+        return await (await runtime.answer(run_id, answers, settings=new, by=by, **options))
     if view.state:
         return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
     # It was killed before it had a state, and takes its settings again.
@@ -202,15 +203,29 @@ def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> O
     return order.replace(**changes)
 
 
-def _answers_given(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read the answers of the command line."""
+async def _answers_given(
+    request: ResumeRequest, view: RunView, storage: Storage
+) -> dict[str, JsonValue]:
+    """Read the answers of the command line, bound to what this user was shown last."""
+    asks = view.waiting
     if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
-    answers = read_answers(request.answers, asks)
+    shown = await shown_last(storage, view.run_id)
+    try:
+        found = [bound_answers(text, asks, shown=shown) for text in request.answers]
+    except InputError as error:
+        await note_shown(storage, view.run_id, asks)
+        now = waiting_lines(asks, short(view.run_id), "")
+        raise InputError("\n".join([str(error), *now])) from error
+    answers = {key: answer for each in found for key, answer in each.items()}
+    if len(answers) < sum(map(len, found)):
+        raise InputError("There are two answers to one question. Give one.")
     if request.plan is not None:
-        if not any(ask.kind == PLAN for ask in asks):
+        plan = next((ask for ask in asks if ask.kind == PLAN), None)
+        if plan is None:
             raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
-        answers[PLAN] = decided(action="edit", plan=read_plan_text(request.plan))
+        edit = decided(action="edit", plan=read_plan_text(request.plan))
+        answers |= bound_answers({plan.key: edit}, asks, shown=shown)
     return answers
 
 

@@ -11,17 +11,19 @@ from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.shared.process import CODES, INCOMPLETE
+from replan.cli.shared.shown import note_shown
 from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus
-from replan.runs.asked.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
+from replan.state.person.waiting import ask_of
+from replan.state.questions import PLAN, Question
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
@@ -55,7 +57,7 @@ class Session:
         self._answered: Run | None = None
         self._is_at_rest = False
         self._outcome: str = "interrupted"
-        self._asks: tuple[Ask, ...] = ()
+        self._asks: tuple[Question, ...] = ()
         self._warnings: tuple[str, ...] = ()
         self._shown_warnings: set[str] = set()  # the warnings that were reported before
 
@@ -72,7 +74,7 @@ class Session:
             self._course = course_after(self._course, event, seconds())
             self._plan_file.follow(event)
 
-    async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
+    async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Question] = ()) -> int:
         """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
             self._interview = self._open_interview()
@@ -91,6 +93,9 @@ class Session:
                 await self._close(going, winding_down)
             if not going.cancelled():
                 going.result()
+            if self._runtime.storage is not None and self._outcome == "waiting":
+                # What is printed below is what this user sees last.
+                await note_shown(self._runtime.storage, self._run_id, self._asks)
             return self._exit_code()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
@@ -110,7 +115,7 @@ class Session:
             return False
         return await self._interview.wait_for_answer(self._asks)
 
-    async def _answer(self, ask: Ask, answer: JsonValue) -> None:
+    async def _answer(self, ask: Question, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
         self._course = with_answer(self._course, ask.key)
@@ -166,7 +171,7 @@ class Session:
         desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
         return Interview(desk, give=self._answer, talking=self._talk)
 
-    def _talk(self, ask: Ask | None) -> None:
+    def _talk(self, ask: Question | None) -> None:
         """Hold back output while a person is asked, then show it."""
         if ask is not None:
             # A plan that is asked about is shown by the question.

@@ -17,11 +17,11 @@ from replan.cli.talk.opening import Opened, new_session
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
-from replan.runs.asked.asks import PLAN, Ask
 from replan.sessions.carried_run import asks_of_run, carried_run
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
+from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
 from replan.texts.signs import harmless
 from replan.views.cells import counted, wrapped
@@ -57,7 +57,7 @@ class Conversation:
     talk: Talk
     session_id: str
     context: AgentContext = field(init=False)  # the session as it is kept
-    asks: tuple[Ask, ...] = ()  # what waits for the person
+    asks: tuple[Question, ...] = ()  # what waits for the person
     plan: str = ""  # the document of the plan that is under way
     draft: str = ""  # what the next line begins with
     _course: Course = field(init=False)
@@ -170,7 +170,7 @@ class Conversation:
         self.context = AgentContext(session_id=session_id)
         self._course = Course(started=seconds())
 
-    async def _ask(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    async def _ask(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the person; questions that they leave open are not in the result."""
         given: dict[str, JsonValue] = {}
         for ask in asks:
@@ -298,7 +298,7 @@ class Conversation:
         )
 
 
-def bind_answer(ask: Ask, given: JsonValue) -> JsonValue:
+def bind_answer(ask: Question, given: JsonValue) -> JsonValue:
     """An answer to a question unchanged; a decision with its subject."""
     if ask.kind == "question":
         return given
@@ -318,7 +318,7 @@ def read_piped_answer(text: str) -> str | Mapping[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
 
 
-def left_open_text(asks: Sequence[Ask]) -> str:
+def left_open_text(asks: Sequence[Question]) -> str:
     """The message if the person leaves something open."""
     if [ask.kind for ask in asks] == ["question"]:
         return "Left open. Type the answer, or press Enter to see the question again."

@@ -52,22 +52,19 @@ class ExecutionHandler(PhaseHandler):
             # What was said changes the plan; where the job belongs now, the corrector says.
             return ProcessOutput(job=job, next_phase=job.phase)
         if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
-            if is_confirmed is not True:
-                is_refused = is_confirmed is False
-                asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
-                return (
-                    asked if is_refused else await self._unless_understood(asked, job, given.turn)
-                )
+            # A yes after a no may only acknowledge it.
+            if is_confirmed is not True or job.refused:
+                is_said, job = is_confirmed is not None, job.replace(refused=is_confirmed is False)
+                asked = self._confirmation(job, command, given.turn)
+                return asked if is_said else await self._unless_understood(asked, job, given.turn)
             job = job.replace(confirmed=plan.id)
             given.turn.progressed = True
         return await self._done(job, command, plan, given.turn)
 
-    def _confirmation(
-        self, job: Job, command: Command, turn: Turn, *, is_refused: bool
-    ) -> ProcessOutput:
-        """Show all values, and ask whether they are right."""
+    def _confirmation(self, job: Job, command: Command, turn: Turn) -> ProcessOutput:
+        """Show all values, and ask whether they are right; after a no, what can be done."""
         language, spec = job.language, self._engine.spec
-        if is_refused:
+        if job.refused:
             text = say("refused", language, name=self._first_slot(job))
         else:
             filled = [spec.slot(name) for name in command.slots if name in job.collected_info]

@@ -7,22 +7,29 @@ from pydantic import JsonValue
 
 from replan.ports.journal import Journal
 from replan.ports.run_book import Request
-from replan.runs.asked.asks import Ask
+from replan.state.person.answers import shown_in
+from replan.state.questions import Question
 from replan.steps.step_record import ANSWERS
 
 BEAT = 0.5  # seconds from one look at the rows of others to the next
 
 
-def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:
+def answer_row(ask: Question, answer: JsonValue) -> JsonValue:
     """An answer as it is kept: with what was asked, for the run may ask again meanwhile."""
-    return {"answer": answer, "bound": ask.bound(answer), "is_keyed": ask.is_keyed}
+    return {"answer": answer, "fingerprint": ask.fingerprint, "is_keyed": ask.is_keyed}
 
 
-def answers_in(requests: Sequence[Request], asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """The newest answers to the open questions, as LangGraph's interrupts take them."""
-    asked = {ask.key for ask in asks}
-    rows = {key: row for request in requests for key, row in request.answers.items()}
-    return {key: cast("Any", row)["bound"] for key, row in rows.items() if key in asked}
+def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[str, JsonValue]:
+    """The newest answers to exactly what is asked now."""
+    asked = shown_in(asks)
+    rows: dict[str, Any] = {
+        key: row for request in requests for key, row in request.answers.items()
+    }
+    return {
+        key: row["answer"]
+        for key, row in rows.items()
+        if key in asked and row["fingerprint"] == asked[key]
+    }
 
 
 async def note_answers(request: Request, journal: Journal) -> None:

@@ -9,7 +9,6 @@ from replan.plan.model import TaskPlan, Value
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import Ask
 from replan.runs.course.thread_views import ThreadView, thread_views
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.looking import seen
@@ -35,7 +34,7 @@ class WholeRun(Value):
     warnings: tuple[str, ...]  # its warnings: what a person may not expect
     usage: Usage  # model calls, tokens and money of all rounds that are over
     spent: dict[str, Spending]  # what each scope of its limits was charged
-    waiting: tuple[Ask, ...]  # what it waits for
+    waiting: tuple[Question, ...]  # what it waits for
     questions: dict[str, Question]  # what its steps asked, and the answers, by key
     # Those of its steps, the newest at each specialist, whole.
     results: tuple[SpecialistResult, ...]

@@ -36,7 +36,8 @@ from replan.langgraph_inside.checkpoints import (
 )
 from replan.langgraph_inside.graphs import is_here, keeps_differences
 from replan.langgraph_inside.tasks import channel_to, task_around
-from replan.runs.asked.asks import asks_of, seats_of
+from replan.runs.asked.asks import seats_of
+from replan.state.person.waiting import asks_of
 from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value
 

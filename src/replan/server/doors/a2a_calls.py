@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from a2a.helpers.proto_helpers import new_text_part
 from a2a.server.context import ServerCallContext
@@ -30,14 +30,16 @@ from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.doors import a2a_wire
-from replan.server.doors.conversations import progress_line, text_in
+from replan.server.doors.conversations import progress_line, reply_text, text_in
 from replan.server.endpoints import check_role
 from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run
+from replan.state.person.answers import Shown, shown_in
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _ANSWERED = ("replan", "server", "a2a", "answered")
+_SHOWN = ("replan", "server", "a2a", "shown")
 _PAGE = 50
 _MOST = 100
 
@@ -193,7 +195,8 @@ class CallerTasks(RequestHandler):
         if await store.aget(_ANSWERED, name) is not None:
             # It came before, and may not answer what is asked since.
             return run, known
-        state = (await self._task_of(view)).status.state
+        is_cancelled = await self._is_cancelled(view.run_id)
+        state = a2a_wire.task_of(view, is_cancelled=is_cancelled, most=0).status.state
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
@@ -203,10 +206,12 @@ class CallerTasks(RequestHandler):
         else:
             check_role(self.who, "answer")
             try:
-                given = a2a_wire.answers_in_message(message, view.waiting)
+                shown = await self._shown(view.run_id)
+                given = a2a_wire.answers_in_message(message, view.waiting, shown)
                 run = await answer_run(self.served, self.who, view.record, given, tokens=True)
             except InputError as error:
-                raise InvalidParamsError(f"message.parts: {error}") from error
+                await self._show(view)
+                raise InvalidParamsError(f"message.parts: {error} {reply_text(view)}") from error
         await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
         return run, known
 
@@ -233,6 +238,7 @@ class CallerTasks(RequestHandler):
                     yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
         view = await run.look()
+        await self._show(view)
         for artifact in a2a_wire.artifacts_of(view):
             # A reply may have been begun again: this is the whole of it.
             yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
@@ -247,7 +253,24 @@ class CallerTasks(RequestHandler):
             raise TaskNotFoundError("There is no such task here.")
         return await self.served.runtime_of(record).look(record.run_id)
 
+    async def _shown(self, run_id: str) -> Shown:
+        """What the caller was shown last of what a task asks."""
+        item = await self.served.storage.store.aget(self._place_of_shown, run_id)
+        return cast("Shown", item.value) if item is not None else {}
+
+    async def _show(self, view: RunView) -> None:
+        """Note what a status shows the caller; an answer counts for nothing else."""
+        shown = shown_in(view.waiting)
+        if shown and shown != await self._shown(view.run_id):
+            store = self.served.storage.store
+            await store.aput(self._place_of_shown, view.run_id, {**shown}, index=False)
+
+    @property
+    def _place_of_shown(self) -> tuple[str, ...]:
+        return (*_SHOWN, f"t-{self.who.tenant}", f"n-{self.who.name}")
+
     async def _task_of(self, view: RunView, most: int | None = None) -> a2a.Task:
+        await self._show(view)
         return a2a_wire.task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
     async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:

@@ -21,13 +21,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue
 
 from replan.errors import ReplanError
-from replan.runs.asked.asks import Ask
 from replan.runs.asked.attached import block_of
 from replan.runs.looking import RunView
 from replan.server.bodies import NAME, checked_file_name
-from replan.server.doors.conversations import read_answers, reply_text
+from replan.server.doors.conversations import reply_text
 from replan.server.problems import as_refusal
 from replan.server.response_schemas import AskTold
+from replan.state.person.answers import Shown, bound_answers
+from replan.state.questions import Question
 from replan.state.results import Artifact as Made
 
 _LONGEST = 1_000_000
@@ -52,23 +53,19 @@ def read_request(message: Message) -> HumanMessage:
     return HumanMessage(cast("Any", blocks))
 
 
-def answers_in_message(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read a message as answers: a text, a decision, or answers by key.
+def answers_in_message(
+    message: Message, asks: Sequence[Question], shown: Shown
+) -> dict[str, JsonValue]:
+    """Read a message as answers to what its sender was shown: a text, a decision, or by key.
 
     Raises:
         A2AError: A part is not an answer.
-        InputError: Several things are asked, and it does not say which it answers.
+        InputError: It answers nothing that was shown and is asked now.
     """
     values: list[JsonValue] = [_value(each) for each in message.parts]
     if len(values) != 1:
         raise InvalidParamsError("message.parts: an answer is one text, or one value. Send one.")
-    (value,) = values
-    if isinstance(value, dict) and value.keys() <= {ask.key for ask in asks}:
-        return value
-    if len(asks) == 1:
-        return {asks[0].key: value}
-    text = value if isinstance(value, str) else json.dumps(value)
-    return read_answers(text, asks, {ask.key: ask.fingerprint for ask in asks})
+    return bound_answers(values[0], asks, shown=shown)
 
 
 def context_named(message: Message, made: str) -> str:

@@ -16,15 +16,14 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
-from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
+    Request,
     place_of,
-    read_answers,
     reply_text,
 )
 from replan.server.endpoints import Call, Endpoint
@@ -32,6 +31,8 @@ from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
+from replan.state.person.answers import shown_in
+from replan.state.questions import Question
 from replan.state.usage import Usage
 
 _NOT_SAID = ("tool", "activity", "reasoning")
@@ -77,21 +78,25 @@ class _Turn:
         if self.body.tools:
             fix = "Leave them out: the team's specialists have tools of their own."
             raise bad_field("tools", "...", "a team takes no tools from outside", fix)
+        names = self._names
         waiting = await self.chats.waiting(self._key)
+        if (again := await self.chats.repeated(names)) is not None:
+            return again
         if waiting is None and self.body.resume:
             fix = "Leave it out, and send a message."
             raise bad_field("resume", "...", "nothing waits in this thread", fix)
         if waiting is None:
-            return await self.chats.begin("ag-ui", self._messages())
+            # The same message may be answered anew, under another name of the run.
+            request = Request(names.history, names.ids[:1])
+            return await self.chats.begin("ag-ui", self._messages(), request=request)
         view, shown = waiting
         if not self.body.resume:
-            said = self._last()
-            return await self.chats.answer(view, lambda: read_answers(said, view.waiting, shown))
+            return await self.chats.answer(view, self._last(), shown, names)
         given = _read_answers(self.body, view.waiting)
         if given is None:
             await self.chats.forget(self._key)
             return view
-        return await self.chats.answer(view, lambda: given)
+        return await self.chats.answer(view, given, shown_in(view.waiting), names)
 
     async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
         """Report the course of the run as server-sent events."""
@@ -116,6 +121,7 @@ class _Turn:
                         yield each
             await begun.run
             view = await begun.run.look()
+            await self.chats.told(begun)
             await self.chats.note(self._key, view)
         except ReplanError as error:
             problem = as_refusal(error).problem
@@ -129,6 +135,16 @@ class _Turn:
     @property
     def _key(self) -> JsonValue:
         return ["ag-ui", self.body.thread_id]
+
+    @property
+    def _names(self) -> Request:
+        """What the request is known by: its run, its last message or its answers, and all of it."""
+        body, key = self.body, self._key
+        said: Any = [each.model_dump(mode="json") for each in body.messages]
+        given: Any = [each.model_dump(mode="json") for each in body.resume or ()]
+        newest: Any = given or said[-1:]
+        ids = ([key, "run", body.run_id, said, given], [key, "answer", newest])
+        return Request(history=[key, "said", said, given], ids=ids)
 
     def _last(self) -> str:
         """The user's last message."""
@@ -172,7 +188,9 @@ def _part(part: Any) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _read_answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
+def _read_answers(
+    body: ag_ui.RunAgentInput, asks: Sequence[Question]
+) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
     asked = {place_of(each): each for each in asks}
     entries = body.resume or []
@@ -187,16 +205,7 @@ def _read_answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str
         raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
     if any(each.status == "cancelled" for each in entries):
         return None
-    return {asked[place].key: _bind(asked[place], given[place].payload) for place in asked}
-
-
-def _bind(ask: Ask, payload: Any) -> JsonValue:
-    """An answer, bound to the question that was shown."""
-    if not ask.fingerprint:
-        return payload
-    if isinstance(payload, dict) and payload.keys() & {"action", "answer"}:
-        return cast("JsonValue", {**payload, "fingerprint": ask.fingerprint})
-    return {"answer": payload, "fingerprint": ask.fingerprint}
+    return {asked[place].key: given[place].payload for place in asked}
 
 
 def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,21 +10,40 @@ from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
+from replan.server.problems import RefusedError
 from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run
+from replan.state.person.answers import Shown, bound_answers, shown_in
+from replan.state.questions import Question
 
 _PLACE = ("replan", "server", "chats")
 _HOW = {
-    "plan": "Answer `approve`, `reject: WHY`, or with the changed plan.",
-    "approval": "Answer `approve`, or `reject: WHY`.",
+    "plan": "Answer `approve`, `reject: WHY`, or with the changed plan",
+    "approval": "Answer `approve`, or `reject: WHY`",
 }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a request is known by, if it is sent again."""
+
+    history: JsonValue = None  # everything that was said; of a new run, only while that works
+    ids: tuple[JsonValue, ...] = ()  # the names that its client gave it
+
+    @property
+    def names(self) -> tuple[JsonValue, ...]:
+        """All of it, the surest first."""
+        return (*self.ids, *([self.history] if self.history is not None else ()))
+
+
+NEW = Request()
+"""A request that is never a repetition."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +53,17 @@ class Begun:
     run: Run
     after: int = 0  # the number of its last event that is known
     problem: str = ""  # why what was said could not be used
+    request: Request = NEW  # what it is known by, for its repetitions
+    has_answered: bool = False  # whether it answered what the run asked
+    reply: str | None = None  # what a request that came before was told
 
 
 @dataclass(frozen=True)
 class Conversations:
     """The conversations of a token with a team.
 
-    A run that waits is noted in the store under a key: what its client sends next.
+    A run that waits is noted in the store under a key: what its client sends next. A request is
+    noted under what it is known by, so that a repetition gets its run.
     """
 
     served: ServedTeams
@@ -48,7 +71,11 @@ class Conversations:
     team: str
 
     async def begin(
-        self, door: str, messages: Sequence[BaseMessage], thread_id: str | None = None
+        self,
+        door: str,
+        messages: Sequence[BaseMessage],
+        thread_id: str | None = None,
+        request: Request = NEW,
     ) -> Begun:
         """Begin a run.
 
@@ -58,11 +85,12 @@ class Conversations:
         options: Any = {"run_id": self.served.new_id(), "labels": {"door": door}}
         given = {"messages": list(messages)}
         options["thread_id"] = thread_id
-        return Begun(
-            await begin_run(self.served, self.who, self.team, given, tokens=True, **options)
-        )
+        # Before it begins: a repetition may come at any time.
+        await self._note(request, {"run_id": options["run_id"]})
+        run = await begin_run(self.served, self.who, self.team, given, tokens=True, **options)
+        return Begun(run, request=request)
 
-    async def answer(self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]) -> Begun:
+    async def answer(self, view: RunView, said: object, shown: Shown, request: Request) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem.
 
         Raises:
@@ -71,33 +99,69 @@ class Conversations:
         check_role(self.who, "answer")
         known = len(await self.served.storage.runs.events(view.run_id))
         try:
-            run = await answer_run(self.served, self.who, view.record, answers(), tokens=True)
+            answers = bound_answers(said, view.waiting, shown=shown)
+            # Before it continues: a repetition may come at any time.
+            await self._note(request, {"run_id": view.run_id, "after": known, "answered": True})
+            run = await answer_run(self.served, self.who, view.record, answers, tokens=True)
         except InputError as error:
             run = Run(self.served.runtime_of(view.record), view.run_id)
             return Begun(run, known, str(error))
-        return Begun(run, known)
+        except RefusedError:
+            # Nothing was answered.
+            for name in request.names:
+                await self.forget(name)
+            raise
+        return Begun(run, known, request=request, has_answered=True)
 
-    async def waiting(self, key: JsonValue) -> tuple[RunView, Mapping[str, str]] | None:
-        """The run of a conversation that waits, with the fingerprints of what it showed."""
+    async def repeated(self, request: Request) -> Begun | None:
+        """What a request gets that came before: its run, and what it was told.
+
+        Ask this after `waiting`: what the first one led to is shown after the first one is noted.
+        """
+        for name in request.names:
+            item = await self.served.storage.store.aget(self._place, _digest(name))
+            noted: Mapping[str, Any] = item.value if item is not None else {}
+            run_id = str(noted.get("run_id", ""))
+            record = await self.served.storage.runs.get(run_id) if run_id else None
+            if record is None or not self.served.is_seen(record, self.who):
+                continue
+            runtime = self.served.runtime_of(record)
+            is_same = name != request.history or bool(noted.get("answered"))
+            # The same history again is a new request, once the run of the first one rests.
+            if is_same or (await runtime.look(run_id)).outcome == "running":
+                run = Run(runtime, run_id)
+                return Begun(run, int(noted.get("after", 0)), reply=noted.get("reply"))
+        return None
+
+    async def told(self, begun: Begun, reply: str | None = None) -> None:
+        """Note what a request is told, for its repetitions; before anything new is shown."""
+        value = {"run_id": begun.run.run_id, "after": begun.after, "answered": begun.has_answered}
+        await self._note(begun.request, {**value, "reply": reply})
+
+    async def waiting(self, key: JsonValue) -> tuple[RunView, Shown] | None:
+        """The run of a conversation that waits, with what it showed."""
         item = await self.served.storage.store.aget(self._place, _digest(key))
         run_id = str(item.value["run_id"]) if item is not None else ""
         record = await self.served.storage.runs.get(run_id) if run_id else None
         if item is None or record is None or not self.served.is_seen(record, self.who):
             return None
         view = await self.served.runtime_of(record).look(run_id)
-        shown = cast("Mapping[str, str]", item.value["shown"])
+        shown = cast("Shown", item.value["shown"])
         return (view, shown) if view.outcome == "waiting" else None
 
     async def note(self, key: JsonValue, view: RunView) -> None:
-        """Note a run that waits, so that it is found again."""
+        """Note a run that waits, so that it is found again, and what it shows now."""
         if view.outcome == "waiting":
-            shown = {ask.key: ask.fingerprint for ask in view.waiting}
-            value = {"run_id": view.run_id, "shown": shown}
+            value = {"run_id": view.run_id, "shown": shown_in(view.waiting)}
             await self.served.storage.store.aput(self._place, _digest(key), value, index=False)
 
     async def forget(self, key: JsonValue) -> None:
         """Leave a run waiting for another person."""
         await self.served.storage.store.adelete(self._place, _digest(key))
+
+    async def _note(self, request: Request, value: dict[str, Any]) -> None:
+        for name in request.names:
+            await self.served.storage.store.aput(self._place, _digest(name), value, index=False)
 
     def thread(self, session_id: str) -> str | None:
         """The thread of a session; None for a conversation that its client keeps."""
@@ -114,34 +178,9 @@ def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def place_of(ask: Ask | AskTold) -> str:
+def place_of(ask: Question | AskTold) -> str:
     """The key of an answer: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
-
-
-def read_answers(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Read a message as answers to the questions that were shown.
-
-    Raises:
-        InputError: Several things are asked, and it does not say which it answers.
-    """
-    given: dict[str, JsonValue] = {}
-    if len(asks) == 1:
-        given = {asks[0].key: text}
-    else:
-        try:
-            read: object = json.loads(text)
-        except (ValueError, RecursionError):
-            read = None
-        if not isinstance(read, dict) or not read:
-            form = json.dumps({ask.key: "..." for ask in asks})
-            raise InputError(f"Several things are asked. Answer with a JSON object: {form}.")
-        given = cast("dict[str, JsonValue]", read)
-    # What is decided is what was shown, and nothing that is asked since.
-    return {
-        key: {"answer": each, "fingerprint": shown[key]} if shown.get(key) else each
-        for key, each in given.items()
-    }
 
 
 def progress_line(event: RunEvent) -> str:
@@ -182,8 +221,9 @@ def reply_text(view: RunView, problem: str = "") -> str:
     return "\n\n".join([*filter(None, problems), asked, f"(run {view.run_id})"])
 
 
-def _question_text(ask: Ask) -> str:
+def _question_text(ask: Question) -> str:
     details = ""
     if ask.kind == "approval" and ask.details is not None:
         details = f"```json\n{json.dumps(ask.details, indent=2, ensure_ascii=False)}\n```"
-    return "\n\n".join(filter(None, [*ask.remarks, ask.text, details, _HOW.get(ask.kind, "")]))
+    how = f"{_HOW[ask.kind]}; by key: `{ask.key}=approve`." if ask.kind in _HOW else ""
+    return "\n\n".join(filter(None, [*ask.remarks, ask.text, details, how]))

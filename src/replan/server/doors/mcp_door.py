@@ -19,7 +19,6 @@ from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
-from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
@@ -29,6 +28,7 @@ from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import answer_run, begin_run
+from replan.state.questions import Question
 
 _RETRIES_WITH_ANSWERS = "2026-07-28"
 """The version from which a client calls again with answers, instead of being asked in between."""
@@ -180,7 +180,7 @@ class _Door:
     async def _report(self, done: int, event: RunEvent, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
 
-    async def _ask_user(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    async def _ask_user(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the user of a client in between; who declines leaves the run waiting."""
         given: dict[str, JsonValue] = {}
         for ask in asks:
@@ -214,13 +214,13 @@ def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:
     )
 
 
-def _form(ask: Ask) -> mcp_types.ElicitRequestFormParams:
+def _form(ask: Question) -> mcp_types.ElicitRequestFormParams:
     text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
     schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
     return mcp_types.ElicitRequestFormParams(message=text, requested_schema=schema)
 
 
-def _answer_in(ask: Ask, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
+def _answer_in(ask: Question, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
     """The answer of a user, bound to what was shown; empty without an answer."""
     if response.action != "accept" or not response.content:
         return {}
@@ -231,6 +231,4 @@ def _answer_in(ask: Ask, response: mcp_types.ElicitResult) -> dict[str, JsonValu
         if is_decision
         else {"answer": content.get("answer")}
     )
-    if not ask.fingerprint:
-        return {ask.key: kept if is_decision else kept["answer"]}
     return {ask.key: {**kept, "fingerprint": ask.fingerprint}}

@@ -22,8 +22,8 @@ from replan.server.doors import chat_wire
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
+    Request,
     progress_line,
-    read_answers,
     reply_text,
     text_in,
 )
@@ -32,6 +32,11 @@ from replan.server.problems import as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
+
+_SENT_BEFORE = (
+    "\n\n(This message was sent before, and answered the question before. "
+    "To give the same answer once more, name the question: `{}=ANSWER`.)"
+)
 
 
 async def models(call: Call) -> chat_wire.ModelList:
@@ -51,7 +56,8 @@ async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
     body: chat_wire.ChatBody = call.body
     body.check()
     team = call.served.team_at(body.model, "model")
-    turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
+    chats = Conversations(call.served, call.who, team)
+    turn = Turn(call.served, call.who, body, team, chats, _request(call))
     seat = call.served.stream_seat(call.who) if body.stream else None
     begun = await turn.begin()
     if seat is None:
@@ -68,6 +74,7 @@ class Turn:
     body: chat_wire.ChatBody
     team: str
     chats: Conversations
+    request: Request
 
     async def begin(self) -> Begun:
         """Begin a run, or continue the one that waits.
@@ -79,26 +86,33 @@ class Turn:
         # What waits has asked something before: of a new conversation, nothing is looked up.
         is_new = not body.session_id and all(each.role != "assistant" for each in body.messages)
         waiting = None if is_new else await self.chats.waiting(_key(body, body.messages[:-1]))
+        if (again := await self.chats.repeated(self.request)) is not None:
+            return again
         if waiting is None:
             thread = self.chats.thread(body.session_id)
-            return await self.chats.begin("chat", [each.message for each in body.news], thread)
+            said = [each.message for each in body.news]
+            return await self.chats.begin("chat", said, thread, self.request)
         view, shown = waiting
-        text = body.messages[-1].text
-        return await self.chats.answer(view, lambda: read_answers(text, view.waiting, shown))
+        return await self.chats.answer(view, body.messages[-1].text, shown, self.request)
 
-    async def reply_for(self, view: RunView, problem: str) -> str:
+    async def reply_for(self, view: RunView, begun: Begun) -> str:
         """The reply about a run at rest; a run that waits is found again by its reply."""
-        text = reply_text(view, problem)
+        if begun.reply is not None:
+            is_newest = self.body.session_id and view.outcome == "waiting"
+            return begun.reply + (_SENT_BEFORE.format(view.waiting[0].key) if is_newest else "")
+        text = reply_text(view, begun.problem)
         answer = chat_wire.ChatMessage(role="assistant", content=text)
+        await self.chats.told(begun, text)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
         return text
 
     async def completion(self, begun: Begun) -> chat_wire.ChatCompletion:
         """Wait for the answer."""
-        await begun.run
+        if begun.reply is None:
+            await begun.run
         view = await begun.run.look()
-        message = chat_wire.ChatSaid(content=await self.reply_for(view, begun.problem))
-        if self.body.tells_course:
+        message = chat_wire.ChatSaid(content=await self.reply_for(view, begun))
+        if self.body.tells_course and begun.reply is None:
             events = begun.run.events(after=begun.after)
             course = "".join([progress_line(each) async for each in events])
             message = message.replace(reasoning_content=course)
@@ -122,15 +136,17 @@ class Turn:
         yield _piece(head, {"role": "assistant", "content": ""})
         text = ""
         try:
-            events = begun.run.events(after=begun.after, tokens=True)
-            async with aclosing(events):
-                async for event in events:
-                    text += text_in(event)
-                    if delta := self._delta(event):
-                        yield _piece(head, delta)
-            await begun.run
+            if begun.reply is None:
+                events = begun.run.events(after=begun.after, tokens=True)
+                async with aclosing(events):
+                    async for event in events:
+                        text += text_in(event)
+                        if delta := self._delta(event):
+                            yield _piece(head, delta)
+            if begun.reply is None:
+                await begun.run
             view = await begun.run.look()
-            whole = await self.reply_for(view, begun.problem)
+            whole = await self.reply_for(view, begun)
         except ReplanError as error:
             yield f"data: {json.dumps(chat_wire.openai_error(as_refusal(error)))}\n\n"
             return
@@ -156,6 +172,15 @@ class Turn:
 def _key(body: chat_wire.ChatBody, said: Sequence[chat_wire.ChatMessage]) -> JsonValue:
     """The key of a conversation: its session id, else its messages."""
     return body.session_id or chat_wire.comparable(said)
+
+
+def _request(call: Call) -> Request:
+    """What a request is known by: everything that was said, and the key of its client."""
+    body: chat_wire.ChatBody = call.body
+    if key := call.idempotency_key:
+        return Request(ids=(["idempotency", key],))
+    said = [each.model_dump(mode="json") for each in body.messages]
+    return Request(history=["said", body.session_id, *said])
 
 
 def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """Runs over HTTP: begin, look, list with their events, answer, stop, resume, and correct them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from functools import partial
 from typing import Any, Literal, cast, get_args
@@ -39,11 +39,12 @@ from replan.server.work import (
     settings_for,
     start_with_lease,
 )
-from replan.state.questions import fingerprint_of
+from replan.state.questions import Question, fingerprint_of, meant_by
 from replan.state.results import Outcome
 
 Action = Literal["retry", "skip"]
 _PRIORITY = "priority"
+_ANSWERS = ("replan", "server", "answers")
 _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
@@ -57,8 +58,10 @@ async def start(call: Call) -> Reply[RunTold]:
     _check_labels(body.labels)
     given = asked(body.input)
     fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
-    run_id = id_for(body.run_id, who) if body.run_id else served.new_id()
-    known = await served.storage.runs.get(run_id) if body.run_id else None
+    key = _name_of_request(call)
+    name = body.run_id or (f"key-{key}" if key else "")
+    run_id = id_for(name, who) if name else served.new_id()
+    known = await served.storage.runs.get(run_id) if name else None
     if known is not None:
         return await _start_again(call, known, fingerprint)
     await begin_run(
@@ -78,6 +81,12 @@ async def start(call: Call) -> Reply[RunTold]:
         # Another request came at the same moment.
         raise _id_taken(record)
     return Reply(await _current_run(call, run_id), 201)
+
+
+def _name_of_request(call: Call) -> str:
+    """What a request is known by, if its client named it."""
+    key = call.idempotency_key
+    return fingerprint_of(call.who.name, key) if key else ""
 
 
 def _is_same_request(record: RunRecord, fingerprint: str) -> bool:
@@ -121,12 +130,18 @@ async def answer(call: Call) -> RunTold:
     """Answer the questions of a run, which then continues."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime = call.served.runtime_of(record)
+    store, place = call.served.storage.store, (*_ANSWERS, record.run_id)
+    name = _name_of_request(call)
+    if name and await store.aget(place, name):
+        return await _current_run(call, record.run_id)
     view = await runtime.look(record.run_id)
     if not view.waiting:
         detail = f"This run waits for no answer: it is {view.outcome}."
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
-    _check_keys(call.body.answers, [ask.key for ask in view.waiting])
+    _check_keys(call.body.answers, view.waiting)
     await answer_run(call.served, call.who, record, call.body.answers)
+    if name:
+        await store.aput(place, name, {"answered": True}, index=False)
     return await _current_run(call, record.run_id)
 
 
@@ -188,18 +203,18 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             raise bad_field(f"labels.{name}", labels[name], "the server sets this label", fix)
 
 
-def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:
+def _check_keys(answers: Mapping[str, JsonValue], asked: Sequence[Question]) -> None:
     """Refuse answers to questions that are not open, before any is taken."""
     mistakes = [
         FieldProblem(
             field=f"answers.{name}",
             value=value_text(given),
             problem="the run does not wait for this answer",
-            fix=f"Give one of: {', '.join(keys)}.",
+            fix=f"Give one of: {', '.join(each.key for each in asked)}.",
             code="unknown_key",
         )
         for name, given in answers.items()
-        if not any(key == name or key.startswith(f"{name}/") for key in keys)
+        if not meant_by(name, asked)
     ]
     if mistakes:
         raise bad_request(mistakes)

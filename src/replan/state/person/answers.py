@@ -1,7 +1,8 @@
 """How a person's answers and decisions are read: words, mappings, changed documents."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -9,7 +10,15 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
-from replan.state.questions import QUESTION_KEY, Decision, Question, how_to_answer, keys_meant
+from replan.state.person.verdicts import read_verdict
+from replan.state.questions import (
+    QUESTION_KEY,
+    Decision,
+    Question,
+    how_to_answer,
+    looks_like_key,
+    meant_by,
+)
 from replan.texts.bounds import ANSWER
 from replan.texts.storable import unstorable
 
@@ -23,24 +32,19 @@ _HOW_TO_DECIDE = (
     '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
     '{"action": "reject", "reason": "..."}.'
 )
+_HOW_TO_JUDGE = 'Answer "it is done: RESULT", "fail: REASON" or "run again".'
 _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
-
-def unwrapped_answer(given: object, kind: str, fingerprint: str) -> object:
-    """Unwrap an answer that names its question by a fingerprint."""
-    if not isinstance(given, Mapping) or "fingerprint" not in given:
-        return cast("object", given)
-    said = {**cast("Mapping[Any, Any]", given)}
-    is_decision = kind != "question" and "action" in said
-    if not is_decision and said.keys() != {"answer", "fingerprint"}:
-        return said
-    if said.pop("fingerprint") != fingerprint:
-        raise InputError(CHANGED)
-    return said if is_decision else said["answer"]
-
+Shown = Mapping[str, str]
+"""What somebody saw last of what is asked: its fingerprints, by its keys."""
 
 CHANGED = "This does not answer what is asked now. Read the question, then answer it."
 """The error for an answer that was not about what is shown."""
+
+
+def shown_in(asked: Iterable[Question]) -> dict[str, str]:
+    """What somebody sees who is shown these questions."""
+    return {question.key: question.fingerprint for question in asked}
 
 
 def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
@@ -66,11 +70,186 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
     return made
 
 
-def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
-    """Read a person's answer: a mapping of keys to answers, or the answer to the only question."""
+def read_answers(
+    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+) -> dict[str, JsonValue]:
+    """Read what somebody says as answers to what is asked now; if one is invalid, none is used.
+
+    Args:
+        given: Answers by key; or the answer to the only question.
+        asked: What is asked now.
+        shown: What the asker saw last, where the door knows it: nothing else takes an answer.
+
+    Raises:
+        InputError: It names something that is not asked, decides about something that was not
+            shown, or is no answer to its question. Nothing was answered.
+    """
+    named = named_answers(given, asked, shown=shown)
     by_key = {question.key: question for question in asked}
-    answers = _answers_by_key(given, by_key)
-    return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
+    return {key: read_answer(by_key[key], answer) for key, answer in named.items()}
+
+
+def bound_answers(
+    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+) -> dict[str, JsonValue]:
+    """Read answers as `read_answers` does, each bound to exactly what it is about."""
+    by_key = {question.key: question for question in asked}
+    answers = read_answers(given, asked, shown=shown)
+    return {key: by_key[key].bound(answer) for key, answer in answers.items()}
+
+
+def named_answers(
+    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+) -> dict[str, object]:
+    """Find out which question each answer is for, without reading the answers; see `read_answers`.
+
+    A question takes an answer by its key, the beginning of its key, or none if it alone is asked.
+    A decision takes one by its whole key or its fingerprint, or if it is what the asker saw last.
+    """
+    if not asked:
+        raise InputError("This run has no open question. Continue it without an answer.")
+    by_name = _by_name(given, asked)
+    if by_name is None:
+        question = _only_one(given, asked)
+        return {question.key: _bound_to(question, given, "", shown)}
+    if not by_name:
+        raise InputError(f"There is no answer. {how_to_answer(asked)}")
+    meant = {name: meant_by(name, asked) for name in by_name}
+    if unknown := [name for name, found in meant.items() if not found]:
+        listed = ", ".join(f"'{name}'" for name in unknown[:5])
+        raise InputError(f"No open question has the key {listed}. {how_to_answer(asked)}")
+    answers: dict[str, object] = {}
+    for name, found in meant.items():
+        is_own = found[0].is_keyed or found[0].is_decision
+        is_id = name == found[0].interrupt and is_own
+        inner = _by_name(by_name[name], found) if is_id else None
+        if inner:
+            # LangGraph's own form: what its interrupt takes, under its id.
+            answers |= named_answers(inner, found, shown=shown)
+        elif len(found) == 1 and found[0].key not in answers:
+            answers[found[0].key] = _bound_to(found[0], by_name[name], name, shown)
+        else:
+            problem = "It is not clear which question each answer is for."
+            raise InputError(f"{problem} {how_to_answer(asked)}")
+    return answers
+
+
+def read_answer(question: Question, given: object) -> JsonValue:
+    """Check the answer to a question, and return it as JSON."""
+    if question.is_decision:
+        answer = _decision_on(question, given)
+    else:
+        try:
+            answer = _ANSWER.validate_python(given)
+        except ValidationError as error:
+            kind = type(given).__name__
+            problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
+            raise InputError(problem) from error
+    _check_answer(question.key, answer)
+    if _is_empty(answer):
+        raise InputError(f"The answer to {question.key} is empty. Write one.")
+    return answer
+
+
+def _decision_on(question: Question, given: object) -> JsonValue:
+    if question.kind == "in doubt":
+        if read_verdict(cast("JsonValue", given)) is None:
+            raise InputError(f"The answer to {question.key} cannot be read. {_HOW_TO_JUDGE}")
+        return cast("JsonValue", given)
+    if question.kind == "plan":
+        return decided(**dict(read_decision(given)))
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        arguments = arguments_of(given)
+        given = arguments if "action" in arguments else {"action": "edit", "arguments": arguments}
+    return decided(**dict(read_call_decision(given)))
+
+
+def decided(**decision: Any) -> JsonValue:
+    """Return the answer that makes a `Decision` with these fields."""
+    return Decision(**decision).model_dump(mode="json", exclude_defaults=True)
+
+
+def arguments_of(text: str) -> dict[str, JsonValue]:
+    """Read the arguments of a tool, written as JSON."""
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        found, problem = None, f" (line {error.lineno}, column {error.colno}: {error.msg})"
+    except RecursionError:
+        found, problem = None, " (nested too deep)"
+    else:
+        problem = ""
+    if not isinstance(found, dict):
+        raise InputError(f'These are not arguments{problem}. Write JSON such as {{"to": "me"}}.')
+    return cast("dict[str, JsonValue]", found)
+
+
+def _by_name(given: object, asked: Sequence[Question]) -> dict[str, object] | None:
+    """Read answers by key, as a mapping, as JSON, or as KEY=TEXT; None if no question is named."""
+    if isinstance(given, str):
+        name, sign, text = given.partition("=")
+        if sign and (looks_like_key(name.strip()) or meant_by(name.strip(), asked)):
+            return {name.strip(): text}
+        given = _json_object(given)
+    if not isinstance(given, Mapping):
+        return None
+    names = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+    if _is_bound_form(names):
+        return None
+    is_named = any(meant_by(name, asked) for name in names) or all(map(looks_like_key, names))
+    return names if is_named else None
+
+
+def _json_object(text: str) -> object:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _only_one(given: object, asked: Sequence[Question]) -> Question:
+    """The question that an answer without a key is for."""
+    mark = _fingerprint_in(given)
+    marked = [each for each in asked if mark and each.fingerprint == mark]
+    if len(marked or asked) == 1:
+        return (marked or asked)[0]
+    raise InputError(f"It is not clear which question this answers. {how_to_answer(asked)}")
+
+
+def _fingerprint_in(given: object) -> object:
+    fields: Mapping[Any, Any] = {}
+    if isinstance(given, Mapping):
+        fields = cast("Mapping[Any, Any]", given)
+    return fields.get("fingerprint") if _is_bound_form(fields) else None
+
+
+def _is_bound_form(fields: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is one answer: a decision, or an answer with its fingerprint."""
+    return "action" in fields or set(fields) == {"answer", "fingerprint"}
+
+
+def _bound_to(question: Question, given: object, name: str, shown: Shown | None) -> object:
+    """An answer without its fingerprint, if it may be taken as one to this question."""
+    if isinstance(given, Decision):
+        given = decided(**dict(given))
+    mark = _fingerprint_in(given) if question.fingerprint else None
+    if mark is not None:
+        if mark != question.fingerprint:
+            raise InputError(CHANGED)
+        fields = {**cast("Mapping[Any, Any]", given)}
+        del fields["fingerprint"]
+        return fields if "action" in fields else fields["answer"]
+    if shown is not None:
+        if shown.get(question.key) != question.fingerprint:
+            raise InputError(f"{CHANGED} {how_to_answer([question])}")
+    elif question.is_decision and not (name and name in (question.key, question.interrupt)):
+        raise InputError(
+            f"A decision needs the whole key of what it is about: '{question.key}'. "
+            "Look at what is asked now, then decide about that."
+        )
+    return cast("object", given)
 
 
 def read_decision(given: object) -> Decision:
@@ -100,13 +279,6 @@ def read_call_decision(given: object) -> Decision:
     return decision
 
 
-def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
-    if only is None:
-        return False
-    is_bound = set(answers) == {"answer", "fingerprint"}
-    return is_bound or (only.kind != "question" and "action" in answers)
-
-
 def _decision_in(given: Mapping[Any, Any]) -> Decision:
     said = given.get("action")
     word = said.strip().casefold() if isinstance(said, str) else None
@@ -114,48 +286,6 @@ def _decision_in(given: Mapping[Any, Any]) -> Decision:
         return Decision.model_validate({**given, "action": _WORDS.get(word or "", word)})
     except ValidationError as error:
         raise InputError(_HOW_TO_DECIDE) from error
-
-
-def _answers_by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
-    """Find out which question each answer is for."""
-    only = next(iter(asked.values())) if len(asked) == 1 else None
-    answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
-    if answers is not None and not _is_whole(answers, only):
-        if not answers:
-            raise InputError(f"There is no answer. {how_to_answer(asked)}")
-        meant = {key: keys_meant(key, asked) for key in answers}
-        unknown = [key for key, keys in meant.items() if not keys]
-        if unknown:
-            named = ", ".join(f"'{key}'" for key in unknown[:5])
-            raise InputError(f"No open question has the key {named}. {how_to_answer(asked)}")
-        given_twice = len({keys[0] for keys in meant.values()}) < len(meant)
-        if given_twice or any(len(keys) > 1 for keys in meant.values()):
-            raise InputError(
-                f"It is not clear which question each answer is for. {how_to_answer(asked)}"
-            )
-        return {meant[key][0]: answer for key, answer in answers.items()}
-    if only is None:
-        raise InputError(f"It is not clear which question this answers. {how_to_answer(asked)}")
-    return {only.key: cast("object", given)}
-
-
-def _answer_to(question: Question, given: object) -> JsonValue:
-    """Check the answer to a question, and return it as JSON."""
-    given = unwrapped_answer(given, question.kind, question.fingerprint)
-    if question.kind == "approval":
-        decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
-        _check_answer(question.key, decision)
-        return decision
-    try:
-        answer = _ANSWER.validate_python(given)
-    except ValidationError as error:
-        kind = type(given).__name__
-        problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
-        raise InputError(problem) from error
-    _check_answer(question.key, answer)
-    if _is_empty(answer):
-        raise InputError(f"The answer to {question.key} is empty. Write one.")
-    return answer
 
 
 def _check_answer(key: str, answer: JsonValue) -> None:

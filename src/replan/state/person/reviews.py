@@ -99,6 +99,13 @@ def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
     return {"anyOf": [*only, answers, _DECISIONS]}
 
 
+def is_review(given: object) -> bool:
+    """Whether a value has the form of these clients, which name no question."""
+    if not isinstance(given, Mapping):
+        return _are_responses(given)
+    return set(cast("Mapping[Any, Any]", given)) == {"decisions"}
+
+
 def answers_decided(given: object, asked: Sequence[Question]) -> object:
     """Read the decisions of such a client as answers by key; return anything else unchanged."""
     decisions = _decisions(given, len(asked))
@@ -150,9 +157,9 @@ def _decisions(given: object, count: int) -> list[_Decision] | None:
     """The decisions, at most as many as requested; None if the value has another form."""
     if _are_responses(given):
         given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
-    if not isinstance(given, Mapping) or set(cast("Mapping[str, object]", given)) != {"decisions"}:
+    if not is_review(given):
         return None
-    rows = cast("Mapping[str, Any]", given)["decisions"]
+    rows = cast("Any", given)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
     try:

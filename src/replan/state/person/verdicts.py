@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 from pydantic import JsonValue
 
 from replan.plan.model import Value
+from replan.state.questions import Question
 
 _HOW = ' Answer "it is done: RESULT"'
 _OF_STEP = {
@@ -44,6 +45,20 @@ def leads_to(details: JsonValue) -> Mapping[str, str]:
 def problem_in(text: str) -> str:
     """What a question is about, without how it is answered."""
     return text.rpartition(_HOW)[0] or text.rpartition(_HOW_BEFORE)[0] or text
+
+
+def question_shown(question: Question) -> str:
+    """What is asked, for front ends with a button for each answer."""
+    return problem_in(question.text) if question.kind == "in doubt" else question.text
+
+
+def details_shown(question: Question) -> JsonValue:
+    """The details for a person; for work in doubt, the task or the call."""
+    details = question.details
+    if question.kind != "in doubt" or not isinstance(details, dict):
+        return details
+    call = {name: details[name] for name in ("tool", "arguments") if name in details}
+    return cast("JsonValue", call) or details.get("task")
 
 
 # Questions of runs that an earlier version began.

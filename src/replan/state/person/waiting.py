@@ -4,13 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from pydantic import TypeAdapter, ValidationError
+from langgraph.types import Interrupt
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
 from replan.errors import InputError
-from replan.state.questions import Approval, Question, how_to_answer, keys_meant
+from replan.state.person.answers import named_answers
+from replan.state.person.reviews import is_review
+from replan.state.questions import Approval, Question, fingerprint_of, how_to_answer, short_key
+from replan.state.results import Assignment
 from replan.values import restored
 
 
@@ -32,36 +36,76 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
     return _read_interrupts(waiting)
 
 
-def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
-    """Return which of the interrupts of a thread gets what of an answer, by their ids."""
-    ids = [_value_and_id(interrupt)[1] for interrupt in interrupts]
-    answers: Mapping[Any, Any] = {}
+def addressed(given: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
+    """Return which interrupts of a thread get what of an answer, by their ids.
+
+    Raises:
+        InputError: It names what is not asked, or decides about what it does not name.
+    """
+    asks, ids = asks_of(interrupts), {each.id for each in interrupts}
+    if is_review(given):
+        if len(ids) > 1:
+            raise InputError(f"Several things are asked at once. {how_to_answer(asks)}")
+        return dict.fromkeys(ids, given)
+    named: Mapping[Any, Any] = {}
     if isinstance(given, Mapping):
-        answers = cast("Mapping[Any, Any]", given)
-    if answers and all(key in ids for key in answers):
-        return {**answers}
-    if len(ids) == 1:
-        return {ids[0]: given}
-    takers = {
-        key: name for name, each in zip(ids, interrupts, strict=True) for key in _keys_of(each)
-    }
-    meant = [keys_meant(key, takers) for key in answers]
-    if not answers or len({found[0] for found in meant if len(found) == 1}) < len(answers):
-        problem = "Several things are asked at once, and it is not clear what this answers."
-        raise InputError(f"{problem} {how_to_answer(takers)}")
+        named = cast("Mapping[Any, Any]", given)
+    reviews = {name: each for name, each in named.items() if name in ids and is_review(each)}
+    if not reviews:
+        answers = named_answers(cast("object", given), asks)
+        return resumption(asks, cast("Any", answers))
+    others = {name: each for name, each in named.items() if name not in reviews}
+    return {**reviews, **(addressed(others, interrupts) if others else {})}
+
+
+def resumption(asks: Iterable[Question], answers: Mapping[str, JsonValue]) -> dict[str, Any]:
+    """Return what each interrupt gets, by its id: answers that are bound to what is asked."""
     values: dict[str, Any] = {}
-    for (key,), answer in zip(meant, answers.values(), strict=True):
-        if key == takers[key]:
-            values[key] = answer
+    for ask in asks:
+        if ask.key not in answers:
+            continue
+        answer = answers[ask.key]
+        if ask.is_keyed or ask.is_decision:
+            values.setdefault(ask.interrupt, {})[ask.key] = ask.bound(answer)
         else:
-            values.setdefault(takers[key], {})[key] = answer
+            # What LangGraph's own `interrupt` returns is the answer as it is.
+            values[ask.interrupt] = answer
     return values
 
 
-def _keys_of(interrupt: Any) -> list[str]:
-    """What an answer to an interrupt may be named by: the keys of its questions, else its id."""
-    asked = _read_interrupts([interrupt])
-    return [_value_and_id(interrupt)[1]] if isinstance(asked, Approval) else [q.key for q in asked]
+Seats = Mapping[str, Assignment]  # the steps whose graphs ask, by the ids of their interrupts
+
+
+def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tuple[Question, ...]:
+    """Read the questions of LangGraph's interrupts: the host's, and those of other graphs."""
+    known = seats or {}
+    return tuple(ask for each in interrupts for ask in _asks_of(each, known.get(each.id)))
+
+
+def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Question]:
+    waiting = waiting_for([interrupt])
+    if isinstance(waiting, Approval):
+        return [waiting.question.replace(interrupt=interrupt.id)]
+    return [ask_of(question, interrupt.id, seat) for question in waiting]
+
+
+def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Question:
+    """A question as it is shown: with who asks, and where its answer goes."""
+    # Where a graph asks by itself, the key is an interrupt's id.
+    place = question.key.rpartition("/")[0] if question.is_keyed else (seat.key if seat else "")
+    return question.replace(
+        key=short_key(question.key),
+        interrupt=interrupt,
+        step_id=int(place.partition("/")[0] or 0),
+        who=_steps_that_ask(place),
+    )
+
+
+def _steps_that_ask(place: str) -> str:
+    """The step that asks; in a graph that a step runs, the path begins with that step."""
+    places = place.split("/") if place else []
+    steps = zip(places[::2], places[1::2], strict=True)
+    return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
 
 
 def _read_interrupts(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
@@ -114,4 +158,5 @@ def _value_and_id(interrupt: Any) -> tuple[Any, str]:
 
 def _foreign_question(value: Any, name: str) -> Question:
     text = value if isinstance(value, str) else repr(value)
-    return Question(key=name, step_id=0, specialist="", text=text)
+    mark = fingerprint_of(short_key(name), text)
+    return Question(key=name, text=text, fingerprint=mark)

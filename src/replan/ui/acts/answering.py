@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.errors import InputError
-from replan.runs.asked.asks import PLAN, Ask, arguments_of
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
-from replan.state.person.answers import CHANGED
-from replan.state.person.verdicts import leads_to
+from replan.state.person.answers import CHANGED, arguments_of
+from replan.state.person.verdicts import details_shown, leads_to
+from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import confirm, endpoint_call, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
@@ -63,12 +63,12 @@ async def answer(site: Site, request: Request) -> Response:
     return to_run(site, record.run_id)
 
 
-def find_ask(asks: tuple[Ask, ...], fields: Mapping[str, str]) -> Ask | None:
+def find_ask(asks: tuple[Question, ...], fields: Mapping[str, str]) -> Question | None:
     """The question that a form answers, if it is still open."""
     return next((ask for ask in asks if ask.key == fields.get("key")), None)
 
 
-def read_answer(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
+def read_answer(ask: Question, fields: Mapping[str, str]) -> JsonValue:
     """Read a form as the answer to the question that it shows, and bind it to that.
 
     Raises:
@@ -93,7 +93,7 @@ def read_answer(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
     return {**decision, "fingerprint": ask.fingerprint} if ask.fingerprint else decision
 
 
-def read_arguments(ask: Ask, fields: Mapping[str, str]) -> dict[str, JsonValue]:
+def read_arguments(ask: Question, fields: Mapping[str, str]) -> dict[str, JsonValue]:
     """The arguments that a form has: each is of the type that was shown, and further ones are JSON.
 
     Raises:
@@ -129,7 +129,7 @@ def _one_of(action: str, *known: str) -> None:
 
 
 def confirm_answer(
-    site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue, back: str
+    site: Site, request: Request, ask: Question, fields: dict[str, str], value: JsonValue, back: str
 ) -> Response:
     """Show what would happen; `back` is the page to return to."""
     is_plan, details = ask.kind == PLAN, ask.details
@@ -140,7 +140,7 @@ def confirm_answer(
         "edit": f"{what} with what you changed.",
         "run again": f"{leads_to(details)['run again'].capitalize()}.",
     }[fields["action"]]
-    shown: object = ask.text if is_plan else ask.details_shown
+    shown: object = ask.text if is_plan else details_shown(ask)
     lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")

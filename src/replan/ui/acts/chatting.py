@@ -11,7 +11,6 @@ from starlette.responses import RedirectResponse, Response
 
 from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
-from replan.runs.asked.asks import Ask
 from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, check_session_id
 from replan.server.problems import RefusedError, bad_field
@@ -20,7 +19,7 @@ from replan.server.response_schemas import TEAM
 from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
-from replan.state.questions import fingerprint_of
+from replan.state.questions import Question, fingerprint_of
 from replan.state.session.context import Message
 from replan.ui.acts.acting import endpoint_call, error_text
 from replan.ui.acts.answering import LETS_HAPPEN, confirm_answer, find_ask, read_answer
@@ -97,7 +96,7 @@ def _readable(message: Message) -> Message:
 
 async def _open_run(
     site: Site, request: Request, client: ClientAgentAdapter
-) -> tuple[str, tuple[Ask, ...]]:
+) -> tuple[str, tuple[Question, ...]]:
     """The open run of a session, and its questions."""
     key = _key(request)
     if await site.served.storage.sessions.load(key) is None:
@@ -109,7 +108,7 @@ async def _open_run(
     return run_id, (await site.served.runtime_of(record).look(run_id)).waiting
 
 
-def _asks_fingerprint(asks: tuple[Ask, ...]) -> str:
+def _asks_fingerprint(asks: tuple[Question, ...]) -> str:
     """Name the question of a session that is answered by a text."""
     return fingerprint_of(*map(ask_fingerprint, asks))
 

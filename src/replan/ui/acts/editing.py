@@ -12,7 +12,6 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
-from replan.runs.asked.asks import PLAN, Ask
 from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
@@ -21,7 +20,7 @@ from replan.server.response_schemas import OWN_LABELS, TEAM
 from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of
-from replan.state.questions import fingerprint_of
+from replan.state.questions import PLAN, Question, fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import difference
 from replan.ui.forms import read_form
@@ -57,7 +56,7 @@ def document_of(run: WholeRun) -> str:
     return sealed(run.plan, run.run_id, is_named=True).content
 
 
-def _plan_asked(run: WholeRun) -> Ask | None:
+def _plan_asked(run: WholeRun) -> Question | None:
     return next((ask for ask in run.waiting if ask.kind == PLAN), None)
 
 

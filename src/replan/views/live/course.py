@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from replan.events import types as events
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.runs.asked.asks import Ask
 from replan.runs.step_status import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
@@ -258,7 +257,7 @@ def course_of(plan: TaskPlan, now: float) -> Course:
     return _with_plan(Course(started=now), plan)
 
 
-def with_asks(course: Course, asks: Iterable[Ask]) -> Course:
+def with_asks(course: Course, asks: Iterable[Question]) -> Course:
     """The course with the steps that ask marked."""
     for ask in asks:
         if (row := course.rows.get(ask.step_id)) is not None:

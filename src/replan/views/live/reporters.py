@@ -10,7 +10,7 @@ from typing import TextIO
 from pydantic_core import PydanticSerializationError
 
 from replan.events.types import Event, TaskCompleted
-from replan.runs.asked.asks import Ask
+from replan.state.questions import Question
 from replan.views.live.course import Course
 from replan.views.live.plain import Lines
 
@@ -107,7 +107,7 @@ def json_line(event: Event) -> str:
     return _harmless_json(text)
 
 
-def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
+def rest_line(kind: str, run_id: str, asks: Sequence[Question], resume: str) -> str:
     """Write the status of a run that is not over, `waiting` or `interrupted`, and what is next."""
     questions = [
         {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks

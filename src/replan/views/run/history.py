@@ -17,7 +17,7 @@ from replan.runs.log.outline import Outline
 from replan.runs.log.run_event import RunEvent
 from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
-from replan.state.questions import short_key
+from replan.state.questions import is_of_plan, short_key
 from replan.views.cells import answer_text, correction_text, counted, cut, one_line, seconds
 from replan.views.run.error_lines import same_error_before, short_error
 from replan.views.run.given import knowledge_text, memory_text
@@ -255,7 +255,7 @@ def _request_lines(request: Request, story: Story) -> Iterator[str]:
     if request.kind == "stop":
         yield f"{by} asked it to stop"
     for key, answer in request.answers.items():
-        is_decision = key == "plan" or (key in questions and questions[key].kind == "approval")
+        is_decision = is_of_plan(key) or (key in questions and questions[key].kind == "approval")
         text_of = _decision_text if is_decision else _answered_text
         yield f"{by} {text_of(one_line(key), _without_fingerprint(answer))}"
 
@@ -270,7 +270,7 @@ def _decision_text(key: str, answer: JsonValue) -> str:
         decision = read_decision(answer)
     except InputError:
         return _answered_text(key, answer)
-    what = "the plan" if key == "plan" else key
+    what = "the plan" if is_of_plan(key) else key
     changed = decision.arguments and json.dumps(decision.arguments, ensure_ascii=False)
     return f"{_DECIDED[decision.action]} {what}{_after_colon(decision.reason or changed)}"
 

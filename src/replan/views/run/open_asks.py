@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 
-from replan.runs.asked.asks import PLAN, Ask
+from replan.state.questions import PLAN, Question
 from replan.views.cells import counted, one_line
 
 
-def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
+def waiting_lines(asks: Sequence[Question], run: str, resume: str) -> list[str]:
     """Describe what a run waits for, and in the last line how to continue."""
     lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
@@ -24,12 +24,12 @@ def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
     return [*lines, *(ways if resume else ())]
 
 
-def _option(ask: Ask, many: int) -> str:
-    word = "approve" if ask.kind == "approval" else "TEXT"
+def _option(ask: Question, many: int) -> str:
+    word = "approve" if ask.kind in ("approval", PLAN) else "TEXT"
     return f" --answer {word}" if many == 1 else f" --answer {ask.key}={word}"
 
 
-def ask_line(ask: Ask) -> str:
+def ask_line(ask: Question) -> str:
     """A question in one line; of a tool call, with its arguments."""
     if ask.kind == "approval" and ask.details is not None:
         return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"

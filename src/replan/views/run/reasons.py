@@ -33,7 +33,7 @@ def why_ended(story: Story, *, has_failures: bool = True) -> str:
 def _rejected_why(story: Story) -> str:
     """Who rejected the plan, and why."""
     answers = (e.details for e in story.run.events if e.type == "answer_given")
-    decided = [each for each in answers if each.get("key") == "plan"]
+    decided = [each for each in answers if each.get("kind") == "plan"]
     by, why = (
         one_line(str(decided[-1].get(name) or "")) if decided else "" for name in ("by", "text")
     )
