@@ -125,8 +125,8 @@ async def test_without_a_reply_the_rules_go_on_alone(make):
     with ScriptedModel({"extract": [ModelCallError("extract", "it is gone")]}) as model:
         processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
         job = (await processor.process(processor.new_job("go"))).job
-        result = await processor.process(job, ["it should be the old town of Rome"])
-    assert result.job.collected_info == {"origin": "it should be the old town of Rome"}
+        result = await processor.process(job, ["the old town of Rome"])
+    assert result.job.collected_info == {"origin": "the old town of Rome"}
     assert any("it is gone" in step.reason for step in result.job.history)
 
 
