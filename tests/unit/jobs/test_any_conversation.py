@@ -160,7 +160,9 @@ def test_what_holds_with_any_user(user):
         processor = processor_of(user.spec, executor)
         talk = await converse(processor, user)
         check_conversation(talk, user.spec, executor.calls)
-        check_meant(talk, user)
+        # What a hostile user says may be meant for any slot.
+        if user.kind != "hostile":
+            check_meant(talk, user)
         await check_entered_directly(processor, talk.job)
         if user.kind not in COOPERATIVE:
             assert talk.job.is_over

@@ -259,11 +259,7 @@ class _Reader:
         if not asked.is_free:
             return self._claim_formed_answer(asked)
         if asked.type == "object":
-            fields = to_object(self.said)
-            if fields is not None:
-                self.claims.free(self.claims.found)
-                self.claims.add([Claim((0, len(self.text)), asked.name, self.said.strip())])
-            return fields is not None
+            return self._claim_fields(asked)
         run = self._run_of_answer()
         if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
             return False
@@ -279,6 +275,17 @@ class _Reader:
         self.claims.add([Claim(run, asked.name, answer.value)])
         self.guessed.add(asked.name)
         return answer.is_bare
+
+    def _claim_fields(self, asked: Slot) -> bool:
+        """Take a form of fields, which is all of a message but for values with names."""
+        unnamed = [each for each in self.claims.found if each.slot and not each.is_named]
+        self.claims.free(unnamed)
+        rest = self.claims.rest().strip() if self.claims.found else self.said.strip()
+        if to_object(rest) is None:
+            self.claims.add(unnamed)
+            return False
+        self.named[asked.name] = rest
+        return True
 
     def _begins_with(self, mark: Mark, run: Span) -> bool:
         return run[0] <= mark[0] < run[1] and is_glue(self.text[run[0] : mark[0]])
@@ -327,9 +334,12 @@ class _Reader:
             return True
         if marks and marks_in(self.text, [asked]):
             return True
-        names = re.split(r"[,，、]|\band\b|和", self.text[slice(*run)])
-        is_several = len(names) > 1 and any(is_open(each, self.wanted) for each in others)
-        return is_several and all(_is_short_name(each.strip()) for each in names)
+        if not any(is_open(each, self.wanted) for each in others):
+            return False
+        text = self.text[slice(*run)]
+        names = [each.strip() for each in re.split(r"\band\b|和", text)]
+        is_listed = len(names) > 1 and all(map(_is_short_name, names))
+        return is_listed or len([*pieces_of(text)]) > 1
 
     def _claim_formed_answer(self, asked: Slot) -> bool:
         """Take yes or no; or a short text that is no value, so that the user is told so."""

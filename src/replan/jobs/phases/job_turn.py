@@ -81,7 +81,7 @@ async def apply_message(
     given = _without_repeated_secrets(spec, given)
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
     merge = merge_values(spec, names, job.collected_info, given, job.language)
-    turn.understood = tuple(name for name in names if name in given and name in merge.values)
+    turn.understood += tuple(name for name in names if name in given and name in merge.values)
     turn.progressed |= switched or tracker.has_progressed(job, merge.values)
     is_changed = switched or not same(merge.values, before.collected_info)
     job = job.replace(
