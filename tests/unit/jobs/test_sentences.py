@@ -31,7 +31,7 @@ def held_at(name, question):
 async def read(processor, name, question, said):
     """The values before and after a message, and what was answered."""
     held = held_at(name, question)
-    language = "zh" if any("\u4e00" <= sign for sign in said) else "en"
+    language = "zh" if any(sign >= "\u4e00" for sign in said) else "en"
     spec = processor.spec
     job = processor.new_job(spec.commands[0].name, held, language=language)
     if question != "start":

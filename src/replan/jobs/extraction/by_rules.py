@@ -30,7 +30,7 @@ from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import CONFIRMATION, Asked
 from replan.jobs.sayings import bare, count_words, is_question, means
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import to_object, to_text
+from replan.jobs.spec.slot_values import to_boolean, to_object, to_text
 
 _IS = r"\s*(?:[:=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
@@ -93,12 +93,13 @@ class _Reader:
         command = self._command(rest)
         self._claim_routes()
         claim_numbers(self.claims, alone=True)
-        is_sure = False
+        is_sure = None
         if self.asked is not None and not command and self.asked.name not in self._values():
             is_sure = self._claim_answer(self.asked)
-        words = {word for each in self.spec.commands for word in aliases(each)}
-        is_understood = bool(self._values() or command) and is_glue(self.claims.rest(), words)
-        return self._reading(command, is_sure=is_sure or is_understood)
+        if is_sure is None:
+            words = {word for each in self.spec.commands for word in aliases(each)}
+            is_sure = bool(self._values() or command) and is_glue(self.claims.rest(), words)
+        return self._reading(command, is_sure=is_sure)
 
     def _reading(self, command: str, *, is_sure: bool) -> Reading:
         hidden = tuple(self.text[slice(*each.span)] for each in self.claims.found if not each.slot)
@@ -254,21 +255,24 @@ class _Reader:
         slots = map(self.spec.slot, self.wanted.names)
         return [each for each in slots if each.type == "text" and each.is_free]
 
-    def _claim_answer(self, asked: Slot) -> bool:
-        """Take what is left of a message as the answer to a question; whether that is sure."""
+    def _claim_answer(self, asked: Slot) -> bool | None:
+        """Take what is left of a message as the answer to a question; whether that is sure.
+
+        None if the rest of the message decides that.
+        """
         if not asked.is_free:
             return self._claim_formed_answer(asked)
         if asked.type == "object":
             return self._claim_fields(asked)
         run = self._run_of_answer()
         if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
-            return False
+            return None
         own = [mark for mark in marks_in(self.text, [asked]) if self._begins_with(mark, run)]
         if own:
             value = names_after(self.text[: run[1]], own[:1]).get(asked.name)
             if value is not None:
                 self._take_text(asked.name, value, own[:1])
-            return value is not None
+            return None
         answer = answer_in(self.said[slice(*run)])
         if answer is None:
             return False
@@ -276,14 +280,14 @@ class _Reader:
         self.guessed.add(asked.name)
         return answer.is_bare
 
-    def _claim_fields(self, asked: Slot) -> bool:
+    def _claim_fields(self, asked: Slot) -> bool | None:
         """Take a form of fields, which is all of a message but for values with names."""
         unnamed = [each for each in self.claims.found if each.slot and not each.is_named]
         self.claims.free(unnamed)
         rest = self.claims.rest().strip() if self.claims.found else self.said.strip()
         if to_object(rest) is None:
             self.claims.add(unnamed)
-            return False
+            return None
         self.named[asked.name] = rest
         return True
 
@@ -341,22 +345,20 @@ class _Reader:
         is_listed = len(names) > 1 and all(map(_is_short_name, names))
         return is_listed or len([*pieces_of(text)]) > 1
 
-    def _claim_formed_answer(self, asked: Slot) -> bool:
+    def _claim_formed_answer(self, asked: Slot) -> bool | None:
         """Take yes or no; or a short text that is no value, so that the user is told so."""
         if asked.type == "boolean":
             pieces = [each for each in pieces_of(self.text) if self.claims.is_free(each)]
-            texts = {each: self.text[slice(*each)] for each in pieces}
-            found = [
-                each for each, text in texts.items() if means(text, "yes") or means(text, "no")
-            ]
-            self.claims.add(Claim(e, asked.name, means(texts[e], "yes")) for e in found)
-            return False
+            values = {each: to_boolean(self.text[slice(*each)]) for each in pieces}
+            given = [each for each in pieces if values[each] is not None]
+            self.claims.add(Claim(each, asked.name, values[each]) for each in given)
+            return None
         others = [each for each in self.claims.found if each.slot != asked.name]
         is_other = any(each.slot or self._is_hidden(each) for each in others)
         text = self.said.strip()
         is_short = count_words(text) < _FEW and to_text(text) is not None
         if is_other or not text or not is_short or is_no_answer(text):
-            return False
+            return None
         self.named[asked.name] = text
         self.guessed.add(asked.name)
         return bool(asked.pattern or asked.choices)

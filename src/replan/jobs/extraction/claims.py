@@ -30,6 +30,8 @@ _BEHIND_NAME = re.compile(r"\b(?:for|with)\s+$", re.IGNORECASE)
 _REACH = 30
 _MOST = 50  # places where a value of one slot may be
 _UNITS = WORDS["units"]
+_OF_A_PLACE = re.compile(r"\s+[A-Z][a-z]|[号楼室层线路街]")
+_MEASURES = tuple(_UNITS["measures"])
 _ALONE_BEHIND = re.compile(
     r"(?:(?:^|[,.;!?\n(\uff0c\u3002\uff1b\uff01\u3001])\s*"
     rf"|\b(?:{'|'.join(_UNITS['alone_behind'])})\s+"
@@ -310,6 +312,8 @@ def _takers_of_number(
     wanted, text = claims.wanted, claims.text
     asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
     if asked is not None and asked in slots:
+        if _OF_A_PLACE.match(text, span[1]):
+            return []
         others = [each for each in slots if each.name not in given]
         is_for_others = asked.name in given and others and _is_alone(text, span)
         takers = others if is_for_others and is_glue_around(text, span) else [asked]
@@ -321,7 +325,8 @@ def _takers_of_number(
         # A message that is only a number may be the text.
         if asked.is_free and is_glue(text[: span[0]]) and is_glue(text[span[1] :]):
             claims.add([Claim(span)])
-        is_bare = is_bare and is_piece and (asked.is_free or asked.name in given)
+        is_other = asked.name in given or text[span[1] : span[1] + 1] in _MEASURES
+        is_bare = is_bare and is_piece and (asked.is_free or is_other)
     return [each for each in slots if each.name not in given] if is_bare else []
 
 

@@ -47,6 +47,8 @@ _APPROXIMATE = {
     name: re.compile(form, re.IGNORECASE) for name, form in WORDS["approximate"].items()
 }
 _AROUND = 40  # characters around a number that can make it approximate
+# It is a thousand to some, and one to others.
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 _WORD = "|".join((*_SMALL, *_LARGE))
 # 'The red one' is not a number, and neither is 'one moment'.
 _NO_ONE = r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bno )(?<!\bany )(?<!\beach )"
@@ -118,7 +120,9 @@ def is_approximate(text: str, span: Span) -> bool:
     return is_bound or _APPROXIMATE["after"].match(after) is not None
 
 
-def _written(found: re.Match[str]) -> Number:
+def _written(found: re.Match[str]) -> Number | None:
+    if _THOUSANDS.fullmatch(found["digits"]):
+        return None
     digits = found["digits"].replace(",", "")
     number = float(digits) if "." in digits else int(digits)
     times = _LARGE.get((found["times"] or "").casefold(), 1_000 if found["times"] else 1)

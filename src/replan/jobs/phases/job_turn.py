@@ -28,7 +28,7 @@ class Turn:
         self._found: Extracted | None = None
         self.is_applied = False
         self.progressed = False  # whether something that it says got the job anywhere
-        self.understood: tuple[str, ...] = ()  # the slots that it filled or changed
+        self.understood: tuple[str, ...] = ()  # the slots that it gave a value
 
     async def extracted(self, job: Job) -> Extracted:
         """What was found in it."""
