@@ -15,6 +15,7 @@ _AFTER = re.compile(_SAID["after"], re.IGNORECASE)
 _SENTENCE = re.compile(_SAID["sentence"], re.IGNORECASE)
 _QUOTES = "\"'“”"
 _FEW = 4
+_LONGEST_END = 40
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ def is_no_answer(text: str) -> bool:
 
 def answer_in(text: str) -> Answer | None:
     """The value in an answer; None for a sentence, in which it may be anywhere."""
-    value = _AFTER.sub("", text.strip())
+    value = text.strip()
+    value = value[:-_LONGEST_END] + _AFTER.sub("", value[-_LONGEST_END:])
     inner = value.removeprefix(_matched(_BEFORE, value))
     if inner != value and NAME.fullmatch(inner):
         return Answer(inner, is_bare=True)

@@ -35,7 +35,8 @@ from replan.jobs.spec.slot_values import to_boolean, to_object, to_text
 _IS = r"\s*(?:[:=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
 _SENTENCE_END = re.compile(r"\n|(?<=[;；!\uff01?\uff1f])(?=\s|$)|[.](?=\s|$)|。")
-_BETWEEN_VALUES = re.compile(r"[\s,;，；、]*(?:(?<=[\s,;，；、])(?:and|but))?[\s,;，；、]*$")
+_BETWEEN_VALUES = " \t\r\n,;，；、"
+_AND = re.compile(r"(?<=[\s,;，；、])(?:and|but)$")
 _LONGEST_READ = 20_000
 _FEW = 4
 _SEVERAL = 2
@@ -201,7 +202,8 @@ class _Reader:
         text = self.text[end:edge]
         if not is_cut and (edge == len(self.text) or self.text[edge] in ".。\n"):
             return edge
-        return end + len(_BETWEEN_VALUES.sub("", text).removesuffix("." if is_cut else ""))
+        text = _AND.sub("", text.rstrip(_BETWEEN_VALUES)).rstrip(_BETWEEN_VALUES)
+        return end + len(text.removesuffix("." if is_cut else ""))
 
     def _is_beside(self, piece: Span) -> bool:
         """Whether a piece has values of other slots and nothing else, or says thanks."""
@@ -267,11 +269,11 @@ class _Reader:
         run = self._run_of_answer()
         if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
             return None
-        own = [mark for mark in marks_in(self.text, [asked]) if self._begins_with(mark, run)]
+        own = self._mark_at_start(marks_in(self.text, [asked]), run)
         if own:
-            value = names_after(self.text[: run[1]], own[:1]).get(asked.name)
+            value = names_after(self.text[: run[1]], own).get(asked.name)
             if value is not None:
-                self._take_text(asked.name, value, own[:1])
+                self._take_text(asked.name, value, own)
             return None
         answer = answer_in(self.said[slice(*run)])
         if answer is None:
@@ -291,8 +293,10 @@ class _Reader:
         self.named[asked.name] = rest
         return True
 
-    def _begins_with(self, mark: Mark, run: Span) -> bool:
-        return run[0] <= mark[0] < run[1] and is_glue(self.text[run[0] : mark[0]])
+    def _mark_at_start(self, marks: list[Mark], run: Span) -> list[Mark]:
+        """The mark with which a part begins, if it does."""
+        inside = [each for each in marks if run[0] <= each[0] < run[1]][:1]
+        return [each for each in inside if is_glue(self.text[run[0] : each[0]])]
 
     def _run_of_answer(self) -> Span | None:
         """The one part of a message that can be a free text: whole pieces that nobody claims."""
@@ -334,7 +338,7 @@ class _Reader:
         """Whether another slot may be meant: its word is there, or several names in a row."""
         others = [each for each in self._free_slots() if each is not asked]
         marks = marks_in(self.text, others)
-        if any(self._begins_with(each, run) for each in marks):
+        if self._mark_at_start(marks, run):
             return True
         if marks and marks_in(self.text, [asked]):
             return True
