@@ -28,7 +28,8 @@ async def test_a_model_over_http_reads_what_rules_do_not_understand():
             clock=lambda: datetime(2026, 3, 2, 12, tzinfo=UTC),
         )
         first = await processor.process(processor.new_job(), [SAID])
-        assert first.response_message == "On which day?"
+        understood = "Understood: from: Rome, to: Bergen, travellers: 4."
+        assert first.response_message == f"{understood}\nOn which day?"
         assert first.job.collected_info == {
             "origin": "Rome",
             "destination": "Bergen",

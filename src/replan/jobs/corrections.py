@@ -27,7 +27,7 @@ def merge_values(
     given in the same breath; nothing else is taken back. A wrong value is left out, and the value
     that it was to replace goes, too, since the user has withdrawn it.
     """
-    merging = Merge(spec, held, language)
+    merging = Merge(spec, held, given, language)
     ordered = spec.in_order(names)
     for name in ordered:
         if _is_value(spec, name, given.get(name)):
@@ -46,9 +46,19 @@ def _is_value(spec: JobSpec, name: str, value: object) -> bool:
 class Merge:
     """Given values that are merged into the stored ones; `values` are those after it."""
 
-    def __init__(self, spec: JobSpec, held: Mapping[str, JsonValue], language: Language) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        held: Mapping[str, JsonValue],
+        given: Mapping[str, object],
+        language: Language,
+    ) -> None:
         self.values = dict(held)
         self._spec = spec
+        secrets = [each.name for each in spec.slots if each.secret]
+        self._secrets = {
+            str(each[name]) for each in (held, given) for name in secrets if name in each
+        }
         self._held = held
         self._language: Language = language
         self._fresh: set[str] = set()
@@ -59,7 +69,7 @@ class Merge:
     @property
     def issues(self) -> tuple[ValidationIssue, ...]:
         """What is wrong with the values that were left out or taken back."""
-        return tuple(self._issues.values())
+        return tuple(map(self._without_secrets, self._issues.values()))
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -70,6 +80,14 @@ class Merge:
     def reopened(self) -> tuple[str, ...]:
         """The slots that were taken back because one on which they depend has changed."""
         return tuple(name for name in self._reopened if name not in self.values)
+
+    def _without_secrets(self, issue: ValidationIssue) -> ValidationIssue:
+        """An issue that repeats nothing of a secret slot, nor what has the form of one."""
+        value, message = issue.value, issue.message
+        for secret in sorted(filter(None, self._secrets), key=len, reverse=True):
+            value, message = value.replace(secret, MASK), message.replace(secret, MASK)
+        value = self._spec.without_forms(value)
+        return issue.replace(value=value, message=message)
 
     def take(self, name: str, given: object) -> None:
         value = self._valid(name, given)

@@ -26,9 +26,9 @@ from replan.jobs.phases.outputs import (
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question
-from replan.jobs.sayings import Language, language_of, say
+from replan.jobs.sayings import Language, is_acknowledgement, joined, language_of, say
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.views import without_secrets
+from replan.jobs.views import shown_value, without_secrets
 from replan.values import Value
 
 MOST_TRANSITIONS = 20
@@ -162,6 +162,8 @@ class JobProcessor:
         turn = Turn(self.collector, messages_of(messages), self._clock().date())
         if job.is_over and not turn.message:
             return _result(failed(job))
+        if job.phase is JobPhase.COMPLETED and is_acknowledgement(turn.message):
+            return _result(replace(failed(job), user_prompt=say("over", job.language)))
         job = self._begun(job, turn.message)
         found = await turn.extracted(job)
         understood = bool(
@@ -171,6 +173,7 @@ class JobProcessor:
             output = fail(job, "cancelled", say("cancelled", job.language))
         else:
             output = await self._phrased(await self._through_phases(job, turn))
+            output = self._with_understood(output, turn)
         return _result(output, understood=understood)
 
     async def _through_phases(self, job: Job, turn: Turn) -> ProcessOutput:
@@ -202,6 +205,16 @@ class JobProcessor:
         asked = without_secrets(self.spec, job, output.user_prompt)
         text = await self._phraser.phrase(asked, keeps, job.language)
         return replace(output, user_prompt=text)
+
+    def _with_understood(self, output: ProcessOutput, turn: Turn) -> ProcessOutput:
+        """Say which values were understood, where the output does not show all of them."""
+        job, spec = output.job, self.spec
+        names = [name for name in turn.understood if name in job.collected_info]
+        if not names or job.asked.names == (CONFIRMATION,):
+            return output
+        values = joined([shown_value(spec, job, name) for name in names], job.language)
+        text = say("understood", job.language, values=values)
+        return replace(output, user_prompt=f"{text}\n{output.user_prompt}")
 
     def _begun(self, job: Job, message: str) -> Job:
         """Begin a turn: a new job after one that is over, or one that failed taken up again."""

@@ -33,9 +33,35 @@ def joined(names: Iterable[str], language: Language) -> str:
     return say("separator", language).join(names)
 
 
-def means(text: str, what: Literal["yes", "no", "cancel", "nothing"]) -> bool:
-    """Whether a whole message says yes, no, cancel or nothing, in any of the languages."""
+Meaning = Literal["yes", "no", "cancel", "nothing", "later", "thanks"]
+"""What a whole message can say."""
+
+
+def means(text: str, what: Meaning) -> bool:
+    """Whether a whole message has a meaning, in any of the languages."""
     return bare(text) in _words_that_mean(what)
+
+
+def is_later(text: str) -> bool:
+    """Whether a text says that an answer comes later, or begins by saying so."""
+    begins = (each["heard"]["later_begins"] for each in _words().values())
+    return means(text, "later") or any(re.match(form, bare(text)) for form in begins)
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether a message only says yes, no or thanks, or takes back what is over."""
+    return any(means(text, what) for what in ("yes", "no", "cancel", "thanks"))
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a message says nothing that could be a value."""
+    return is_acknowledgement(text) or means(text, "later") or means(text, "nothing")
+
+
+def count_words(text: str) -> int:
+    """How many words a text has; two Chinese signs are about a word."""
+    signs = len(_CHINESE.findall(text))
+    return len(_CHINESE.sub(" ", text).split()) + (signs + 1) // 2
 
 
 def says_yes(text: str) -> bool:
@@ -61,7 +87,7 @@ def is_question(text: str) -> bool:
 
 def bare(text: str) -> str:
     """A message without case and without the marks around it."""
-    return " ".join(text.strip(_AROUND).casefold().split())
+    return " ".join(text.strip(_AROUND).casefold().replace("\u2019", "'").split())
 
 
 def language_of(text: str, spoken: Iterable[Language], before: Language) -> Language:

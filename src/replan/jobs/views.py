@@ -36,7 +36,8 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
     """A whole job without the values of secret slots, even inside actions or errors."""
     plan = job.plan
     if plan is not None:
-        plan = plan.replace(items=tuple(masked(spec, item) for item in plan.items))
+        items = (without_secrets(spec, job, masked(spec, item)) for item in plan.items)
+        plan = plan.replace(items=tuple(items))
 
     def bare(value: Any) -> Any:
         return without_secrets(spec, job, value)
@@ -47,7 +48,7 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
         )
 
     return job.replace(
-        collected_info=masked(spec, job.collected_info),
+        collected_info=bare(masked(spec, job.collected_info)),
         plan=plan,
         planned_secrets={},
         intermediate_results=tuple(
@@ -59,6 +60,21 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
         remarks=masked_issues(job.remarks),
         validation_errors=masked_issues(job.validation_errors),
     )
+
+
+def shown_value(spec: JobSpec, job: Job, name: str) -> str:
+    """The name of a slot and its value for the user; masked if a secret slot has this text, too."""
+    slot, value = spec.slot(name), job.collected_info[name]
+    shown = slot.shown(value, job.language)
+    secrets = [job.collected_info.get(each.name) for each in spec.slots if each.secret]
+    texts = [each for each in secrets if isinstance(each, str) and len(each) >= _SHORTEST_MASKED]
+    if slot.is_free and any(each in shown for each in texts):
+        shown = MASK
+    return f"{slot.called(job.language)}: {shown}"
+
+
+# A shorter text stands in too many others.
+_SHORTEST_MASKED = 4
 
 
 def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:

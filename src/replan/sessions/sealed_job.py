@@ -13,6 +13,7 @@ from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import Seal, cipher_of
 from replan.errors import ConfigurationError, InputError, JobError
 from replan.jobs.job import Job
+from replan.jobs.sayings import is_small_talk
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
@@ -63,12 +64,15 @@ class JobSeal:
         whole = cast("dict[str, JsonValue]", job.to_dict())
         if self.seal is None:
             return {JOB: whole}
+        shown = shown_job(self.spec, job)
+        # A value that repeats a secret one is masked, too.
         secret = {
-            name: value for name, value in job.collected_info.items() if self._is_secret(name)
+            name: value
+            for name, value in job.collected_info.items()
+            if shown.collected_info[name] != value
         }
         hidden: JsonValue = {"collected_info": secret, **{name: whole[name] for name in _HIDDEN}}
         closed = self.seal.close(hidden, *_place(whole, session))
-        shown = shown_job(self.spec, job)
         shown = shown.replace(plan=None, confirmed="", intermediate_results=())
         return {
             JOB: cast("JsonValue", shown.to_dict()),
@@ -119,7 +123,18 @@ class JobSeal:
         values = [job.collected_info.get(name) for name in given_names if self._is_secret(name)]
         # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
-        return MASK if is_hidden else self.without_secrets(text, job)
+        if is_hidden or (
+            not values and self._was_asked_for_secret(job) and not is_small_talk(text)
+        ):
+            return MASK
+        return self.spec.without_forms(self.without_secrets(text, job))
+
+    def _was_asked_for_secret(self, job: Job) -> bool:
+        """Whether the question before this turn was about a secret slot."""
+        asked = [
+            each.slots for each in job.history if each.what == "asked" and each.turn < job.turns
+        ]
+        return any(map(self._is_secret, asked[-1])) if asked else False
 
     def _is_secret(self, name: str) -> bool:
         return self.spec.knows(name) and self.spec.slot(name).secret

@@ -66,6 +66,7 @@ class SimulatedUser:
         wants: The values that it wants, by slot.
         language: The language in which it talks.
         seed: Two users with one seed say the same.
+        meant: The values that it has said so far, by slot.
     """
 
     kind: Kind
@@ -74,6 +75,9 @@ class SimulatedUser:
     wants: Mapping[str, JsonValue]
     language: Language = "en"
     seed: int = 0
+    meant: dict[str, list[JsonValue]] = field(
+        init=False, default_factory=dict[str, list[JsonValue]]
+    )
     _random: random.Random = field(init=False)
     _said: int = field(init=False, default=0)
     _to_correct: dict[str, JsonValue] = field(init=False, default_factory=dict[str, JsonValue])
@@ -114,21 +118,41 @@ class SimulatedUser:
     def _answer(self, job: Job) -> str:
         asked = next(iter(job.asked.names), "")
         if asked == COMMAND:
-            return self._dressed(self.command.replace("_", " "))
+            command = self.command.replace("_", " ")
+            return self._dressed(self._joined([command, *self._more(job, "")]))
         if asked == CONFIRMATION:
             return self._confirmation(job)
         if not self.spec.knows(asked) or asked not in self.wants:
             return self._dressed(say("yes", self.language))
         value = self.wants[asked]
-        slot = self.spec.slot(asked)
         if self.kind == "contradicting" and self._random.random() < _MOSTLY:
-            other = another(slot, value, self._random)
+            other = another(self.spec.slot(asked), value, self._random)
             if other != value:
                 self._to_correct[asked] = value
                 value = other
         if self.kind == "verbose":
-            return self._dressed(self._named(asked, value))
-        return written(slot, value, self.language)
+            return self._dressed(self._joined([self._named(asked, value), *self._more(job, asked)]))
+        return self._joined([self._bare(asked, value), *self._more(job, asked)])
+
+    def _more(self, job: Job, asked: str) -> list[str]:
+        """Some other values that the job does not have, as people say them in one sentence."""
+        if self._random.random() > _OFTEN:
+            return []
+        missing = [name for name in self.wants if name not in (asked, *job.collected_info)]
+        some = missing[: self._random.randint(0, len(missing))]
+        return [self._beside(name) for name in some]
+
+    def _beside(self, name: str) -> str:
+        """A value with its name; without it where its form shows what it is."""
+        value, slot = self.wants[name], self.spec.slot(name)
+        alike = [each for each in self.spec.slots if _form(each) == _form(slot)]
+        has_form = slot.type == "date" or bool(slot.choices)
+        if has_form and len(alike) == 1 and self._random.random() < _OFTEN:
+            return self._bare(name, value)
+        return self._named(name, value)
+
+    def _joined(self, parts: list[str]) -> str:
+        return ("，" if self.language == "zh" else ", ").join(parts)
 
     def _confirmation(self, job: Job) -> str:
         for name, value in self.wants.items():
@@ -143,9 +167,12 @@ class SimulatedUser:
         return say("yes", self.language)
 
     def _named(self, name: str, value: JsonValue) -> str:
-        slot = self.spec.slot(name)
-        mark = "：" if self.language == "zh" else ": "
-        return f"{slot.called(self.language)}{mark}{written(slot, value, self.language)}"
+        called = self.spec.slot(name).called(self.language)
+        return f"{called}{'：' if self.language == 'zh' else ': '}{self._bare(name, value)}"
+
+    def _bare(self, name: str, value: JsonValue) -> str:
+        self.meant.setdefault(name, []).append(value)
+        return written(self.spec.slot(name), value, self.language)
 
     def _dressed(self, text: str) -> str:
         return (
@@ -154,9 +181,14 @@ class SimulatedUser:
 
 
 _MOSTLY = 0.7
+_OFTEN = 0.6
 _WORDS: dict[str, Any] = tomllib.loads(
     files("replan.testing").joinpath("users.toml").read_text("utf-8")
 )
+
+
+def _form(slot: Slot) -> object:
+    return tuple(slot.choices) or slot.type
 
 
 def written(slot: Slot, value: JsonValue, language: Language) -> str:

@@ -61,6 +61,7 @@ def api_spec(url, effects=None, timeout=5.0, **parameters):
                 needs=["id", "title"],
                 action="call_api",
                 effects=effects,
+                confirm=None if effects else False,
                 parameters={**usual, **parameters},
             )
         ],

@@ -56,6 +56,7 @@ def jobs(draw):
     names = [slot.name for slot, _ in drawn]
     needs = draw(st.lists(st.sampled_from(names), unique=True, min_size=1))
     first = Command("publish", needs=needs, action="act", words=["发布"])
+    first = first.replace(confirm=draw(st.sampled_from([None, True, False])))
     others = [Command("edit", needs=names[:1], action="act")] if draw(st.booleans()) else []
     spec = JobSpec(
         "thing",
@@ -124,10 +125,17 @@ def check_conversation(talk, spec, done):
         command = spec.command(call.job.command)
         assert set(command.needs) <= set(call.parameters)
         assert call.parameters == call.job.collected_info
-        if call.unsafe:
+        if spec.is_confirmed(command):
             assert before[call.job.id].job.asked.names == (CONFIRMATION,)
             assert before[call.job.id].job.collected_info == call.parameters
     assert len({call.key for call in done}) == len(done)
+
+
+def check_meant(talk, user):
+    """No slot has a value that its user said about another one."""
+    for result in talk.results:
+        for name, value in result.job.collected_info.items():
+            assert value in user.meant.get(name, ()), (name, value, talk.said)
 
 
 async def check_entered_directly(processor, job):
@@ -152,6 +160,9 @@ def test_what_holds_with_any_user(user):
         processor = processor_of(user.spec, executor)
         talk = await converse(processor, user)
         check_conversation(talk, user.spec, executor.calls)
+        # What a hostile user says may be meant for any slot.
+        if user.kind != "hostile":
+            check_meant(talk, user)
         await check_entered_directly(processor, talk.job)
         if user.kind not in COOPERATIVE:
             assert talk.job.is_over

@@ -123,12 +123,47 @@ async def test_a_model_is_not_shown_a_secret_that_rules_have_found(make):
     assert not [each for each in ("1234", "4321") if each in prompt]
 
 
+async def test_a_model_reads_free_text_in_chinese_and_rules_check_it(make):
+    replies = ["origin: 北京\npin: 北京", "origin: Oslo", "day: 2026-05-01\norigin: 上海"]
+    with ScriptedModel({"extract": replies}) as model:
+        processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
+        asked = (await processor.process(processor.new_job("go"))).job
+        # A part of a message fills one slot.
+        first = await processor.process(asked, ["我们大概会从我姐姐住的那个城市走，就是北京"])
+        assert [*first.job.collected_info.values()] == ["北京"]
+        # What nobody said is no value.
+        assert (await processor.process(asked, ["我还没想好，再看吧"])).job.collected_info == {}
+        # A long text is more than a value, in any script.
+        said = "上海虹桥国际机场二号航站楼，上海"
+        kept = await processor.process(asked, [said])
+        assert kept.job.collected_info == {"day": "2026-05-01", "origin": "上海"}
+        assert (await processor.process(asked, ["上海"])).job.collected_info == {"origin": "上海"}
+        assert len(model.calls) == 3
+
+
+async def test_a_model_makes_no_number_of_an_approximate_one(make):
+    spec = SPEC.replace(
+        slots=[*SPEC.slots, Slot("people", type="integer", question="How many?")],
+        commands=[Command("go", needs=["people", "origin"], action="do")],
+    )
+    with ScriptedModel({"extract": ["people: 5", "people: 5", "people: 12"]}) as model:
+        processor = make(spec, extractor=RulesThenModel(ModelExtractor(Chat(model))))
+        asked = (await processor.process(processor.new_job("go"))).job
+        for said, people in (
+            ("we will be about 5, I think", None),
+            ("大概五个人吧，到时候再说", None),
+            ("we will be a dozen, I think", 12),
+        ):
+            result = await processor.process(asked, [said])
+            assert result.job.collected_info.get("people") == people, said
+
+
 async def test_without_a_reply_the_rules_go_on_alone(make):
     with ScriptedModel({"extract": [ModelCallError("extract", "it is gone")]}) as model:
         processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
         job = (await processor.process(processor.new_job("go"))).job
-        result = await processor.process(job, ["it should be the old town of Rome"])
-    assert result.job.collected_info == {"origin": "it should be the old town of Rome"}
+        result = await processor.process(job, ["the old town of Rome"])
+    assert result.job.collected_info == {"origin": "the old town of Rome"}
     assert any("it is gone" in step.reason for step in result.job.history)
 
 

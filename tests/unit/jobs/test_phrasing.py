@@ -21,6 +21,8 @@ SPEC = JobSpec(
     actions=[ActionSpec("brew_it", run=lambda pin, kind: f"{kind} tea")],
 )
 
+UNDERSTOOD = "Understood: pin: ***.\n"
+
 
 async def told_with(replies, said):
     """The questions of a job to what is said, and the calls of the model."""
@@ -37,7 +39,7 @@ async def told_with(replies, said):
 async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done():
     first, second = "<think>Hm.</think>Hello! Tell me your PIN?", "Lovely. Green or black?"
     told, calls = await told_with([first, second], ["4711", "green", "yes"])
-    assert told[:2] == ["Hello! Tell me your PIN?", "Lovely. Green or black?"]
+    assert told[:2] == ["Hello! Tell me your PIN?", f"{UNDERSTOOD}Lovely. Green or black?"]
     assert told[2].startswith("Please confirm: brew, with\n- pin: ***\n- kind: green")
     assert told[3] == "Done: brew.\nResult: green tea"
     assert [call_of(call.messages).node for call in calls] == ["phrase", "phrase"]
@@ -51,7 +53,7 @@ async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done
 )
 async def test_where_a_model_loses_something_the_words_of_the_spec_are_asked(reply):
     told, _ = await told_with(["Your PIN, please?", reply], ["4711"])
-    assert told == ["Your PIN, please?", "Which tea? Choose one of: green, black."]
+    assert told == ["Your PIN, please?", f"{UNDERSTOOD}Which tea? Choose one of: green, black."]
 
 
 async def test_a_limit_or_the_storage_ends_the_turn_instead_of_the_words_alone(end):

@@ -161,6 +161,80 @@ async def test_after_a_no_the_values_are_shown_again_before_a_yes_counts(talk, e
     assert len(executor.calls) == 1
 
 
+async def test_a_command_says_whether_its_user_confirms_it(talk, executor):
+    def pay(**fields):
+        usual = {"endpoint": "/pay", "method": "POST", "params": {"to": "{to}"}}
+        command = Command("pay", needs=["to"], action="call_api", parameters=usual)
+        return JobSpec(
+            "pay",
+            slots=[Slot("to", question="To whom?")],
+            commands=[command.replace(**fields)],
+            base_urls=["http://127.0.0.1:9"],
+        )
+
+    read = {"endpoint": "/payments/{to}", "method": "get"}
+    for fields, is_confirmed in (
+        ({}, True),
+        ({"effects": "keyed"}, True),
+        ({"effects": "pure"}, True),
+        ({"confirm": False}, False),
+        ({"parameters": read}, False),
+        ({"parameters": read, "confirm": True}, True),
+        ({"parameters": read, "effects": "unsafe"}, True),
+    ):
+        spec = pay(**fields)
+        assert spec.is_confirmed(spec.commands[0]) is is_confirmed, fields
+        executor.calls.clear()
+        asked = await talk(spec, "to: Bob", executor=executor)
+        assert (asked.job.asked.names == ("confirmation",)) is is_confirmed, fields
+        assert bool(executor.calls) is not is_confirmed
+        if is_confirmed:
+            assert (await talk(spec, "to: Bob", "yes", executor=executor)).is_completed
+            assert executor.calls[0].effects == spec.effects_of(spec.commands[0])
+    alone = pay().replace(confirm=False)
+    assert not alone.is_confirmed(alone.commands[0])
+    assert alone.is_confirmed(alone.commands[0].replace(confirm=True))
+
+
+async def test_a_yes_or_thanks_after_the_end_begins_no_new_job(talk, make, executor):
+    spec = trip(commands=[Command("go", needs=["a"], action="do")])
+    done = await talk(spec, "a: 1", "yes", executor=executor)
+    for said in ("yes", "OK!", "no", "thanks", "好的", "谢谢", "cancel"):
+        again = await make(spec, executor).process(done.job, [said])
+        assert (again.job, again.is_completed, again.need_user_input) == (done.job, True, False), (
+            said
+        )
+        assert again.response_message
+    assert len(executor.calls) == 1
+    assert (await make(spec).process(done.job, ["a: 2"])).job.id != done.job.id
+
+
+async def test_each_turn_says_what_it_understood(talk):
+    slots = [
+        Slot(
+            "to", label={"en": "to", "zh": "目的地"}, question={"en": "Where to?", "zh": "去哪里"}
+        ),
+        Slot("day", type="date", label={"zh": "日期"}, question={"en": "When?", "zh": "哪天"}),
+        Slot("pin", pattern=r"\d{4}", secret=True, question={"en": "PIN?", "zh": "密码"}),
+        Slot(
+            "people",
+            type="integer",
+            label={"zh": "人数"},
+            question={"en": "Many?", "zh": "几个人"},
+        ),
+    ]
+    needs = [each.name for each in slots]
+    spec = trip(
+        slots=slots, languages=["en", "zh"], commands=[Command("go", needs=needs, action="do")]
+    )
+    english = await talk(spec, None, "Oslo, tomorrow, 4821")
+    assert english.response_message == "Understood: to: Oslo, day: 2026-03-03, pin: ***.\nMany?"
+    chinese = await talk(spec, None, "上海，明天，4821")
+    assert chinese.response_message == "已了解：目的地: 上海、日期: 2026-03-03、pin: ***。\n几个人"
+    nothing = await talk(spec, None, "not sure yet")
+    assert "Understood" not in nothing.response_message
+
+
 async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, talk, make):
     lost = await talk(spec, "publish", "?", "?", "?")
     assert (lost.next_phase, lost.job.error_code) == (JobPhase.FAILED, "no_progress")
@@ -241,7 +315,7 @@ async def test_what_a_planner_lacks_is_collected_first(spec, talk):
 
     keyed = {"actions": [ActionSpec("do", run=print, effects="keyed")]}
     asked = await talk(trip(**keyed), "a: 1, b: 2, c: 3, d: 4", planner=Fussy())
-    assert asked.response_message == "E?"
+    assert asked.response_message == "Understood: a: 1, b: 2, c: 3, d: 4.\nE?"
     said = ["a: 1, b: 2, c: 3, d: 4", "5"]
     assert (await talk(trip(**keyed), *said, planner=Fussy())).is_completed
 
@@ -260,7 +334,7 @@ async def test_a_question_can_be_the_action(talk):
         ],
     )
     asked = await talk(spec, None, "tea")
-    assert asked.response_message == "What of tea?"
+    assert asked.response_message == "Understood: topic: tea.\nWhat of tea?"
     done = await talk(spec, None, "tea", "It is fine.")
     assert (done.is_completed, done.job.intermediate_results[0].result) == (True, "It is fine.")
 
@@ -275,7 +349,8 @@ async def test_what_is_said_with_the_command_is_taken_where_the_action_is_a_ques
             Command("other", needs=["topic"], **ask),
         ],
     )
-    assert (await talk(spec, "ask, topic: tea")).response_message == "What of tea?"
+    asked = await talk(spec, "ask, topic: tea")
+    assert asked.response_message == "Understood: topic: tea.\nWhat of tea?"
 
 
 async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, executor):

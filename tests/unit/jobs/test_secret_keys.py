@@ -86,5 +86,6 @@ async def test_a_secret_that_was_said_in_a_wrong_place_is_shown_nowhere(make):
     account = Slot("to", question="To which account?", type="integer")
     spec = PAY.replace(slots=[account, PAY.slot("pin")])
     result = await make(spec).process(make(spec).new_job(), ["pay, to: hunter2, pin: hunter2"])
-    assert result.job.validation_errors[0].value == "hunter2"
+    assert result.job.validation_errors[0].value == "***"
+    assert "hunter2" not in result.response_message
     assert "hunter2" not in json.dumps(shown_job(spec, result.job).to_dict())

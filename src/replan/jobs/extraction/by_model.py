@@ -1,7 +1,7 @@
 """Extraction by a model, whose output is treated as data, like a user's words."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -13,11 +13,12 @@ from replan.events.calls import warn_here
 from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
+from replan.jobs.extraction.numbers import all_numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import to_object
+from replan.jobs.spec.slot_values import to_number, to_object
 from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
@@ -26,6 +27,7 @@ from replan.replies.forms.front_matter import match_key
 from replan.replies.forms.json_text import decode
 from replan.replies.forms.thoughts import without_thoughts
 from replan.replies.forms.wrapping import without_thinking
+from replan.secrets.known import MASK
 from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
@@ -63,28 +65,51 @@ class RulesThenModel:
         by_rules = reading.found
         if reading.is_sure or not wanted.said.strip():
             return by_rules
-        # Where a whole message was taken for an answer, the model knows better.
+        # A free text that is more than a value is the model's to read.
         certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
         try:
-            found = await self.model.extract(_without_secrets_in(certain, wanted))
+            found = await self.model.extract(_without_secrets_in(certain, reading.hidden, wanted))
         except Exception as error:
             if ends_whole_work(error):
                 raise
             trouble = f"The message was read by rules alone: {describe(error)}"
             warn_here(trouble)
             return by_rules.replace(trouble=trouble)
-        return found.replace(
-            command=by_rules.command or found.command, values={**found.values, **certain}
-        )
+        values = {**_checked(found.values, wanted), **certain}
+        return found.replace(command=by_rules.command or found.command, values=values)
 
 
-def _without_secrets_in(found: Mapping[str, JsonValue], wanted: Wanted) -> Wanted:
+def _checked(values: Mapping[str, JsonValue], wanted: Wanted) -> dict[str, JsonValue]:
+    """The values of a model that are in the message: a text as it is, a number if it is exact."""
+    spec, left = wanted.spec, bare(wanted.said)
+    numbers = [number for number, _ in all_numbers_in(wanted.said)]
+    kept: dict[str, JsonValue] = {}
+    # The longest first: no part of the message is the value of two slots.
+    for name, value in sorted(values.items(), key=lambda each: -len(str(each[1]))):
+        slot = spec.slot(name)
+        if slot.type == "text" and not slot.choices:
+            text = bare(str(value))
+            if not text or text not in left:
+                continue
+            left = left.replace(text, "\n", 1)
+        is_number = slot.type in ("integer", "number")
+        if is_number and None in numbers and to_number(value) not in numbers:
+            continue
+        kept[name] = value
+    return {name: kept[name] for name in values if name in kept}
+
+
+def _without_secrets_in(
+    found: Mapping[str, JsonValue], hidden: Sequence[str], wanted: Wanted
+) -> Wanted:
     """What is wanted, without the secret values that were found in it, or that the job has."""
     job, just_said = wanted.job, wanted.job.replace(collected_info=dict(found))
 
     def masked(text: str) -> str:
         for each in (job, just_said):
             text = without_secrets(wanted.spec, each, text)
+        for each in hidden:
+            text = text.replace(each, MASK) if wanted.spec.without_forms(each) != each else text
         return text
 
     messages = [each.replace(content=masked(each.content)) for each in wanted.messages]

@@ -1,43 +1,45 @@
-"""Extraction by rules: named values, answers, and values that fit only one slot."""
+"""Extraction by rules: each part of a message fills one slot at most, or is asked about."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
 
 from pydantic import JsonValue
 
-from replan.jobs.extraction.dates import dates_in
+from replan.jobs.extraction.answers import answer_in, is_no_answer
+from replan.jobs.extraction.claims import (
+    Claim,
+    Claims,
+    claim_forms,
+    claim_numbers,
+    is_glue,
+    is_open,
+    pieces_of,
+)
 from replan.jobs.extraction.names import (
-    SMALL,
-    Marks,
+    NAME,
+    Mark,
     aliases,
+    marks_in,
     names_after,
     outermost,
     places,
 )
-from replan.jobs.extraction.numbers import Span, numbers_in
+from replan.jobs.extraction.numbers import Span, folded
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.job import COMMAND, CONFIRMATION, Asked
-from replan.jobs.sayings import bare, is_question, means
+from replan.jobs.job import CONFIRMATION, Asked
+from replan.jobs.sayings import bare, count_words, is_question, means
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import to_object, to_text
+from replan.jobs.spec.slot_values import to_boolean, to_object, to_text
 
-_IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
+_IS = r"\s*(?:[:=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
-_LINE_END = re.compile(r"[\n;；]")
-_SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
-_AND = re.compile(r"(?<!\s)\s+(?:and|but)$")
-_AROUND = " ,，、\t.。!\uff01"
-_WORD = re.compile(r"\w")
-_NOT = re.compile(
-    r"(?:\b(?:not|except|instead of|rather than)(?: (?:on|in|at|the|a)){0,2} *|不是|不要|不想|别)$",
-    re.IGNORECASE,
-)
-_REACH = 30
+_SENTENCE_END = re.compile(r"\n|(?<=[;；!\uff01?\uff1f])(?=\s|$)|[.](?=\s|$)|。")
+_BETWEEN_VALUES = " \t\r\n,;，；、"
+_AND = re.compile(r"(?<=[\s,;，；、])(?:and|but)$")
 _LONGEST_READ = 20_000
 _FEW = 4
-_MOST = 50  # places where a value of one slot may be
+_SEVERAL = 2
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,10 @@ class Reading:
 
     found: Extracted
     is_sure: bool  # whether all of the message is understood, so that no model need be asked
-    # The slots that were given a whole message, since they were asked for.
+    # The slots whose value is a free text, which a model may read in another way.
     guessed: frozenset[str] = frozenset()
+    # Texts with the form of a secret that no slot got.
+    hidden: tuple[str, ...] = ()
 
 
 class RuleExtractor:
@@ -60,296 +64,310 @@ class RuleExtractor:
 
 def read_by_rules(wanted: Wanted) -> Reading:
     """Search the new messages of the user: for yes and no, names, then the requested value."""
-    message = wanted.said[:_LONGEST_READ]
-    asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
-    whole = _single_meaning(message, wanted, asked) or _after_command(message, wanted)
-    if whole is not None:
-        return Reading(whole, is_sure=True)
-    values, rest = _named_values(message, wanted)
-    marks = _small_word_marks(rest, wanted)
-    behind, rest = _after_small_words(rest, marks, wanted)
-    values = {**behind, **values}
-    is_sure = bool(values) and not _WORD.search(rest)
-    command = _command(rest, wanted)
-    is_sure = is_sure or bare(rest) == bare(command) != ""
-    # What is in a question may be about anything.
-    if rest.strip() and not is_question(rest):
-        values = _unnamed_values(rest, wanted, values, has_command=bool(command)) | values
-    guessed = {*behind}
-    if asked is not None and asked.name not in values and not command:
-        # What another slot takes is not an answer where a value has a form.
-        is_other = bool(values) and not _is_free(asked)
-        answer = None if is_other else _as_answer(_bare_answer(rest, marks, asked), asked)
-        if answer is not None:
-            values[asked.name] = answer
-            guessed.add(asked.name)
-            is_sure = len(rest.split()) < _FEW or bool(asked.pattern or asked.choices)
-    elif asked is not None and asked.name in values and len(rest.split()) < _FEW:
-        is_sure = True
-    found = Extracted(command=command, values=values)
-    return Reading(found, is_sure, frozenset(guessed))
+    return _Reader(wanted).read()
 
 
-def _single_meaning(text: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
-    """The meaning of a message with a single intent: cancel, yes or no; else nothing."""
-    if asked is not None and _only_value(asked, text, wanted) is not None:
-        return None
-    if means(text, "cancel") or means(text, "nothing"):
-        return Extracted(cancelled=means(text, "cancel"))
-    if wanted.asked == CONFIRMATION and (means(text, "yes") or means(text, "no")):
-        return Extracted(confirmed=means(text, "yes"))
-    return None
+class _Reader:
+    """Reads one message. What claims a part of it first has it; the most specific comes first."""
 
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted, self.spec = wanted, wanted.spec
+        self.said = wanted.said[:_LONGEST_READ]
+        self.text = folded(self.said)
+        self.asked = self.spec.slot(wanted.asked) if self.spec.knows(wanted.asked) else None
+        self.claims = Claims(wanted, self.text)
+        self.named: dict[str, JsonValue] = {}
+        self.guessed: set[str] = set()
 
-def _command(text: str, wanted: Wanted) -> str:
-    """The one command that a message names; a known one is left only by a message of its own."""
-    found: list[tuple[str, Span]] = []
-    for each in wanted.spec.commands:
-        for word in aliases(each):
-            if word == bare(text):
-                return "" if each.name == wanted.job.command else each.name
-            spans = places(word, text) if not wanted.job.command else ()
-            found += [(each.name, span) for span in spans]
-    names = {name for name, _ in outermost(found)}
-    return names.pop() if len(names) == 1 else ""
+    def read(self) -> Reading:
+        claim_forms(self.claims)
+        single = self._single_meaning() or self._after_command()
+        if single is not None:
+            return Reading(single, is_sure=True)
+        claim_numbers(self.claims, alone=False)
+        self._claim_named()
+        rest = self.claims.rest()
+        if is_question(rest):
+            # What is in a question may be about anything.
+            self.claims.drop([each for each in self.claims.found if not each.is_named])
+            return self._reading("", is_sure=False)
+        command = self._command(rest)
+        self._claim_routes()
+        claim_numbers(self.claims, alone=True)
+        is_sure = None
+        if self.asked is not None and not command and self.asked.name not in self._values():
+            is_sure = self._claim_answer(self.asked)
+        if is_sure is None:
+            words = {word for each in self.spec.commands for word in aliases(each)}
+            is_sure = bool(self._values() or command) and is_glue(self.claims.rest(), words)
+        return self._reading(command, is_sure=is_sure)
 
+    def _reading(self, command: str, *, is_sure: bool) -> Reading:
+        hidden = tuple(self.text[slice(*each.span)] for each in self.claims.found if not each.slot)
+        found = Extracted(command=command, values=self._values())
+        return Reading(found, is_sure, frozenset(self.guessed), hidden)
 
-def _after_command(text: str, wanted: Wanted) -> Extracted | None:
-    """The values of a message that begins with a command and consists mostly of its values."""
-    job = wanted.job
-    for each in wanted.spec.commands if job.command else ():
-        is_same = each.name == job.command
-        after = job if is_same else job.replace(command=each.name, asked=Asked())
-        inner = replace(wanted, job=after)
-        for word in aliases(each):
-            start, end = next(places(word, text), (0, 0))
-            if not end or text[:start].strip():
-                continue
-            # Without blanks, the name of a slot may begin like the word.
-            if start in [at for _, at, _ in _name_marks(text, wanted)]:
-                continue
-            values, left = _named_values(text[end:], inner)
-            values = _unnamed_values(left, inner, values, has_command=True) | values
-            if values and len(left.split()) < _FEW:
-                return Extracted(command="" if is_same else each.name, values=values)
-    return None
+    def _values(self) -> dict[str, JsonValue]:
+        return {**self.claims.values(), **self.named}
 
-
-def _named_values(text: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
-    """The values that are written with a name, and the rest of the message."""
-    if text.lstrip().startswith("{") and isinstance(fields := to_object(text), dict):
-        names = {alias: name for name in wanted.names for alias in aliases(wanted.spec.slot(name))}
-        return {names.get(bare(key), key): each for key, each in fields.items()}, ""
-    values: dict[str, JsonValue] = {}
-    rest: list[str] = []
-    at = 0
-    marks = [*_name_marks(text, wanted)]
-    edges = [*(start for _, start, _ in marks[1:]), len(text)]
-    for (name, start, end), edge in zip(marks, edges, strict=False):
-        rest.append(text[at:start])
-        is_line = start == 0 or text[start - 1] == "\n"
-        slot, piece = wanted.spec.slot(name), text[end:edge]
-        value, length = _value_at_start(slot, piece, wanted, is_line=is_line)
-        if value is not None:
-            values[name] = value
-        at = end + length
-    rest.append(text[at:])
-    return values, " ".join(part.strip() for part in rest if part.strip(" ,;\n\t，；、。."))
-
-
-def _value_at_start(
-    slot: Slot, piece: str, wanted: Wanted, *, is_line: bool
-) -> tuple[JsonValue, int]:
-    """The value at the beginning of a text, and how much of the text it is."""
-    # A line that begins with the name is all value; in a sentence, the value ends with it.
-    end = (_LINE_END if is_line or slot.type in ("list", "object") else _SENTENCE_END).search(piece)
-    length = end.start() if end else len(piece)
-    text = _AND.sub("", piece[:length].strip(_AROUND))
-    found = _only_value(slot, piece[:length], wanted) if slot.type in _FINDERS else None
-    return (text or None) if found is None else found, length
-
-
-def _name_marks(text: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
-    """Where a slot is named in front of its value: the slot, and the span of its name."""
-    found: list[tuple[int, int, str]] = []
-    for name in wanted.names:
-        for alias in aliases(wanted.spec.slot(name)):
-            word = re.escape(alias)
-            left = r"(?<!\w)" if alias.isascii() else ""
-            forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
-            found += [
-                (each.start(), -each.end(), name)
-                for each in re.finditer(forms, text, re.IGNORECASE)
-            ]
-    at = 0
-    for start, end, name in sorted(found):
-        if start >= at:
-            yield name, start, -end
-            at = -end
-
-
-def _unnamed_values(
-    text: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
-) -> dict[str, JsonValue]:
-    """The requested slots, and values that fit only one open slot; all are open on confirmation."""
-    job, spec = wanted.job, wanted.spec
-    kept = () if wanted.asked == CONFIRMATION else job.collected_info
-    held = {name for name in kept if name not in job.asked.names}
-    open_ = [spec.slot(name) for name in wanted.names if name not in held and name not in named]
-    values: dict[str, JsonValue] = {}
-    asked = next((each for each in open_ if each.name == wanted.asked), None)
-    if asked is not None and (value := _only_value(asked, text, wanted)) is not None:
-        values[asked.name] = value
-    elif asked is not None and not has_command and _is_free(asked) and _as_answer(text, asked):
-        # A free text may hold anything, and so may a list or fields.
-        return values
-    values |= _recognised(text, [each for each in open_ if _kind_of(each) == "form"], wanted)
-    for kind in ("date", "number"):
-        takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
-        is_asked = asked is not None and _kind_of(asked) == kind
-        if len(takers) == 1 and not is_asked:
-            value = _only_value(takers[0], text, wanted)
-            if value is not None:
-                values[takers[0].name] = value
-    return values
-
-
-def _recognised(text: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
-    """The values whose form shows their slot: each word fits only one slot."""
-    taken = {each.name: _spans_in(each, text) for each in slots if _only_value(each, text, wanted)}
-    if any(len(spans) > _MOST for spans in taken.values()):
-        return {}
-    values: dict[str, JsonValue] = {}
-    for slot in slots:
-        own = taken.get(slot.name, ())
-        others = [span for name, spans in taken.items() if name != slot.name for span in spans]
-        is_shared = any(a < end and start < b for start, end in own for a, b in others)
-        if own and (slot.name == wanted.asked or not is_shared):
-            values[slot.name] = _only_value(slot, text, wanted)
-    return values
-
-
-def _spans_in(slot: Slot, text: str) -> list[Span]:
-    """Where the values are of a slot that has choices or a pattern."""
-    if slot.choices:
-        return [span for _, span in _choices_in(slot, text)]
-    return [found.span() for found in re.finditer(_as_word(slot.pattern or ""), text)]
-
-
-def _is_free(slot: Slot) -> bool:
-    return slot.type in ("text", "list", "object") and not slot.choices and not slot.pattern
-
-
-def _kind_of(slot: Slot) -> str:
-    if slot.choices or slot.pattern:
-        return "form"
-    return "number" if slot.type in ("number", "integer") else slot.type
-
-
-def _only_value(slot: Slot, text: str, wanted: Wanted) -> JsonValue:
-    """The only value in a message that fits a slot; None without one, or with several."""
-    found: Iterable[JsonValue] = ()
-    if slot.choices:
-        found = [choice for choice, _ in _choices_in(slot, text)]
-        if slot.type == "list":
-            return [each for each in slot.choices if each in found] or None
-    elif slot.type in _FINDERS:
-        found = _FINDERS[slot.type](text, wanted)
-    elif slot.type == "boolean" and (means(text, "yes") or means(text, "no")):
-        return means(text, "yes")
-    elif slot.pattern:
-        found = [each[0] for each in re.finditer(_as_word(slot.pattern), text)]
-    values = [*dict.fromkeys(cast("Iterable[str]", found))]
-    return values[0] if len(values) == 1 else None
-
-
-def _as_word(pattern: str) -> str:
-    return rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"
-
-
-def _numbers(text: str, wanted: Wanted) -> Iterator[JsonValue]:
-    """The numbers of a text that are not part of a date, and that the user does not reject."""
-    days = [span for _, span in dates_in(text, wanted.today)]
-    for number, (start, end) in numbers_in(text):
-        is_of_day = any(first < end and start < last for first, last in days)
-        if not is_of_day and not _is_rejected(text, start):
-            yield number
-
-
-def _days(text: str, wanted: Wanted) -> Iterator[JsonValue]:
-    for day, (start, _) in dates_in(text, wanted.today):
-        if not _is_rejected(text, start):
-            yield day.isoformat()
-
-
-def _is_rejected(text: str, place: int) -> bool:
-    """Whether the user rejects the value at a place."""
-    return _NOT.search(text[max(0, place - _REACH) : place]) is not None
-
-
-_FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
-    "date": _days,
-    "number": _numbers,
-    "integer": _numbers,
-}
-
-
-def _choices_in(slot: Slot, text: str) -> list[tuple[str, Span]]:
-    choices = cast("dict[str, tuple[str, ...]]", slot.choices)
-    found = (
-        (choice, span)
-        for choice, words in choices.items()
-        for word in (choice, *words)
-        for span in places(word, text)
-    )
-    return [(choice, span) for choice, span in outermost(found) if not _is_rejected(text, span[0])]
-
-
-def _small_word_marks(text: str, wanted: Wanted) -> Marks:
-    """Where small words are by which slots of free text are called, in their order."""
-    slots = [wanted.spec.slot(name) for name in wanted.names]
-    words = {
-        word: slot.name
-        for slot in slots
-        if slot.type == "text" and _is_free(slot)
-        for word in aliases(slot)
-        if word in SMALL
-    }
-    return sorted((span, name) for word, name in words.items() for span in places(word, text))
-
-
-def _after_small_words(text: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
-    """The names after small words, where the message has only a command before them."""
-    names = [name for _, name in marks]
-    before = bare(text[: marks[0][0][0]]) if marks else ""
-    words = {word for each in wanted.spec.commands for word in aliases(each)}
-    is_about_them = wanted.asked in ("", COMMAND, *names) and before in ("", *words)
-    is_open = all(name == wanted.asked or name not in wanted.job.collected_info for name in names)
-    return names_after(text, marks, wanted.today) if is_about_them and is_open else ({}, text)
-
-
-def _bare_answer(text: str, marks: Marks, asked: Slot) -> str:
-    """An answer without the small word by which its slot is called; empty if it is about others."""
-    names = [name for _, name in marks]
-    if asked.name not in names and not (names and {*aliases(asked)} & SMALL):
-        return text
-    (start, end), first = marks[0]
-    if text[:start].strip():
-        return text
-    return text[end:] if first == asked.name and len(marks) == 1 else ""
-
-
-def _as_answer(message: str, slot: Slot) -> JsonValue:
-    """Treat a whole message as the answer to a question, unless it is a question itself."""
-    text = message.strip()
-    if not text or is_question(text) or to_text(text) is None:
-        return None
-    if slot.type == "object":
-        # A form of fields is all of the message.
-        return text if to_object(text) is not None else None
-    if slot.type == "text" and not slot.choices and not slot.pattern:
-        if means(text, "yes") or means(text, "no"):
+    def _single_meaning(self) -> Extracted | None:
+        """The meaning of a message with a single intent: cancel, yes or no; else nothing."""
+        if self.asked is not None and self.asked.name in self.claims.values():
             return None
-        return text.strip("\"'“”")
-    # It is not a value of the slot, and the user is told so.
-    return text if slot.type == "list" or len(text.split()) < _FEW else None
+        if means(self.text, "cancel"):
+            return Extracted(cancelled=True)
+        if self.wanted.asked == CONFIRMATION and (
+            means(self.text, "yes") or means(self.text, "no")
+        ):
+            return Extracted(confirmed=means(self.text, "yes"))
+        is_nothing = means(self.text, "nothing") or means(self.text, "later")
+        return Extracted() if is_nothing and not self.claims.values() else None
+
+    def _command(self, rest: str) -> str:
+        """The one command in a message; a known one is left only by a message of its own."""
+        found: list[tuple[str, Span]] = []
+        for each in self.spec.commands:
+            for word in aliases(each):
+                if word == bare(self.text):
+                    return "" if each.name == self.wanted.job.command else each.name
+                spans = places(word, rest) if not self.wanted.job.command else ()
+                found += [(each.name, span) for span in spans]
+        names = {name for name, _ in outermost(found)}
+        return names.pop() if len(names) == 1 else ""
+
+    def _after_command(self) -> Extracted | None:
+        """The values of a message that begins with another command, and has only its values."""
+        job = self.wanted.job
+        for each in self.spec.commands if job.command else ():
+            if each.name == job.command:
+                continue
+            after = job.replace(command=each.name, asked=Asked())
+            for word in aliases(each):
+                start, end = next(places(word, self.text), (0, 0))
+                # Without blanks, the name of a slot may begin like the word.
+                if not end or self.text[:start].strip() or self._is_mark(start):
+                    continue
+                inner = read_by_rules(replace(self.wanted, job=after, said=self.said[end:]))
+                if inner.is_sure and inner.found.values:
+                    return inner.found.replace(command=each.name)
+        return None
+
+    def _is_mark(self, place: int) -> bool:
+        return any(start == place for start, _, _ in self._name_marks())
+
+    def _claim_named(self) -> None:
+        """Claim the values that are written with a name."""
+        if self.text.lstrip().startswith("{") and isinstance(fields := to_object(self.said), dict):
+            names = {
+                name: each for each in self.wanted.names for name in aliases(self.spec.slot(each))
+            }
+            self.named = {names.get(bare(key), key): value for key, value in fields.items()}
+            self.claims.free(self.claims.found)
+            self.claims.add([Claim((0, len(self.text)))])
+            return
+        marks = [*self._name_marks()]
+        edges = [*(start for start, _, _ in marks[1:]), len(self.text)]
+        for (start, end, name), edge in zip(marks, edges, strict=False):
+            self._claim_named_value(self.spec.slot(name), (start, end, edge))
+
+    def _claim_named_value(self, slot: Slot, place: tuple[int, int, int]) -> None:
+        start, end, edge = place
+        inner = self.claims.within((end, edge))
+        has_form = not slot.is_free and any(each.slot == slot.name for each in inner)
+        if has_form or slot.name in self.named:
+            return
+        stop = self._end_of_named((start, end, edge))
+        value = self.said[end:stop].strip()
+        within = self.claims.within((end, stop))
+        self.claims.free(within)
+        if value and not any(self._is_hidden(each) for each in within):
+            self.named[slot.name] = value
+        self.claims.add([Claim((start, max(stop, end)))])
+
+    def _is_hidden(self, claim: Claim) -> bool:
+        """Whether a part has the form of a secret, which nobody else may have."""
+        text = self.text[slice(*claim.span)]
+        return self.spec.without_forms(text) != text
+
+    def _end_of_named(self, place: tuple[int, int, int]) -> int:
+        """Where a value ends that is written with a name: what other slots take is none of it."""
+        start, end, edge = place
+        is_line = start == 0 or self.text[start - 1] == "\n"
+        if not is_line and (found := _SENTENCE_END.search(self.text, end, edge)) is not None:
+            edge = found.start()
+        pieces = [*pieces_of(self.text[end:edge], end)]
+        is_cut = False
+        while len(pieces) > 1 and self._is_beside(pieces[-1]):
+            edge, is_cut = pieces.pop()[0], True
+        text = self.text[end:edge]
+        if not is_cut and (edge == len(self.text) or self.text[edge] in ".。\n"):
+            return edge
+        text = _AND.sub("", text.rstrip(_BETWEEN_VALUES)).rstrip(_BETWEEN_VALUES)
+        return end + len(text.removesuffix("." if is_cut else ""))
+
+    def _is_beside(self, piece: Span) -> bool:
+        """Whether a piece has values of other slots and nothing else, or says thanks."""
+        if means(self.text[slice(*piece)], "thanks"):
+            return True
+        is_taken = any(each.slot for each in self.claims.within(piece))
+        return is_taken and is_glue(self.claims.rest(piece))
+
+    def _name_marks(self) -> Iterator[tuple[int, int, str]]:
+        """Where a slot is named in front of its value: the span of its name, and the slot."""
+        found: list[tuple[int, int, str]] = []
+        for name in self.wanted.names:
+            for alias in aliases(self.spec.slot(name)):
+                word = re.escape(folded(alias))
+                left = r"(?<![A-Za-z0-9_])" if alias.isascii() else ""
+                forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
+                found += [
+                    (each.start(), -each.end(), name)
+                    for each in re.finditer(forms, self.text, re.IGNORECASE)
+                ]
+        at = 0
+        for start, end, name in sorted(found):
+            if start >= at:
+                yield start, -end, name
+                at = -end
+
+    def _claim_routes(self) -> None:
+        """Claim the names behind words such as from and to, if two slots or more are named so."""
+        slots = self._free_slots()
+        marks = marks_in(self.claims.rest(), slots)
+        names = {name for _, _, name in marks}
+        asked = self.asked
+        is_about_them = asked is None or not asked.is_free or asked.name in names
+        is_all_open = all(is_open(self.spec.slot(name), self.wanted) for name in names)
+        if len(names) < _SEVERAL or not (is_about_them and is_all_open):
+            return
+        if self.wanted.asked == CONFIRMATION:
+            return
+        found = names_after(self.claims.rest(), marks)
+        if any(answer_in(self.text[slice(*span)]) is None for span in found.values()):
+            return
+        for name, span in found.items():
+            self._take_text(name, span, marks)
+
+    def _take_text(self, name: str, span: Span, marks: list[Mark]) -> None:
+        self.claims.add([Claim(span, name, self.said[slice(*span)])])
+        self.guessed.add(name)
+        self.claims.add(Claim((start, end)) for start, end, each in marks if each == name)
+
+    def _free_slots(self) -> list[Slot]:
+        slots = map(self.spec.slot, self.wanted.names)
+        return [each for each in slots if each.type == "text" and each.is_free]
+
+    def _claim_answer(self, asked: Slot) -> bool | None:
+        """Take what is left of a message as the answer to a question; whether that is sure.
+
+        None if the rest of the message decides that.
+        """
+        if not asked.is_free:
+            return self._claim_formed_answer(asked)
+        if asked.type == "object":
+            return self._claim_fields(asked)
+        run = self._run_of_answer()
+        if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
+            return None
+        own = self._mark_at_start(marks_in(self.text, [asked]), run)
+        if own:
+            value = names_after(self.text[: run[1]], own).get(asked.name)
+            if value is not None:
+                self._take_text(asked.name, value, own)
+            return None
+        answer = answer_in(self.said[slice(*run)])
+        if answer is None:
+            return False
+        self.claims.add([Claim(run, asked.name, answer.value)])
+        self.guessed.add(asked.name)
+        return answer.is_bare
+
+    def _claim_fields(self, asked: Slot) -> bool | None:
+        """Take a form of fields, which is all of a message but for values with names."""
+        unnamed = [each for each in self.claims.found if each.slot and not each.is_named]
+        self.claims.free(unnamed)
+        rest = self.claims.rest().strip() if self.claims.found else self.said.strip()
+        if to_object(rest) is None:
+            self.claims.add(unnamed)
+            return None
+        self.named[asked.name] = rest
+        return True
+
+    def _mark_at_start(self, marks: list[Mark], run: Span) -> list[Mark]:
+        """The mark with which a part begins, if it does."""
+        inside = [each for each in marks if run[0] <= each[0] < run[1]][:1]
+        return [each for each in inside if is_glue(self.text[run[0] : each[0]])]
+
+    def _run_of_answer(self) -> Span | None:
+        """The one part of a message that can be a free text: whole pieces that nobody claims."""
+        pieces = [*pieces_of(self.text)]
+        if not self.claims.found:
+            if not pieces or any(is_no_answer(self.text[slice(*each)]) for each in pieces):
+                return None
+            start = len(self.text) - len(self.text.lstrip())
+            return start, len(self.text.rstrip())
+        self._split_mixed(pieces)
+        free = [
+            place
+            for place, each in enumerate(pieces)
+            if self.claims.is_free(each) and not is_glue(self.text[slice(*each)])
+        ]
+        is_mixed = any(
+            not self.claims.is_free(each) and not is_glue(self.claims.rest(each)) for each in pieces
+        )
+        texts = [self.text[slice(*pieces[place])] for place in free]
+        if is_mixed or not free or any(map(is_no_answer, texts)):
+            return None
+        is_one = free[-1] - free[0] == len(free) - 1
+        return (pieces[free[0]][0], pieces[free[-1]][1]) if is_one else None
+
+    def _split_mixed(self, pieces: list[Span]) -> None:
+        """Split a name off the values behind it, as in 'Oslo on Friday'; else nothing is taken."""
+        for place, (start, end) in reversed([*enumerate(pieces)]):
+            rest = self.claims.rest((start, end))
+            if self.claims.is_free((start, end)) or is_glue(rest):
+                continue
+            name = NAME.match(rest)
+            if name is not None and is_glue(rest[name.end() :]):
+                pieces[place : place + 1] = [(start, start + name.end()), (start + name.end(), end)]
+            else:
+                unnamed = [each for each in self.claims.within((start, end)) if not each.is_named]
+                self.claims.drop([each for each in unnamed if not self._is_hidden(each)])
+
+    def _is_about_others(self, asked: Slot, run: Span) -> bool:
+        """Whether another slot may be meant: its word is there, or several names in a row."""
+        others = [each for each in self._free_slots() if each is not asked]
+        marks = marks_in(self.text, others)
+        if self._mark_at_start(marks, run):
+            return True
+        if marks and marks_in(self.text, [asked]):
+            return True
+        if not any(is_open(each, self.wanted) for each in others):
+            return False
+        text = self.text[slice(*run)]
+        names = [each.strip() for each in re.split(r"\band\b|和", text)]
+        is_listed = len(names) > 1 and all(map(_is_short_name, names))
+        return is_listed or len([*pieces_of(text)]) > 1
+
+    def _claim_formed_answer(self, asked: Slot) -> bool | None:
+        """Take yes or no; or a short text that is no value, so that the user is told so."""
+        if asked.type == "boolean":
+            pieces = [each for each in pieces_of(self.text) if self.claims.is_free(each)]
+            values = {each: to_boolean(self.text[slice(*each)]) for each in pieces}
+            given = [each for each in pieces if values[each] is not None]
+            self.claims.add(Claim(each, asked.name, values[each]) for each in given)
+            return None
+        others = [each for each in self.claims.found if each.slot != asked.name]
+        is_other = any(each.slot or self._is_hidden(each) for each in others)
+        text = self.said.strip()
+        is_short = count_words(text) < _FEW and to_text(text) is not None
+        if is_other or not text or not is_short or is_no_answer(text):
+            return None
+        self.named[asked.name] = text
+        self.guessed.add(asked.name)
+        return bool(asked.pattern or asked.choices)
+
+
+def _is_short_name(text: str) -> bool:
+    is_name = NAME.fullmatch(text) is not None or not text.isascii()
+    return is_name and count_words(text) < _FEW and not any(sign.isdigit() for sign in text)

@@ -242,7 +242,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (r"\bthe (?P<d>\d{1,2}(?:st|nd|rd|th))(?=\s*(?:$|[.,;!?\n]|please\b))", _day_alone),
         (r"^\s*(?P<d>\d{1,2}(?:st|nd|rd|th))[.!]?\s*$", _day_alone),
         (
-            rf"(?<![\d月{_NUMERALS}]){_SIGN_DAY}\s*[号號](?=$|\W|[去走出到吧的])",
+            # Behind one of these it is the number of a house.
+            rf"(?<![\d月{_NUMERALS}路街道巷弄村里楼栋座区院门]){_SIGN_DAY}\s*[号號](?=$|\W|[去走出到吧的])",
             _day_alone,
         ),
     )

@@ -18,6 +18,7 @@ from replan.jobs.phases.planning import idempotency_key
 from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import Command
 from replan.jobs.spec.slot import ValidationIssue, text_in
+from replan.jobs.views import shown_value
 from replan.texts.storable import storable_text
 
 ANSWER = "answer"
@@ -51,7 +52,7 @@ class ExecutionHandler(PhaseHandler):
         if job.plan is None or job.validation_errors:
             # What was said changes the plan; where the job belongs now, the corrector says.
             return ProcessOutput(job=job, next_phase=job.phase)
-        if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
+        if spec.is_confirmed(command) and job.confirmed != plan.id:
             # A yes after a no may only acknowledge it.
             if is_confirmed is not True or job.refused:
                 is_said, job = is_confirmed is not None, job.replace(refused=is_confirmed is False)
@@ -68,10 +69,7 @@ class ExecutionHandler(PhaseHandler):
             text = say("refused", language, name=self._first_slot(job))
         else:
             filled = [spec.slot(name) for name in command.slots if name in job.collected_info]
-            lines = [
-                f"- {slot.called(language)}: {slot.shown(job.collected_info[slot.name], language)}"
-                for slot in filled
-            ]
+            lines = [f"- {shown_value(spec, job, slot.name)}" for slot in filled]
             called = command.called(language)
             text = say("confirm", language, command=called, values="\n".join(lines))
         keys = _keys_of(job)

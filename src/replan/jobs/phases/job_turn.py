@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import date
 
+from pydantic import JsonValue
+
 from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
 from replan.jobs.job import CONFIRMATION, Job
@@ -26,6 +28,7 @@ class Turn:
         self._found: Extracted | None = None
         self.is_applied = False
         self.progressed = False  # whether something that it says got the job anywhere
+        self.understood: tuple[str, ...] = ()  # the slots that it gave a value
 
     async def extracted(self, job: Job) -> Extracted:
         """What was found in it."""
@@ -75,8 +78,10 @@ async def apply_message(
         job, switched = with_command(spec, job, found.command), True
     names = spec.slots_of(job.command)
     given = {name: each for name, each in found.values.items() if name in names}
+    given = _without_repeated_secrets(spec, given)
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
     merge = merge_values(spec, names, job.collected_info, given, job.language)
+    turn.understood += tuple(name for name in names if name in given and name in merge.values)
     turn.progressed |= switched or tracker.has_progressed(job, merge.values)
     is_changed = switched or not same(merge.values, before.collected_info)
     job = job.replace(
@@ -93,6 +98,18 @@ async def apply_message(
     # Only who was shown the values confirms them.
     was_shown = before.asked.names == (CONFIRMATION,) and not (is_changed or merge.issues)
     return job, found.confirmed if was_shown else None
+
+
+def _without_repeated_secrets(spec: JobSpec, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The values without free texts that repeat the text of a secret slot."""
+    secrets = [v for name, v in given.items() if spec.slot(name).secret and isinstance(v, str)]
+    return {
+        name: value
+        for name, value in given.items()
+        if spec.slot(name).secret
+        or not spec.slot(name).is_free
+        or not any(secret in str(value) for secret in secrets)
+    }
 
 
 def with_command(spec: JobSpec, job: Job, command: str) -> Job:

@@ -88,7 +88,8 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
         return fail(job, "no_progress", say("no_progress", job.language, count=count, names=called))
     is_again = is_stuck and names == job.asked.names
     if is_again and names != (CONFIRMATION,) and not job.validation_errors:
-        text = f"{say('again', job.language)} {text}"
+        again = say("again", job.language, name=_called(engine.spec, names[0], job))
+        text = f"{again} {text}"
     asked = engine.tracker.asking(job, names, progressed=progressed)
     job = job.replace(asked=asked).noted("asked", slots=names[:1])
     return ProcessOutput(

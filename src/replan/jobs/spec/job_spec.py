@@ -13,8 +13,10 @@ from replan.declared.part import Part
 from replan.errors import JobSpecError
 from replan.jobs.sayings import Language
 from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
+from replan.jobs.spec.forms import without_forms
 from replan.jobs.spec.slot import Slot, SlotName, Texts, text_in
 from replan.jobs.spec.spec_rules import broken_rules_of
+from replan.secrets.known import MASK
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
@@ -38,6 +40,8 @@ class Command(Part):
         parameters: The parameters of the action. '{slot}' in a text stands for the value of a
             slot. Without them the action gets the values of all its slots by name.
         effects: What a repetition changes outside, if this differs from what the action declares.
+        confirm: Whether the user confirms all values before it is done. Not set, an unsafe action
+            is confirmed, and so is one whose method is not GET.
         refusals: Which slot an API refuses with which status, such as {404: product}: its value is
             removed, and asked for again.
         done: What the user is told at the end: a text, or one for each language.
@@ -52,6 +56,7 @@ class Command(Part):
     each: str | None = None
     parameters: Mapping[str, JsonValue] | None = None
     effects: Effects | None = None
+    confirm: bool | None = None
     refusals: Mapping[Status, str] = Field(default_factory=dict[str, str])
     done: Texts = Field(default_factory=dict[str, str])
 
@@ -82,7 +87,7 @@ class JobSpec(Part):
         base_urls: The addresses that call_api may reach, with everything below them.
         api_key_env: The environment variable with the secret that call_api sends as a bearer token.
         api_timeout: Seconds that one call of an API may take.
-        confirm: Whether the user confirms all values before an unsafe action.
+        confirm: False confirms only commands that say `confirm: true`.
         max_asks: How often in a row it asks without progress before the job fails.
         max_corrections: How many values the user may change; with one more the job fails.
 
@@ -137,6 +142,18 @@ class JobSpec(Part):
     def effects_of(self, command: Command) -> Effects:
         """What a repetition of a command changes outside."""
         return command.effects or self.action_of(command).effects
+
+    def is_confirmed(self, command: Command) -> bool:
+        """Whether the user confirms all values before a command is done."""
+        if command.confirm is not None:
+            return command.confirm
+        method = (command.parameters or {}).get("method", "GET")
+        is_reading = isinstance(method, str) and method.upper() == "GET"
+        return self.confirm and (self.effects_of(command) == "unsafe" or not is_reading)
+
+    def without_forms(self, text: str) -> str:
+        """A text with a mask in place of everything that has the form of a secret slot."""
+        return without_forms((each.pattern for each in self.slots if each.secret), text, MASK)
 
     def dependents_of(self, name: str) -> frozenset[str]:
         """The slots whose values depend on that of a slot, directly or through others."""

@@ -183,6 +183,11 @@ class Slot(Part):
     depends_on: Row[str] = ()
     secret: bool = False
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it takes any text, a list or fields."""
+        return self.type in ("text", "list", "object") and not self.choices and not self.pattern
+
     def called(self, language: Language) -> str:
         """Its name for the user."""
         return text_in(self.label, language) or self.name.replace("_", " ")

@@ -16,7 +16,8 @@ SlotType = Literal["text", "integer", "number", "boolean", "date", "list", "obje
 """The value of a slot. A date is a text such as `2026-03-31`, a list has only texts."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
+# 1.000 is a thousand to some, and one to others.
+_NUMBER = re.compile(r"(?![+-]?[1-9]\d{0,2}\.\d{3}$)[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _BETWEEN = re.compile(r"[,，、;；\n]")
 _BETWEEN_FIELDS = re.compile(r"[;；\n]|[,，](?=\s*[A-Za-z_]\w*\s*[:：=])")

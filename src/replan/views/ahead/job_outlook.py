@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.state.limits import Limits
 from replan.views.cells import counted
 
@@ -16,7 +16,7 @@ def job_outlook(spec: JobSpec) -> dict[str, JsonValue]:
             "takes": list(each.takes),
             "action": each.action,
             "effects": spec.effects_of(each),
-            "confirmed": _is_confirmed(spec, each),
+            "confirmed": spec.is_confirmed(each),
         }
         for each in spec.commands
     ]
@@ -40,7 +40,7 @@ def job_lines(spec: JobSpec) -> list[str]:
     lines = [f"job {spec.name}, version {spec.version}, speaks {spoken}: {counts}"]
     for each in spec.commands:
         takes = f"; takes {', '.join(each.takes)}" if each.takes else ""
-        confirmed = ", confirmed" if _is_confirmed(spec, each) else ""
+        confirmed = ", confirmed" if spec.is_confirmed(each) else ""
         needs = ", ".join(spec.in_order(each.needs)) or "nothing"
         how = f"{each.action} ({spec.effects_of(each)}{confirmed})"
         lines.append(f"  {each.name}: needs {needs}{takes}; {how}")
@@ -55,7 +55,3 @@ def job_lines(spec: JobSpec) -> list[str]:
             "the step fails there"
         )
     return lines
-
-
-def _is_confirmed(spec: JobSpec, command: Command) -> bool:
-    return spec.confirm and spec.effects_of(command) == "unsafe"
