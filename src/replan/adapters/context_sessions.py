@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Never, cast
@@ -94,7 +95,8 @@ class ContextSessions:
         found = await _call(self._store.load_session_context, key.session_id)
         if found is None or isinstance(found, AgentContext):
             return found
-        return AgentContext.from_dict(found)
+        # What turns made comes back, however long the session has lived.
+        return AgentContext.from_dict(found, most_bytes=sys.maxsize)
 
     def _cannot(self, what: str) -> Never:
         name = type(self._store).__name__
