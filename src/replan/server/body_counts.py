@@ -63,7 +63,7 @@ def _too_long(
             continue
         inner = [kind for field in fields for kind in _models_in(field.annotation)]
         if isinstance(value, dict):
-            yield from _too_long(value, inner, where, most_entries)
+            yield from _too_long(cast("object", value), inner, where, most_entries)
             continue
         for place, each in enumerate(entries):
             yield from _too_long(each, inner, (*where, place), MOST_PARTS)
