@@ -312,3 +312,14 @@ async def test_the_values_of_a_body_for_mcp_are_counted_before_it_is_read():
         told = await client.post("/mcp", json={"params": {"arguments": {"task": [[]] * 200_001}}})
         assert (told.status_code, told.json()["id"]) == (400, None)
         assert "more than 200,000 values" in told.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "answers", [{"1": "blue"}, {"1/worker/1": ""}, {"1/worker/1": "a" * 200_001}]
+)
+async def test_answers_that_no_question_can_have_are_refused_before_a_run_begins(answers):
+    async with served(house()) as client:
+        told = await client.post("/runs", json={"task": "a", "answers": answers})
+        assert told.status_code == 422
+        assert next(iter(answers)) in told.json()["detail"]
+        assert (await client.get("/runs")).json()["runs"] == []
