@@ -45,7 +45,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replan.secrets.masking import without_secrets
+from replan.secrets.masking import masked_beginning, without_secrets
+
+_LONGEST_VALUE = 1_000
 
 
 class ReplanError(Exception):
@@ -53,6 +55,12 @@ class ReplanError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+def _told(value: object) -> str:
+    """A value in a message; of a large one, the beginning."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else masked_beginning(text, _LONGEST_VALUE)
 
 
 class UsageError(ReplanError, ValueError):
@@ -78,7 +86,7 @@ class ConfigurationError(UsageError):
         self.value = value
         self.problem = problem
         self.fix = fix
-        super().__init__(f"{field}: {problem.removesuffix('.')} (got {value!r}). {fix}")
+        super().__init__(f"{field}: {problem.removesuffix('.')} (got {_told(value)}). {fix}")
 
     def at(self, field: str) -> "ConfigurationError":
         """Give the error of the same value at another path."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 
+import pytest
 from langchain_openai import ChatOpenAI
 
 from replan import Host, Specialist, Team, ask_user, open_runtime
@@ -278,3 +279,47 @@ async def test_figures_are_for_who_watches_and_name_no_tenant():
         assert line in text, text
     assert "north" not in text
     assert "anna" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/runs", {"files": [{}] * 190_000}, "files"),
+        ("/runs", {"task": "a", "answers": dict.fromkeys(map(str, range(1_001)), 1)}, "answers"),
+        ("/runs/r/answers", {"answers": dict.fromkeys(map(str, range(1_001)), 1)}, "answers"),
+        ("/sessions/s/turns", {"input": "a", "files": [{}] * 190_000}, "files"),
+        ("/v1/chat/completions", {"model": "house", "messages": [{}] * 190_000}, "messages"),
+        ("/ag-ui/house", {"threadId": "t", "messages": [{}] * 190_000}, "messages"),
+        ("/a2a/house", {"params": {"message": {"parts": [{}] * 190_000}}}, "params.message.parts"),
+        ("/mcp", {"params": {"arguments": dict.fromkeys(map(str, range(10_001)), 1)}},
+         "params.arguments"),
+        ("/mcp", {"params": {"inputResponses": dict.fromkeys(map(str, range(1_001)), 1)}},
+         "params.inputResponses"),
+    ],
+)  # fmt: skip
+async def test_every_door_refuses_a_long_list_with_its_count_and_begins_nothing(path, body, field):
+    async with served(house()) as client:
+        told = await client.post(path, json=body)
+        assert told.status_code in (200, 400, 422)
+        assert "entries; at most" in told.text
+        assert field in told.text
+        assert len(told.content) < 2_000
+        assert (await client.get("/runs")).json()["runs"] == []
+
+
+async def test_the_values_of_a_body_for_mcp_are_counted_before_it_is_read():
+    async with served(house()) as client:
+        told = await client.post("/mcp", json={"params": {"arguments": {"task": [[]] * 200_001}}})
+        assert (told.status_code, told.json()["id"]) == (400, None)
+        assert "more than 200,000 values" in told.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "answers", [{"1": "blue"}, {"1/worker/1": ""}, {"1/worker/1": "a" * 200_001}]
+)
+async def test_answers_that_no_question_can_have_are_refused_before_a_run_begins(answers):
+    async with served(house()) as client:
+        told = await client.post("/runs", json={"task": "a", "answers": answers})
+        assert told.status_code == 422
+        assert next(iter(answers)) in told.json()["detail"]
+        assert (await client.get("/runs")).json()["runs"] == []

@@ -9,6 +9,7 @@ import pytest
 
 from replan import AgentContext, Host, Specialist, Team, ask_user, build_agent
 from replan.errors import ContextError
+from replan.server.bodies import Nothing
 from replan.server.problems import RefusedError
 from replan.server.request_body import MOST_VALUES, read_json
 from replan.testing import ScriptedModel, always
@@ -20,20 +21,20 @@ MESSAGE = {"role": "user", "content": "a", "timestamp": "2026-01-01T00:00:00+00:
     ("fields", "problem"),
     [
         (
-            {"dialogue_history": [MESSAGE] * 10_001},
-            "dialogue_history: it has 10,001 entries; at most 10,000 are read",
+            {"dialogue_history": [MESSAGE] * 100_001},
+            "dialogue_history: it has 100,001 entries; at most 100,000 are read",
         ),
         (
             {"tool_execution_history": [{}] * 300_000},
-            "tool_execution_history: it has 300,000 entries; at most 10,000 are read",
+            "tool_execution_history: it has 300,000 entries; at most 100,000 are read",
         ),
         (
             {"project_state": {str(n): n for n in range(300_000)}},
-            "project_state: it has 300,000 keys; at most 1,000 are read",
+            "project_state: it has 300,000 keys; at most 10,000 are read",
         ),
         (
-            {"session_metadata": {str(n): n for n in range(1_001)}},
-            "session_metadata: it has 1,001 keys; at most 1,000 are read",
+            {"session_metadata": {str(n): n for n in range(10_001)}},
+            "session_metadata: it has 10,001 keys; at most 10,000 are read",
         ),
         (
             {"project_state": {"a": [[0]] * 300_000}},
@@ -67,7 +68,7 @@ def test_of_many_mistakes_some_are_named():
 )
 def test_a_request_with_too_many_values_is_refused_at_every_door(value):
     with pytest.raises(RefusedError) as error:
-        read_json(json.dumps({"messages": value}).encode())
+        read_json(json.dumps({"messages": value}).encode(), Nothing)
     assert f"more than {MOST_VALUES:,} values" in error.value.problem.detail
     assert "messages" in error.value.problem.detail
 

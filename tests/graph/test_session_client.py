@@ -32,6 +32,7 @@ from replan import (
 from replan.adapters.memory_sessions import MemorySessions
 from replan.ports.session_store import SessionKey
 from replan.sessions.session_runs import thread_of
+from replan.state.session import context as session_context
 from replan.testing import ScriptedModel, always
 
 SIMPLE = "---\ncomplexity: simple\n---\n"
@@ -358,6 +359,53 @@ async def test_a_store_that_answers_with_another_session_is_refused(store):
             with pytest.raises(ContextError, match=r"session_id.*asked for the session 's'"):
                 await asked
         assert len(model.calls) == 1
+
+
+class OwnLarge(Own):
+    """A store whose sessions may have any size."""
+
+    def update_session_context(self, session_id: str, updates: dict[str, Any]) -> None:
+        before = self.kept.get(session_id) or {"session_id": session_id}
+        after = AgentContext.from_dict(before, most_bytes=10**15).apply(updates).to_dict()
+        self.kept[session_id] = json.loads(json.dumps(after))
+
+
+@pytest.mark.parametrize("kind", ["storage", "own store"])
+async def test_a_session_in_a_store_goes_on_beyond_the_bound_of_a_carried_one(
+    storage, kind, monkeypatch
+):
+    monkeypatch.setattr(session_context, "MOST_ENTRIES", 4)
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        client = client_of(storage if kind == "storage" else OwnLarge(), model)
+        turns = [await client.process("s", "The capital?") for _ in range(4)]
+        assert [each.response for each in turns] == ["Paris."] * 4
+        whole = (await client.export("s")).to_dict()
+    assert len(whole["dialogue_history"]) == 8
+    with pytest.raises(ContextError, match=r"has 8 entries; at most 4 are read.*oldest"):
+        AgentContext.from_dict(whole)
+    assert AgentContext.from_dict(whole, most_bytes=10**9).to_dict() == whole
+
+
+async def test_a_carried_session_beyond_the_bound_is_refused_before_its_turn_and_goes_on_when_cut(
+    monkeypatch, caplog
+):
+    monkeypatch.setattr(session_context, "MOST_ENTRIES", 4)
+    with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
+        agent = agent_of(model, None)
+        context = {"session_id": "s"}
+        for _ in range(3):
+            result = await agent.process("The capital?", context)
+            assert result.success
+            context = AgentContext.from_dict(context).apply(result.context_updates).to_dict()
+        assert len(context["dialogue_history"]) == 6
+        assert caplog.text.count("leave out its oldest entries") > 0
+        calls = len(model.calls)
+        refused = await agent.process("The capital?", context)
+        assert "dialogue_history: it has 6 entries; at most 4 are read" in refused.error
+        assert "Leave out the oldest" in refused.error
+        assert (len(model.calls), refused.context_updates) == (calls, {})
+        context["dialogue_history"] = context["dialogue_history"][-2:]
+        assert (await agent.process("The capital?", context)).response == "Paris."
 
 
 async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -122,7 +123,9 @@ class ContextSessions:
         found = await _call(self._store.load_session_context, key.session_id)
         if found is None:
             return None
-        context = found if isinstance(found, AgentContext) else AgentContext.from_dict(found)
+        # What turns made comes back, however long the session has lived.
+        is_context = isinstance(found, AgentContext)
+        context = found if is_context else AgentContext.from_dict(found, most_bytes=sys.maxsize)
         return checked_session(context, key.session_id)
 
     def _cannot(self, what: str) -> Never:

@@ -76,6 +76,7 @@ _WORDS = {
         "This is not a finite number.",
         "Write a number, or leave the field out.",
     ),
+    "too_long": ("out_of_bounds", "This has too many entries.", "Give {max_length:,} at most."),
     "too_short": ("empty", "This is empty.", "Give at least one."),
     "string_too_short": ("empty", "This is empty.", "Write something, or leave the field out."),
 }

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from langchain_core.messages import RemoveMessage
 from langgraph.types import Overwrite
+from pydantic import JsonValue
 
 from replan.errors import InputError, PlanDocumentError
 from replan.host.outside_plan import check_outside_plan
@@ -15,6 +16,7 @@ from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import PlanAuthor
+from replan.state.person.answers import given_answers
 from replan.state.plan_mistakes import plan_mistakes
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
@@ -37,6 +39,8 @@ def check_input(given: Any, services: Services) -> None:
     plan, _ = read_handed_plan(document, services, author)
     if plan is None and _is_blank(asked.get("messages")):
         raise InputError(NOTHING_TO_DO)
+    answers = checked("answers", dict[str, JsonValue] | None, asked.get("answers"))
+    given_answers(answers or {}, services.clock())
 
 
 def _is_blank(given: Any) -> bool:

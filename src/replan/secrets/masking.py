@@ -11,6 +11,9 @@ from replan.secrets.shapes import KEYS, PRIVATE_KEY, is_certain, is_key, is_like
 _PIECE = 8_000
 """Characters that are searched at once, because patterns take longer for longer texts."""
 
+_LONGEST_SECRET = 25_000
+"""Characters after which a secret that begins before them ends: a private key with its frame."""
+
 _QUOTE = r"\\{0,4}[\"'`]"
 _IS = r"\s{0,5}(?:=>|[=:])\s{0,5}"
 _QUOTED = r"b?(?:\\{0,4}\"[^\"]{0,2000}\"|\\{0,4}'[^']{0,2000}')"
@@ -138,6 +141,14 @@ def without_secrets(text: str) -> str:
     if len(text) <= _PIECE:
         return _without_forms(text)
     return "".join(map(_without_forms, _pieces(text)))
+
+
+def masked_beginning(text: str, most: int) -> str:
+    """The first characters of a text, without secrets; only as much as can matter is searched."""
+    searched = text[: most + _LONGEST_SECRET]
+    masked = without_secrets(searched)
+    is_whole = len(searched) == len(text) and len(masked) <= most
+    return masked if is_whole else f"{masked[:most]}..."
 
 
 def _without_forms(text: str) -> str:

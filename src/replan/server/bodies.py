@@ -9,6 +9,8 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
+from replan.runs.labels import MOST as MOST_LABELS
+from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 from replan.texts.signs import is_hidden
 from replan.values import Value
@@ -82,9 +84,11 @@ class StartBody(Value):
     team: str = ""
     run_id: str | None = Field(default=None, pattern=NAME)
     title: str = Field(default="", max_length=200)
-    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    labels: dict[str, str] = Field(default_factory=dict[str, str], max_length=MOST_LABELS)
     settings: RunSettings | None = None
-    answers: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    answers: dict[str, JsonValue] = Field(
+        default_factory=dict[str, JsonValue], max_length=MOST_ANSWERS
+    )
     tokens: bool = False
 
     @property
@@ -111,7 +115,7 @@ class AnswerBody(Value):
             `answer`, a `fingerprint` names what was shown.
     """
 
-    answers: dict[str, JsonValue] = Field(min_length=1)
+    answers: dict[str, JsonValue] = Field(min_length=1, max_length=MOST_ANSWERS)
 
 
 class StopBody(Value):

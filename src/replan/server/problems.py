@@ -7,7 +7,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from replan import errors
-from replan.secrets.masking import without_secrets
+from replan.secrets.masking import masked_beginning
 from replan.values import Value
 
 _LONGEST = 200
@@ -124,8 +124,8 @@ def as_refusal(error: errors.ReplanError) -> RefusedError:
 
 def value_text(value: object) -> str:
     """The beginning of a value, without secrets."""
-    text = without_secrets(value if isinstance(value, str) else repr(cast("JsonValue", value)))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    text = value if isinstance(value, str) else repr(cast("JsonValue", value))
+    return masked_beginning(text, _LONGEST)
 
 
 def field_problem(error: errors.ConfigurationError) -> FieldProblem:

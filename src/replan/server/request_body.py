@@ -7,8 +7,10 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
 from replan.declared.mistakes import mistakes_in
+from replan.server.body_counts import problems_of_counts
 from replan.server.problems import (
     FieldProblem,
     RefusedError,
@@ -100,15 +102,29 @@ def _too_large() -> RefusedError:
 
 
 def _parse(held: bytes, kind: type[V]) -> V:
-    given = read_json(held)
+    given = read_json(held, kind)
     return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(given)))
 
 
-def read_json(held: bytes) -> object:
+def replay(held: bytes, receive: Receive) -> Receive:
+    """Receive a body that was read, and then what comes after it."""
+    parts: list[Message] = [{"type": "http.request", "body": held, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return parts.pop() if parts else await receive()
+
+    return receive_again
+
+
+def read_json(held: bytes, kind: type[BaseModel]) -> object:
     """Read JSON that can be stored and sent without loss.
 
+    Args:
+        held: The body.
+        kind: What it should be: the entries of its fields are counted before anything is read.
+
     Raises:
-        RefusedError: It is not JSON, too deep, or has a value that cannot be stored.
+        RefusedError: It is not JSON, too deep, too long, or has a value that cannot be stored.
     """
     try:
         given: object = json.loads(held) if held.strip() else {}
@@ -126,6 +142,8 @@ def read_json(held: bytes) -> object:
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
+    if mistakes := problems_of_counts(given, kind):
+        raise bad_request(mistakes)
     reading = ValueReader(MOST_BYTES, deepest=DEEPEST, most_values=MOST_VALUES)
     copy: object = reading.plain(given)
     if reading.mistakes:

@@ -10,11 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from http_answers import Answering, serving
+from replan import Host, Specialist, Team, ToolServer
 from replan.adapters.mcp.bounds import LONGEST_MESSAGE
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Address, Program
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.specialists.granted_tools import GrantedTools, shown_name
+from replan.testing import ScriptedModel
+from replan.views.ahead.tool_servers import known_servers
 
 # A server of a protocol before 2026, whose answer to a call is what its argument says.
 PROGRAM = """
@@ -135,6 +138,34 @@ async def test_of_more_tools_than_can_be_used_those_that_are_granted_are():
     with pytest.raises(ToolServerError, match="tool server t: it has no tool pay"):
         await server.execute("pay", {"how": "bytes"})
     await server.aclose()
+
+
+def checked_server(grants, tools):
+    server = ToolServer(command=sys.executable, args=["-c", PROGRAM.replace("TOOLS", tools)])
+    with ScriptedModel({}) as model:
+        buyers = [
+            Specialist(name=f"buyer-{n}", intended_use="Buys.", chat_model=model, tools=row)
+            for n, row in enumerate(grants)
+        ]
+        team = Team(host=Host(model=model), specialists=buyers, tool_servers={"t": server})
+        (known,) = known_servers(team, starts=True)
+    return known
+
+
+def test_a_check_of_a_server_says_what_its_users_would_find():
+    tools = "[f'{each}/{n}' for each in ('get', 'put') for n in range(1_500)]"
+    # Each loop has its own bound: together they may be granted more.
+    known = checked_server([["t/get/*"], ["t/put/*", "t/get/7"]], tools)
+    assert (len(known.tools), known.problem) == (3_000, "")
+    assert any("these are the granted ones" in line for line in known.lines)
+    known = checked_server([["t/get/7"]], tools)
+    assert ([each.name for each in known.tools], known.is_whole) == (["get/7"], False)
+    known = checked_server([["t/*"]], tools)
+    assert "more than 2,000 of its tools fit *. Grant fewer, by their names" in known.problem
+    known = checked_server([["t/get/7", "t/none"]], tools)
+    assert known.problem == "it has no tool t/none"
+    known = checked_server([["t/pay"]], "['pay', 'order']")
+    assert (len(known.tools), known.is_whole, known.problem) == (2, True, "")
 
 
 async def test_a_server_that_hangs_is_waited_for_once():

@@ -5,6 +5,7 @@ import pytest
 from made_documents import pdf, word, word_of
 from replan import FolderRetriever, SearchRequest
 from replan.adapters.knowledge import documents, read_files
+from replan.texts.passages import passages_of
 
 ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [
 <!ENTITY a "zebra zebra zebra zebra zebra"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
@@ -86,8 +87,9 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
     ],
 )
 def test_a_document_that_cannot_be_read_is_left_out_and_named(
-    retriever, folder, name, content, problem
+    retriever, folder, monkeypatch, name, content, problem
 ):
+    monkeypatch.setattr(documents, "SECONDS", 600)
     (folder / name).write_bytes(content)
     (folder / "b.md").write_text("A zebra.\n")
     chunks, (left_out,) = search(retriever, "zebra")
@@ -118,10 +120,12 @@ def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypat
 
 
 def test_whatever_a_reader_raises_leaves_out_its_file_alone(retriever, folder, monkeypatch):
-    def broken(content):
-        raise ZeroDivisionError(content)
+    def broken(name, text):
+        if name == "a.rst":
+            raise ZeroDivisionError(text)
+        return passages_of(name, text)
 
-    monkeypatch.setitem(read_files._READERS, ".rst", lambda name, content: broken(content))
+    monkeypatch.setattr(read_files, "passages_of", broken)
     (folder / "a.rst").write_text("A zebra.\n")
     (folder / "b.md").write_text("A zebra.\n")
     chunks, left_out = search(retriever, "zebra")

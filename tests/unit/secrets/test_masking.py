@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.secrets.known import KNOWN
-from replan.secrets.masking import without_secrets
+from replan.secrets.masking import masked_beginning, without_secrets
 
 # `@` stands for the secret.
 FORMS = [
@@ -202,3 +202,16 @@ def _filled(form: str, secret: str) -> str:
         head, _, host = form.rpartition("@")
         return head[:-1] + secret + "@" + host
     return form.replace("@", secret)
+
+
+@pytest.mark.parametrize("before", [0, 150, 195, 250, 25_190])
+def test_the_beginning_of_a_long_text_is_cut_after_its_secrets_are_masked(before):
+    key = "sk-abcdefghijklmnop1234567890"
+    text = f"{'a ' * (before // 2)}{key}{' b' * 100_000}"
+    shown = masked_beginning(text, 200)
+    assert shown == f"{without_secrets(text)[:200]}..."
+    assert "sk-a" not in shown
+    assert masked_beginning("short", 200) == "short"
+    assert masked_beginning(f"password={'k' * 300}", 200) == "password=***"
+    # Only what can be shown is searched.
+    assert len(masked_beginning("x" * 10_000_000, 200)) == 203

@@ -735,6 +735,9 @@ def test_an_export_holds_no_secret(tmp_path):
     assert "sk-abcdef" not in text
 
 
+DEEP = "[" * 900 + "]" * 900
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -745,11 +748,16 @@ def test_an_export_holds_no_secret(tmp_path):
         (lambda text: '{"format": "other"}', r"`format` is not 'replan run'"),
         (lambda text: text.replace('"version": 1', '"version": 2', 1), r"version 2.*newer Replan"),
         (lambda text: text.replace('"version": 1', '"version": "x"', 1), r"`version` is 'x'"),
+        (lambda text: text.replace('"version": 1', '"version": true', 1), r"`version` is True"),
+        (lambda text: text.replace('"output": null', f'"output": {DEEP}', 1), "nested|recursion"),
         (lambda text: text.replace('"outcome": "failed"', '"outcome": 7', 1), r"run\.ledger\[0\]"),
         (lambda text: text.replace('"ledger"', '"ledgre"', 1), r"run\.ledger: Field required"),
         (lambda text: "[" * 100_000, r"nested too deeply"),
     ],
-    ids=["cut", "empty", "text", "list", "foreign", "newer", "version", "value", "name", "deep"],
+    ids=[
+        *("cut", "empty", "text", "list", "foreign", "newer", "version", "true", "deep value"),
+        *("value", "name", "deep"),
+    ],
 )
 def test_a_damaged_export_is_refused_with_the_place_of_the_damage(tmp_path, change, told):
     path = tmp_path / "run.json"
@@ -771,6 +779,15 @@ def test_an_export_with_a_number_that_cannot_be_is_refused(tmp_path, name, value
     text = exported(whole(events=(event(1, 1, "model_answered", **{name: 7}),)), NOON)
     path.write_text(text.replace(f'"{name}": 7', f'"{name}": {json.dumps(value)}'))
     with pytest.raises(InputError, match=told):
+        opened_export(path)
+
+
+@pytest.mark.parametrize("value", ["1", True, False, "1.0", "true", 1.5, None])
+def test_what_is_no_number_in_an_export_is_not_read_as_one(tmp_path, value):
+    export = json.loads(exported(whole(), NOON))
+    export["run"]["ledger"][0]["step_id"] = value
+    (path := tmp_path / "run.json").write_text(json.dumps(export))
+    with pytest.raises(InputError, match=r"run\.ledger\[0\]\.step_id: "):
         opened_export(path)
 
 

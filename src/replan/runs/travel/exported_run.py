@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from replan.errors import InputError
 from replan.runs.course.whole_run import WholeRun
 from replan.secrets.masking import without_secrets
-from replan.values import restored
+from replan.values import restored_strictly
 
 FORMAT = "replan run"
 VERSION = 1
@@ -73,13 +73,15 @@ def _read(path: Path, found: Any) -> WholeRun:
     if export.get("format") != FORMAT:
         raise refused(path, f"It is not an export of a run: its `format` is not '{FORMAT}'.")
     version = export.get("version")
-    if not isinstance(version, int) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise refused(path, f"`version` is {version!r}, and should be a number from 1 on.")
     if version > VERSION:
         newer = f"It has version {version}, and this Replan reads {VERSION} at most."
         raise refused(path, newer, "Open it with a newer Replan.")
     try:
-        run = restored(WholeRun, export.get("run"))
+        run = restored_strictly(WholeRun, export.get("run"))
+    except RecursionError as error:
+        raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         told = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]

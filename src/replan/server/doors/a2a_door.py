@@ -1,7 +1,7 @@
 """The door of A2A: a team is an agent with a card, and takes calls of other agents."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -11,19 +11,34 @@ from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_CURRENT
 from google.protobuf.json_format import MessageToDict
+from pydantic import BaseModel, Field
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Message as Sent
 
+from replan.server.body_counts import MOST_PARTS
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import as_a2a_error
 from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
-from replan.server.request_body import read_bytes, read_json
+from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
+
+
+class _Message(BaseModel):
+    parts: Sequence[object] = Field(max_length=MOST_PARTS)
+
+
+class _Params(BaseModel):
+    message: _Message
+
+
+class _Call(BaseModel):
+    """What of a call is counted; the protocol's own library reads it."""
+
+    params: _Params
 
 
 def routes(served: ServedTeams) -> list[Route]:
@@ -44,12 +59,13 @@ def routes(served: ServedTeams) -> list[Route]:
         except RefusedError as refusal:
             return problem_response(refusal)
         try:
-            await asyncio.to_thread(read_json, held)
+            await asyncio.to_thread(read_json, held, _Call)
         except RefusedError as refusal:
             refused = JSONParseError(message=as_a2a_error(refusal).message)
             return JSONResponse(build_error_response(None, refused))
         handler = CallerTasks(served, request.state.who, team)
-        answer = await JsonRpcDispatcher(handler).handle_requests(_replayed(request, held))
+        again = Request(request.scope, replay(held, request.receive))
+        answer = await JsonRpcDispatcher(handler).handle_requests(again)
         if not isinstance(answer, EventSourceResponse):
             return answer
         # The protocol's own stream waits for a reader who takes nothing, however long.
@@ -66,15 +82,6 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
     async for event in events:
         kind = f"event: {event['event']}\n" if "event" in event else ""
         yield f"{kind}data: {event['data']}\n\n"
-
-
-def _replayed(request: Request, held: bytes) -> Request:
-    """A request whose body was read, for a second reader."""
-
-    async def receive() -> Sent:
-        return {"type": "http.request", "body": held, "more_body": False}
-
-    return Request(request.scope, receive)
 
 
 def _card(served: ServedTeams, team: str, address: str) -> a2a.AgentCard:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from replan.memory.conversation import client_instructions
+from replan.server.body_counts import MOST_PARTS
 from replan.server.problems import RefusedError, bad_field
 from replan.values import Value
 
@@ -51,7 +52,7 @@ class ChatMessage(Value):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | tuple[ChatPart, ...] | None = None
+    content: str | Annotated[tuple[ChatPart, ...], Field(max_length=MOST_PARTS)] | None = None
 
     @property
     def text(self) -> str:

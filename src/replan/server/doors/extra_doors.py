@@ -1,18 +1,25 @@
 """The doors that need packages of an extra: AG-UI, A2A and MCP."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from replan.server.body_counts import MOST_ANSWERS
 from replan.server.endpoints import Endpoint
-from replan.server.request_body import too_slow
+from replan.server.problems import RefusedError
+from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams
 
 EXTRAS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
 """The extra that each door needs, by the beginning of its addresses."""
+
+_PARSE_ERROR = -32_700  # JSON-RPC's code
 
 
 def ag_ui() -> list[Endpoint]:
@@ -62,15 +69,26 @@ async def open_mcp(served: ServedTeams) -> AsyncGenerator[list[Route]]:
     await ready.wait()
     try:
         yield [
-            Route("/mcp", _Timely(bind_sessions_to_tokens(manager.asgi_app), served.body_seconds))
+            Route("/mcp", _Bounded(bind_sessions_to_tokens(manager.asgi_app), served.body_seconds))
         ]
     finally:
         ended.set()
         await serving
 
 
-class _Timely:
-    """An application for which the body of a request has to arrive in time."""
+class _Params(BaseModel):
+    arguments: Mapping[str, object]
+    input_responses: Mapping[str, object] = Field(alias="inputResponses", max_length=MOST_ANSWERS)
+
+
+class _Call(BaseModel):
+    """What of a call is counted; the protocol's own library reads it."""
+
+    params: _Params
+
+
+class _Bounded:
+    """An application for which a body has to arrive in time, within the bounds of all requests."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app = app
@@ -78,19 +96,12 @@ class _Timely:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on."""
-        loop, is_whole = asyncio.get_running_loop(), False
-        until = loop.time() + self._seconds
-
-        async def received() -> Message:
-            nonlocal is_whole
-            if is_whole:
-                return await receive()
-            try:
-                async with asyncio.timeout_at(until):
-                    message = await receive()
-            except TimeoutError:
-                raise too_slow(self._seconds) from None
-            is_whole = not message.get("more_body")
-            return message
-
-        await self._app(scope, received, send)
+        held = await read_bytes(Request(scope, receive), self._seconds)
+        try:
+            await asyncio.to_thread(read_json, held, _Call)
+        except RefusedError as refusal:
+            error = {"code": _PARSE_ERROR, "message": str(refusal)}
+            told = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(told, status_code=400)(scope, receive, send)
+        else:
+            await self._app(scope, replay(held, receive), send)

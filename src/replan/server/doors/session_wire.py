@@ -1,11 +1,12 @@
 """The schemas of requests about sessions, and of their answers."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
 from replan.ports.session_store import SessionRecord
 from replan.server.bodies import NAME, FileBody
+from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 from replan.state.session.context import Message, ToolExecution
 from replan.values import Value
@@ -25,7 +26,7 @@ class TurnBody(Value):
         settings: What the run is to do otherwise than its team; it can only tighten.
     """
 
-    input: str | dict[str, JsonValue] | None = None
+    input: str | Annotated[dict[str, JsonValue], Field(max_length=MOST_ANSWERS)] | None = None
     files: tuple[FileBody, ...] = Field(default=(), max_length=20)
     team: str = ""
     turn_id: str | None = Field(default=None, pattern=NAME)

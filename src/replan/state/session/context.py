@@ -3,20 +3,23 @@
 The names are those of GTPlanner's stateless refactoring, from which the design comes.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from replan.state.session.context_fields import MOST_BYTES, ValueReader
+from replan.state.session.context_fields import MOST_BYTES, MOST_VALUES, ValueReader
 from replan.state.session.context_updates import HISTORIES, MAPPINGS, applied, updates_between
 from replan.values import Value
 
-MOST_ENTRIES = 10_000
-"""Entries of a history of a context."""
+_log = logging.getLogger(__name__)
 
-MOST_KEYS = 1_000
+MOST_ENTRIES = 100_000
+"""Entries of a history of a context. A session that lives long meets `MOST_VALUES` first."""
+
+MOST_KEYS = 10_000
 """Keys of `project_state` and of `session_metadata`."""
 
 FORMAT = 1
@@ -139,24 +142,31 @@ class AgentContext(Value):
         """Create a context from a copy of a dictionary.
 
         Unknown keys are ignored, and missing ones get their defaults, except for the session's id.
-        A history may have 10,000 entries, `project_state` and `session_metadata` 1,000 keys each,
-        and all of it 500,000 values.
+        A history may have 100,000 entries, `project_state` and `session_metadata` 10,000 keys each,
+        and all of it 500,000 values. Where less than a tenth of a bound is left, the log says so.
 
         Args:
             data: A dictionary from `to_dict`, or from another program.
-            most_bytes: How large it may be, as JSON, approximately.
+            most_bytes: How large it may be, as JSON, approximately. A larger number raises the
+                other bounds in proportion: give one for what a store of your own has.
 
         Raises:
             ContextError: Something is wrong; names every bad field. Of a newer format, only the
                 number is read.
         """
-        reading = ValueReader(most_bytes)
+        factor = max(1, most_bytes // MOST_BYTES)
+        reading = ValueReader(most_bytes, most_values=factor * MOST_VALUES)
         if isinstance(cast("object", data), Mapping):
             _check_format(data.get("format", FORMAT), reading)
-            _check_counts(data, reading)
+            _check_counts(data, reading, factor)
         reading.end()
         context = reading.value(cls, data)
         reading.end()
+        if reading.is_nearly_full or _has_many(context, factor):
+            _log.warning(
+                "a session is nearly as large as one that is read; leave out its oldest entries",
+                extra={"session": context.session_id},
+            )
         return context
 
     def apply(self, updates: Mapping[str, Any]) -> Self:
@@ -222,13 +232,14 @@ def _check_format(number: object, reading: ValueReader) -> None:
         reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")
 
 
-def _check_counts(data: Mapping[str, Any], reading: ValueReader) -> None:
+def _check_counts(data: Mapping[str, Any], reading: ValueReader, factor: int) -> None:
     """Refuse what has too many entries before any of them is read."""
     bounds = [
         *((name, MOST_ENTRIES, "entries", "Leave out the oldest.") for name in HISTORIES),
         *((name, MOST_KEYS, "keys", "Keep them in one list.") for name in MAPPINGS),
     ]
-    for name, most, what, fix in bounds:
+    for name, each, what, fix in bounds:
+        most = factor * each
         value = data.get(name)
         if isinstance(value, Mapping | list | tuple):
             count = len(cast("Sequence[Any]", value))
@@ -250,3 +261,9 @@ def checked_session(context: AgentContext, session_id: str) -> AgentContext:
         reading.refuse(("session_id",), context.session_id, problem, fix)
         reading.end()
     return context
+
+
+def _has_many(context: AgentContext, factor: int) -> bool:
+    """Whether a history has more than nine tenths of the entries that are read."""
+    most = factor * MOST_ENTRIES
+    return any(len(getattr(context, name)) * 10 > most * 9 for name in HISTORIES)

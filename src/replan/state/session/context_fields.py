@@ -65,6 +65,11 @@ class ValueReader:
         mistake = ConfigurationError(shown_path(path), _shown(value), problem, fix)
         self.mistakes.setdefault(path, mistake)
 
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether less than a tenth is left of what may be read."""
+        return self._left * 10 < self._most or self._values_left * 10 < self._most_values
+
     def end(self) -> None:
         """Raise the mistakes that were found.
 

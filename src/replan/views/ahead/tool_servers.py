@@ -2,13 +2,18 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from replan.errors import ConfigurationError, ToolServerError
 from replan.own_loop import run_in_own_loop
-from replan.ports.tool_provider import ToolDefinition, ToolProvider, server_in
+from replan.ports.tool_provider import (
+    SelectiveToolProvider,
+    ToolDefinition,
+    ToolProvider,
+    server_in,
+)
 from replan.team.tool_server import ToolServer
 from replan.views.cells import one_line
 
@@ -26,6 +31,7 @@ class KnownServer:
     way: str
     grants: dict[str, list[str]]
     tools: Sequence[ToolDefinition] | None = None  # None: it was not started
+    is_whole: bool = True  # whether these are all its tools, and not only those that are granted
     problem: str = ""
 
     @property
@@ -36,6 +42,8 @@ class KnownServer:
         for tool in self.tools or ():
             effects = tool.effects or "unsafe"
             yield f"    {self.name}/{tool.name} ({effects})  {one_line(tool.description)}"
+        if not self.is_whole:
+            yield "    It has too many tools to list them all: these are the granted ones."
         if self.problem:
             yield f"    {self.problem}"
 
@@ -46,7 +54,8 @@ class KnownServer:
             tools = [each.model_dump(mode="json") for each in self.tools]
         granted: dict[str, JsonValue] = {who: [*grants] for who, grants in self.grants.items()}
         fields: dict[str, JsonValue] = {"name": self.name, "way": self.way, "granted": granted}
-        return {**fields, "tools": tools, "problem": self.problem or None}
+        listed: dict[str, JsonValue] = {"tools": tools, "is_whole": self.is_whole}
+        return {**fields, **listed, "problem": self.problem or None}
 
 
 def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
@@ -59,34 +68,44 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
             who: [str(one) for one in row if server_in(one) == name] for who, row in tools.items()
         }
         grants = {who: found for who, found in granted.items() if found}
-        found, problem = _ask_server(name, server, grants) if starts else (None, "")
-        known.append(
-            KnownServer(name=name, way=str(way), grants=grants, tools=found, problem=problem)
-        )
+        one = KnownServer(name=name, way=str(way), grants=grants)
+        known.append(_asked(one, server) if starts else one)
     return known
 
 
-def _ask_server(
-    name: str, server: ToolServer | ToolProvider, grants: dict[str, list[str]]
-) -> tuple[Sequence[ToolDefinition] | None, str]:
+def _asked(known: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
+    """Start a server, and add its tools, or why it cannot be used."""
+    name, rows = known.name, known.grants.values()
+    names = [[grant.partition("/")[2] for grant in row] for row in rows]
     try:
         provider = server.built(name, os.environ) if isinstance(server, ToolServer) else server
-        tools = run_in_own_loop(lambda: _list_tools(provider))
+        tools, is_whole = run_in_own_loop(lambda: _list_tools(provider, names))
     except (ConfigurationError, ToolServerError) as error:
-        return None, str(error)
-    names = [f"{name}/{tool.name}" for tool in tools]
+        return replace(known, problem=str(error))
+    found = [f"{name}/{tool.name}" for tool in tools]
     missing = [
         grant
-        for row in grants.values()
+        for row in rows
         for grant in row
-        if not any(fnmatchcase(each, grant) for each in names)
+        if not any(fnmatchcase(each, grant) for each in found)
     ]
-    return tools, f"it has no tool {', '.join(missing)}" if missing else ""
+    problem = f"it has no tool {', '.join(missing)}" if missing else ""
+    return replace(known, tools=tools, is_whole=is_whole, problem=problem)
 
 
-async def _list_tools(provider: ToolProvider) -> Sequence[ToolDefinition]:
+async def _list_tools(
+    provider: ToolProvider, grants: Sequence[Sequence[str]]
+) -> tuple[Sequence[ToolDefinition], bool]:
+    """The tools of a server, and whether these are all that it has."""
     try:
-        return await provider.list_tools()
+        return await provider.list_tools(), True
+    except ToolServerError as error:
+        is_slow = isinstance(error.__cause__, TimeoutError)
+        if is_slow or not grants or not isinstance(provider, SelectiveToolProvider):
+            raise
+        # It may have more than can be listed: each of its users asks only for what is granted.
+        found = [tool for names in grants for tool in await provider.find_tools(names)]
+        return list({tool.name: tool for tool in found}.values()), False
     finally:
         close = getattr(provider, "aclose", None)
         if close is not None:

@@ -1,0 +1,97 @@
+"""Counts the entries of the lists and mappings of a request, before anything else reads them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from replan.server.problems import FieldProblem
+from replan.state.session.context_fields import Path, shown_path
+
+MOST_ENTRIES = 10_000
+"""The entries of a field of a body, if the field does not declare a smaller number."""
+
+MOST_PARTS = 1_000
+"""The entries of a field of what a list has in it, such as the parts of a message."""
+
+MOST_ANSWERS = 1_000
+"""The answers of a request."""
+
+_MOST_PROBLEMS = 100  # that are named of one body
+
+
+def problems_of_counts(given: object, kind: type[BaseModel]) -> list[FieldProblem]:
+    """The fields of a body that have too many entries, each with its count and its bound.
+
+    Args:
+        given: The body, as JSON.
+        kind: What it should be. Of fields that it does not have, nothing is said.
+    """
+    found: list[FieldProblem] = []
+    for path, count, most in _too_long(given, [kind], (), MOST_ENTRIES):
+        problem = f"it has {count:,} entries; at most {most:,} are read"
+        fix = f"Send {most:,} at most."
+        found.append(
+            FieldProblem(
+                field=shown_path(path),
+                value=f"{count:,} entries",
+                problem=problem,
+                fix=fix,
+                code="out_of_bounds",
+            )
+        )
+        if len(found) == _MOST_PROBLEMS:
+            break
+    return found
+
+
+def _too_long(
+    given: object, kinds: Sequence[type[BaseModel]], path: Path, most_entries: int
+) -> Iterator[tuple[Path, int, int]]:
+    """The path, the count and the bound of each field below that has too many entries."""
+    if not isinstance(given, Mapping):
+        return
+    for name, value in cast("Mapping[str, object]", given).items():
+        fields = [field for kind in kinds for field in _fields_named(name, kind)]
+        if not fields or not isinstance(value, list | dict):
+            continue
+        where, entries = (*path, name), cast("Sequence[object]", value)
+        most = min([most_entries, *(most for field in fields for most in _bounds_of(field))])
+        if len(entries) > most:
+            yield where, len(entries), most
+            continue
+        inner = [kind for field in fields for kind in _models_in(field.annotation)]
+        if isinstance(value, dict):
+            yield from _too_long(cast("object", value), inner, where, most_entries)
+            continue
+        for place, each in enumerate(entries):
+            yield from _too_long(each, inner, (*where, place), MOST_PARTS)
+
+
+def _fields_named(name: str, kind: type[BaseModel]) -> Iterator[FieldInfo]:
+    for own, field in kind.model_fields.items():
+        if name in (own, field.alias):
+            yield field
+
+
+def _bounds_of(field: FieldInfo) -> Iterator[int]:
+    """The lengths that a field declares, for itself or for a choice in it."""
+    choices = [
+        each
+        for choice in get_args(field.annotation)
+        for each in get_args(choice)
+        if isinstance(each, FieldInfo)
+    ]
+    for each in (field, *choices):
+        for mark in each.metadata:
+            length = getattr(mark, "max_length", None)
+            if isinstance(length, int):
+                yield length
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
