@@ -252,6 +252,9 @@ def test_what_a_server_cannot_do_is_refused_and_takes_no_reply(switch: str, fiel
         ([user(), system()], 400),
         ([system(), system(), user()], 400),
         ([system(), user(), user()], 400),
+        ([{"role": "assistant", "content": "a"}, user()], 400),
+        ([system(), {"role": "assistant", "content": "a"}, user()], 400),
+        ([system()], 400),
     ],
 )
 def test_a_strict_server_insists_on_turns(messages: list[dict[str, str]], status: int):
