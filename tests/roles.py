@@ -21,7 +21,8 @@ def check_requests(server, *places):
             else:
                 shown.append(str(message))
     text = "\n".join(shown)
-    assert not [place for place in places if f"§{place}§" not in text]
+    missing = [place for place in places if f"§{place}§" not in text]
+    assert not missing, missing
 
 
 def rows_of(request):

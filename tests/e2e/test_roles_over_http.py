@@ -128,8 +128,9 @@ class Models:
         return foreign(f"result of {name}")
 
     def say_extract(self, request):
-        value = foreign("value")
-        return f"---\nplace: {value}\n---" if "place" not in request.messages[-1].text else "---\n"
+        # What it reads has to be in the message.
+        value = foreign("person")
+        return f"---\nplace: {value}\n---" if value in request.messages[-1].text else "---\n"
 
 
 def _calls(message):
@@ -209,7 +210,11 @@ def team_on(server, *, rag_mode="stuff", calls="merged", memory=None):
         ),
         Specialist("runnable", "Runs.", invokable=own, effects="pure"),
         Specialist(
-            "agent", "Acts.", invokable=create_agent(own, [search_harbours]), effects="pure"
+            "agent",
+            "Acts.",
+            # A server that insists on roles takes one system message: the agent's own.
+            invokable=create_agent(own, [search_harbours], system_prompt="You act."),
+            effects="pure",
         ),
         Specialist(
             "booker",
@@ -245,7 +250,7 @@ async def answered(graph, request, settings=None):
 SEEN_BY_ALL = (
     *("request", "passage", "source", "heading", "result", "error", "person"),
     *("tool result", "tool error", "result of chat", "result of runnable", "result of agent"),
-    *("verdict", "fact", "answer", "value", "reply of unit", "reply of memory_summary"),
+    *("verdict", "fact", "answer", "reply of unit", "reply of memory_summary"),
 )
 
 
@@ -274,7 +279,8 @@ async def test_nothing_foreign_is_in_a_system_message_of_any_call(calls, rag_mod
     # What the operator's own code says stays an instruction, and the summary is in the request.
     hosts = ("think", "direct_answer", "plan_creation", "feedback", "specialist")
     for request in (each for each in server.requests if each.call.node in hosts):
-        assert OPERATOR in request.messages[0].text
+        # An agent has a system message of its own, and ours is the beginning of its request.
+        assert OPERATOR in "".join(each.text for each in request.messages[:2])
     last = [each for each in server.requests if each.call.node == "think"][-1]
     tags = [each.tag for each in sections_of(last.messages[-1].text)]
     assert tags == ["memory", "knowledge", "request"]

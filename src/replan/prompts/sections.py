@@ -18,7 +18,6 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     HumanMessage,
-    SystemMessage,
     ToolMessage,
 )
 
@@ -108,11 +107,9 @@ def call_tag(call: Call) -> str:
 
 
 def call_of(messages: Sequence[BaseMessage]) -> Call | None:
-    """Who made a call, read from its system message; None if the prompt is not ours."""
-    for message in messages:
-        if isinstance(message, SystemMessage):
-            return call_in(message.text)
-    return None
+    """Who made a call, read from our instructions in it; None if the prompt is not ours."""
+    found = (call_in(each.text) for each in messages if each.type in ("system", "human"))
+    return next(filter(None, found), None)
 
 
 def call_in(system_text: str) -> Call | None:
@@ -196,6 +193,27 @@ def in_order(messages: Sequence[AnyMessage | BaseMessage]) -> list[AnyMessage]:
     if not ordered or ordered[-1].type in ("system", "ai"):
         ordered.append(HumanMessage(TASK))
     return ordered
+
+
+def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Put the system message before the user's words, for a graph that adds one of its own.
+
+    Servers that insist on roles refuse a second system message.
+    """
+    if [each.type for each in messages[:2]] != ["system", "human"]:
+        return [*messages]
+    system, request, *others = messages
+    instructions, _, tag = system.text.rpartition("\n\n")
+    content: Any = request.content
+    if isinstance(content, str):
+        content = f"{instructions}\n\n{content}\n\n{tag}"
+    else:
+        content = [_text_block(instructions), *content, _text_block(f"\n\n{tag}")]
+    return [request.model_copy(update={"content": content}), *others]
+
+
+def _text_block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:

@@ -16,7 +16,13 @@ from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
 from replan.prompts.repeated import repeats_instructions
-from replan.prompts.sections import in_order, request_text, summary_section, with_data
+from replan.prompts.sections import (
+    in_order,
+    request_text,
+    summary_section,
+    with_data,
+    without_system,
+)
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
 from replan.specialists.function import call, call_in_pieces, joined
@@ -157,5 +163,5 @@ async def _run_whole(invokable: Any, messages: list[BaseMessage], config: Runnab
     if has_listener(config):
         # The models inside are asked for whole replies, whoever listens.
         config = with_handlers(config, [StreamRequest()])
-    given = {"messages": messages} if is_graph(runnable) else messages
+    given = {"messages": without_system(messages)} if is_graph(runnable) else messages
     return await runnable.ainvoke(given, config)
