@@ -60,20 +60,25 @@ def changed_by_person(
     # A person may change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
     document = PlanDocument.recover(text)
-    if mistakes := plan_mistakes(document, team, plan):
+    mistakes = plan_mistakes(document, team, plan)
+    if document.mistakes:
+        # What cannot be read may be missing among the steps: their changes say nothing yet.
         raise PlanDocumentError(mistakes)
     new = aligned(old, document.plan)
     new = new.replace(steps=tuple(_with_names(step, old, team) for step in new.steps))
     refused = [*_changed_finished_steps(old, new)]
     changed = old
     try:
-        names = [card.name for card in team]
-        changes = difference(old, new)
-        changed = apply(old, changes, at=at, by="person", description=BY_PERSON, team=names)
+        changed = apply(
+            old, difference(old, new), at=at, by="person", description=BY_PERSON, team=None
+        )
     except PlanChangeError as error:
         refused += error.refusals
     if refused:
-        raise InputError("\n".join(_with_line(refusal, document) for refusal in refused))
+        reasons = [_with_line(refusal, document) for refusal in refused]
+        raise InputError("\n".join([*reasons, *map(str, mistakes)]))
+    if mistakes:
+        raise PlanDocumentError(mistakes)
     marked = [
         _with_mark(changed.step(step.id), step)
         for step in new.steps
