@@ -12,7 +12,8 @@ _UNSEEN = (
 )
 _HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
 _HIDDEN = re.compile(rf"[{_STEERING}{_UNSEEN}\t\n]")
-_ESCAPED = re.compile(rf"[{_STEERING}{_UNSEEN}\t\n\\]")
+# Half a character in the name of a file stands for a byte, which is written elsewhere.
+_ESCAPED = re.compile(rf"(?![\ud800-\udfff])[{_STEERING}{_UNSEEN}\t\n\\]")
 
 
 def harmless(text: str) -> str:

@@ -89,7 +89,7 @@ def test_what_no_document_can_say_stays_as_it_was():
         (
             DOCUMENT.replace("@b", "@c"),
             InputError,
-            "^line 8, .* @c.*\nline 9, .* Use one of: @a, @b",
+            r"line 8, .* @c.*\n  line 9, .* Use one of: @a, @b",
         ),
         (DOCUMENT.replace("done", "x").replace("Three @b", "3 @c"), InputError, "line 3.*\nline 8"),
         (DOCUMENT.replace("(after 1)", "(after 4)"), PlanDocumentError, "wait for each other"),

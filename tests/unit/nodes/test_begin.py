@@ -58,9 +58,9 @@ def test_a_finished_step_may_name_somebody_who_left_and_an_open_one_may_not(serv
 
 
 def test_the_mistakes_of_a_plan_are_told_together(services):
-    with pytest.raises(PlanDocumentError, match="2 mistakes") as caught:
+    with pytest.raises(PlanDocumentError, match="3 mistakes") as caught:
         read_handed_plan("- [ ] 1. One @a\n- [ ] 1. Two @a\n- [ ] 3. Three (after 9)\n", services())
-    assert [mistake.line for mistake in caught.value.mistakes] == [2, 3]
+    assert [mistake.line for mistake in caught.value.mistakes] == [2, 3, 3]
 
 
 def finished(services, key, step_id):

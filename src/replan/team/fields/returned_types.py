@@ -1,6 +1,7 @@
 """What a function says that it returns, and whether that can be of an output type at all."""
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
@@ -22,7 +23,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def returned_type(function: object) -> object:
     """What a function is declared to return, once it is awaited; Any if it does not say."""
-    work: Any = function if hasattr(function, "__code__") else getattr(function, "__call__", None)  # noqa: B004 - its hints
+    is_function = inspect.isroutine(function)
+    work: Any = function if is_function else getattr(function, "__call__", None)  # noqa: B004 - its hints
     try:
         hint = get_type_hints(work, include_extras=True).get("return", Any)
     except (NameError, TypeError, AttributeError):
