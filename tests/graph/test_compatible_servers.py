@@ -258,18 +258,6 @@ def test_a_bound_that_is_too_large_is_no_reason_for_another_name() -> None:
     assert names == [True, False, True, False]
 
 
-@pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_failing_call_of_the_host_is_made_three_times_in_all(status: int) -> None:
-    with OpenAIServer(lambda _: HttpFault(status, retry_after=0.01)) as server:
-        models = LangChainModels(base_url=server.base_url, environment={})
-        graph = build_graph(
-            Team(Host("odd"), [Specialist("x", "X.", run=lambda _: "x")]), models=models
-        )
-        with pytest.raises(Exception, match=str(status)):
-            run_sync(graph, "Rain?")
-        assert len(server.requests) == 3
-
-
 def test_a_model_object_of_one_s_own_works_in_several_threads() -> None:
     with OpenAIServer(lambda _: Reply(SIMPLE, latency=0.01)) as server:
         model = ChatOpenAI(model="odd", base_url=server.base_url, api_key=SecretStr("k"))
