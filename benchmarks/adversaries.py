@@ -35,7 +35,13 @@ from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
-from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
+from replan.plan.preview import (
+    USUAL_RETRIES,
+    calls_of_question,
+    calls_of_reply,
+    calls_of_try,
+    worst_case_calls,
+)
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
@@ -545,5 +551,5 @@ def _bound(one: Adversary) -> int:
         merged=one.config.calls == "merged",
         revisable=one.config.allow_dynamic_update,
         per_try=per_try,
-        per_reply=reply,
+        per_question=calls_of_question(one.retries),
     )

@@ -105,7 +105,7 @@ def is_busy(error: BaseException) -> bool:
     status = status_of(error)
     if status is not None:
         return status != _NOT_IMPLEMENTED
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     return any(isinstance(cause, OSError) or _is_of(cause, _NO_CONNECTION) for cause in causes)
 
 
@@ -126,7 +126,7 @@ def is_prompt_too_long(error: BaseException) -> bool:
             status_of(cause) in _REFUSED_AS_TOO_LONG
             and _TOO_LONG.search(_message(cause)) is not None
         )
-        for cause in _causes(error)
+        for cause in causes_of(error)
     )
 
 
@@ -149,7 +149,7 @@ def broke_off(error: BaseException) -> bool:
         or type(cause).__name__ in _BROKEN_OFF
         or _is_of(cause, _BROKE_WHILE_READING)
         or status_of(cause) in _GAVE_UP
-        for cause in _causes(error)
+        for cause in causes_of(error)
     )
 
 
@@ -157,7 +157,7 @@ def brought_nothing(error: BaseException) -> bool:
     """Whether a model's server surely did no work that it will be paid for."""
     # It did none if it answered with an error, or if it was never reached. Of anything else, such
     # as a connection that was cut off or a time that ran out, nobody here can know.
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     if any(status_of(cause) is not None for cause in causes):
         return True
     if any(isinstance(c, _BROKEN) or type(c).__name__ in _BROKEN_OFF for c in causes):
@@ -173,7 +173,7 @@ def brought_nothing(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
     # Clients wrap what happened ("Connection error."), so the first cause is reported too.
-    text, root = _class_and_message(error), _class_and_message(list(_causes(error))[-1])
+    text, root = _class_and_message(error), _class_and_message(list(causes_of(error))[-1])
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)
     if not is_limit and root.partition(": ")[2] not in text:
@@ -225,7 +225,8 @@ def _is_of(error: BaseException, names: AbstractSet[str]) -> bool:
     return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it was raised from."""
     cause: BaseException | None = error
     for _ in range(_DEEPEST + 1):
         if cause is not None:

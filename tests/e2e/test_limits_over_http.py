@@ -291,11 +291,11 @@ async def test_a_call_that_breaks_off_is_charged_whatever_the_server_did(fault):
 async def test_the_worst_case_that_is_told_before_a_run_can_happen():
     busy, no_stream, bad = HttpFault(429, retry_after=0.0), HttpFault(501), HttpFault(503)
     refused = [busy, busy, no_stream]
-    question = [*refused, bad] * 3
+    question = [*refused, bad]
     script = [
         # The step: busy twice, does not stream, is cut off; busy twice again, refuses for good.
         *(*refused, Reply("Half a", fault=Truncated()), busy, busy, HttpFault(400)),
-        *(*question[:10], ""),  # a judgement that cannot be read
+        *(busy, busy, ""),  # a judgement that cannot be read
         *question,  # asked for again in vain
         *question,  # and the answer, too
     ]
@@ -315,6 +315,6 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
         given = {"messages": [("user", "Go.")], "plan": plan_of(1)}
         state = (await run(graph, given, config=listening)).state
     assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
-    assert len(server.requests) == state["usage"].calls == 7 + 23 + 12
+    assert len(server.requests) == state["usage"].calls == 7 + 7 + 4
     assert state["outcome"] == "failed"
     assert state["final_answer"].text

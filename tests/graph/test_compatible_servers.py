@@ -2,6 +2,8 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from pydantic import SecretStr
 
 from replan import Host, Limits, RunSettings, Specialist, Team, run, run_sync, stream
 from replan.adapters.chat_models import LangChainModels
+from replan.adapters.openai_embeddings import OpenAIEmbeddings
 from replan.assembly.graphs import build_graph
 from replan.testing import HttpFault, OpenAIServer, Raw, Reply
 
@@ -258,16 +261,35 @@ def test_a_bound_that_is_too_large_is_no_reason_for_another_name() -> None:
     assert names == [True, False, True, False]
 
 
-@pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_failing_call_of_the_host_is_made_three_times_in_all(status: int) -> None:
-    with OpenAIServer(lambda _: HttpFault(status, retry_after=0.01)) as server:
-        models = LangChainModels(base_url=server.base_url, environment={})
-        graph = build_graph(
-            Team(Host("odd"), [Specialist("x", "X.", run=lambda _: "x")]), models=models
-        )
-        with pytest.raises(Exception, match=str(status)):
-            run_sync(graph, "Rain?")
-        assert len(server.requests) == 3
+def test_a_whole_reply_without_a_role_is_the_models() -> None:
+    answer = whole("It rains.")
+    del answer.body["choices"][0]["message"]["role"]
+    result = World(answer).run()
+    assert (result.is_failed, result.text) == (False, "It rains.")
+
+
+@pytest.mark.parametrize("data", [None, {}])
+def test_a_server_without_embeddings_is_named_with_its_error(data: Any) -> None:
+    given = {"object": "list", "model": "odd", "data": data, "error": {"message": "no such model"}}
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps(given).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        Thread(target=server.handle_request).start()
+        address = f"http://127.0.0.1:{server.server_port}/v1"
+        model = OpenAIEmbeddings("odd", base_url=address, api_key=SecretStr("k"), timeout=5)
+        told = f"{address} returned no embeddings of odd .*no such model.*Check"
+        with pytest.raises(ValueError, match=told):
+            model.embed_query("a")
 
 
 def test_a_model_object_of_one_s_own_works_in_several_threads() -> None:

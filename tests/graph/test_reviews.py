@@ -174,6 +174,24 @@ async def test_a_list_of_responses_of_an_older_client_decides_about_a_plan(respo
     assert len(state["current_plan"].steps) == (1 if response["type"] == "edit" else 2)
 
 
+@pytest.mark.parametrize("wrong", [{"amount": "much"}, {"amount": None}, {"sum": 3}])
+async def test_who_edits_a_call_wrongly_is_told_and_the_model_is_not(wrong):
+    done = []
+    pay, call = _bank(done)
+    with ScriptedModel({"specialist": [AIMessage("", tool_calls=[call]), "Settled."]}) as model:
+        clerk = Specialist("clerk", "Pays.", chat_model=model, tools=[pay], approve=["pay"])
+        graph = build_graph(Team(Host("offline"), [clerk]), checkpointer=InMemorySaver())
+        await asked(graph, {"plan": "- [ ] 1. Pay Ann @clerk\n"})
+        for number in (1, 2):
+            _, interrupt = await asked(graph, decided(edit("pay", **wrong)))
+            (action,) = interrupt.value["action_requests"]
+            assert f"Edit {number} was refused: not a valid pay: " in action["description"]
+            assert action["args"] == {"amount": 5}
+        assert (done, len(model.calls)) == ([], 1)
+        state, _ = await asked(graph, decided(edit("pay", amount=3)))
+    assert (state["outcome"], done) == ("completed", [3])
+
+
 @pytest.mark.parametrize(
     ("response", "paid"),
     [

@@ -35,6 +35,7 @@ class OpenAIChat(ChatOpenAI):
     - The bound of a reply is `max_completion_tokens`, or `max_tokens` for a server that refuses it.
     - What a model thinks before it calls a tool is sent back with its call, until the next message
       of a user.
+    - A whole reply without a role is the model's.
     - Arguments of a call that are an object are JSON, and marks in the name of a tool are removed.
     """
 
@@ -95,6 +96,8 @@ class OpenAIChat(ChatOpenAI):
     def _create_chat_result(self, response: Any, *given: Any, **named: Any) -> ChatResult:
         choices: Sequence[Any] = getattr(response, "choices", None) or ()
         for choice in choices:
+            # Only a model answers here, so a reply without a role is its own.
+            choice.message.role = getattr(choice.message, "role", None) or "assistant"
             for call in getattr(choice.message, "tool_calls", None) or ():
                 if (function := getattr(call, "function", None)) is not None:
                     function.name = _tool_name(function.name)

@@ -1,7 +1,8 @@
 """Embeddings over the OpenAI protocol, with token counts, which LangChain's own lack."""
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import openai
 from langchain_core.embeddings import Embeddings
@@ -41,8 +42,15 @@ class OpenAIEmbeddings(Embeddings):
             answer = client.embeddings.create(
                 model=self.model, input=list(texts), encoding_format="float"
             )
+        rows: Any = answer.data if isinstance(cast("object", answer.data), list) else None
+        if rows is None:
+            said = json.dumps(getattr(answer, "error", None), default=str)
+            raise ValueError(
+                f"The server {self._base_url} returned no embeddings of {self.model} (its error: "
+                f"{said}). Check that it has this model, and that the model makes embeddings."
+            )
         usage: Any = answer.usage
-        placed = sorted(answer.data, key=lambda each: each.index)
+        placed = sorted(rows, key=lambda each: each.index)
         return [each.embedding for each in placed], getattr(usage, "prompt_tokens", 0)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -1,7 +1,7 @@
 """Jobs: what processes those of a spec, and the agent that is one job."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,16 @@ from langchain_core.language_models import BaseChatModel
 
 from replan.adapters.job_api import ApiExecutor
 from replan.assembly.environment import chosen_models, now, random_id
+from replan.errors import ConfigurationError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
+from replan.jobs.phases.corrector import PhaseCorrector
+from replan.jobs.phases.handlers import handlers_of
+from replan.jobs.phases.outputs import Engine, PhaseHandler
+from replan.jobs.phases.planning import Planner
 from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor
 from replan.jobs.recorded import JournaledExecutor
@@ -40,6 +45,10 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     journal: Journal | None = None,
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
+    extractor: Extractor | None = None,
+    planner: Planner | None = None,
+    corrector: PhaseCorrector | None = None,
+    handlers: Callable[[Engine], Iterable[PhaseHandler]] = handlers_of,
 ) -> JobProcessor:
     """Build a processor for the jobs of a spec, with the usual parts.
 
@@ -55,16 +64,23 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
             again after its process was killed: the journal of a storage from `open_storage`.
         clock: Returns the time, with a time zone.
         new_id: Returns a new id for a job.
+        extractor: Reads messages, if not the rules and the model; then `model` has no use.
+        planner: Makes plans, if not one of all values.
+        corrector: Corrects phases, if not by the usual rules.
+        handlers: Makes the handlers of the phases, if not the usual ones.
 
     Raises:
-        ConfigurationError: The model cannot be used.
+        ConfigurationError: The model cannot be used, or both it and an extractor are given.
         JobFileError: The job file has mistakes.
     """
     provider = chosen_models(models, base_url)
     read = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
     clock = clock or now
     chats = Chats(provider)
-    extractor: Extractor = RuleExtractor()
+    if extractor is not None and model is not None:
+        fix = "Give one of them; an extractor reads messages in place of the model."
+        raise ConfigurationError("model", model, "an extractor is given, too", fix)
+    extractor = extractor or RuleExtractor()
     if model is not None:
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
     executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: clock().date())
@@ -77,6 +93,9 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         phraser=None if phrasing_model is None else ModelPhraser(chats.of(phrasing_model)),
         clock=clock,
         new_id=new_id or random_id,
+        planner=planner,
+        corrector=corrector,
+        handlers=handlers,
     )
 
 
@@ -99,7 +118,8 @@ def job_agent(
             makes one of its own for a job with secret slots, so that no other agent can continue
             it; of any other job, the plan and its confirmation are not taken from the context.
         clock: Returns the time, with a time zone.
-        parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
+        parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id,
+            extractor, planner, corrector, handlers.
 
     Raises:
         ConfigurationError: The model or the key cannot be used, or the extra `encryption` is

@@ -23,8 +23,8 @@ from replan.memory.conversation import asked_again
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
-from replan.models.retries import error_raised, pause_if_busy, retried
-from replan.plan.preview import HOST_TRIES
+from replan.models.retries import error_raised, pause_if_busy, retried, tries_left, tries_of
+from replan.plan.preview import TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
@@ -59,7 +59,7 @@ class HostCall:
     seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
-    tries: int = HOST_TRIES  # of a question; with one, its model makes no further calls either
+    tries: int = TRIES  # of a question; with one, its model makes no further calls either
     tried: int = 0  # how many of them the newest question has had
     reports_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
@@ -108,17 +108,28 @@ class HostCall:
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None, meter: Meter
     ) -> AIMessage:
         """Ask the model, and ask again after a transient failure."""
-        chat = chat if self.tries > 1 else chat.without_retries()
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
         on_text = answer.feed if answer is not None and is_heard else None
 
         async def reply() -> AIMessage:
-            self.tried += 1
+            # The first calls are as many as the model is configured to have.
+            is_bound = self.tried > 0 or self.tries < TRIES
+            before = tries_left.set(self.tries - self.tried if is_bound else None)
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
-            return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
+            made, tries = meter.count.calls, 1
+            try:
+                return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
+            except Exception as error:
+                tries = tries_of(error)
+                raise
+            finally:
+                tries_left.reset(before)
+                # Calls in a loop of tools are not all tries of one.
+                calls = 1 if chat.turns > 1 else meter.count.calls - made
+                self.tried += max(1, tries, calls)
 
         try:
             return await reply()
@@ -127,7 +138,7 @@ class HostCall:
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
             # The model's own tries count, too: there is one set of them.
-            stop=lambda _: max(self.tried, meter.count.calls) >= self.tries,
+            stop=lambda _: self.tried >= self.tries,
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
             before_sleep=lambda _: answer.restart() if answer is not None else None,
             reraise=True,

@@ -12,15 +12,22 @@ from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import ReplanError, ReplyTooLongError
 from replan.events.calls import warn_here
-from replan.failures import broke_off, describe, is_busy
+from replan.failures import broke_off, can_pass, describe
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
-from replan.models.retries import error_raised, pause_if_busy, retried
+from replan.models.retries import (
+    error_raised,
+    pause_if_busy,
+    retried,
+    tries_left,
+    tries_of,
+    with_tries,
+)
 from replan.models.streams import (
     LONGEST_REPLY,
     OnText,
@@ -67,7 +74,7 @@ class Chat:
         # Its names: as configured, of its provider, and of its class.
         self.names = names_of(model, name)
         self.provider_name = names_of(model)[0]  # its name at the provider
-        # Further calls of one reply, while its server is busy or cannot be reached.
+        # Further tries of one reply that failed in a way that can pass.
         self.retries = retries
         self.can_stream = True  # whether its server has not refused to stream
         self.sends_whole = True  # whether its server has not dropped a whole reply
@@ -81,13 +88,6 @@ class Chat:
             return self
         twin = copy(self)
         twin.model = self.model.model_copy(update={field: tokens})
-        return twin
-
-    def without_retries(self) -> "Chat":
-        """The same model and its fallbacks, each of which is called once for a reply."""
-        twin = copy(self)
-        twin.retries = 0
-        twin.other = self.other and self.other.without_retries()
         return twin
 
     async def reply(
@@ -117,7 +117,11 @@ class Chat:
         warn_here(
             f"The model {self.names[0]} gave no reply, so {self.other.names[0]} was asked: {why}"
         )
-        return await self.other.reply(messages, config, on_text, toolset)
+        try:
+            return await self.other.reply(messages, config, on_text, toolset)
+        except Exception as error:
+            with_tries(error, max(asked.calls, tries_of(error)))
+            raise
 
     @property
     def chain(self) -> "Iterator[Chat]":
@@ -141,13 +145,19 @@ class _ReplyRequest:
     is_refused: bool  # whether its server does not stream
     is_unreadable: bool = False  # whether LangChain makes no message of the whole reply
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
+    calls: int = 0  # how many were made
+    refusals: int = 0  # how many of them only said that the server does not stream
 
     async def reply(self) -> AIMessage:
         try:
             return await self.attempt()
         except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
             failed = error
-        return await retried(self.attempt, self._retrying(), failed)
+        try:
+            return await retried(self.attempt, self._retrying(), failed)
+        except Exception as error:
+            with_tries(error, self.calls)
+            raise
 
     async def attempt(self) -> AIMessage:
         chat = self.chat
@@ -159,6 +169,7 @@ class _ReplyRequest:
                 if self.chunks or self.is_unreadable or not _may_be_refusal(error):
                     raise
                 self.is_refused = True
+                self.refusals += type(error) is not ValueError
             else:
                 if not (may_hide_refusal(streamed) and chat.sends_whole):
                     return streamed
@@ -181,10 +192,12 @@ class _ReplyRequest:
         return _show_whole(message, self.on_text)
 
     def _retrying(self) -> AsyncRetrying:
+        most, left = self.chat.retries + 1, tries_left.get()
+        tries = most if left is None else min(most, left)
         return AsyncRetrying(
             # The beginning of a reply must not be shown twice.
-            retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),
-            stop=stop_after_attempt(self.chat.retries + 1),
+            retry=retry_if_exception(lambda error: not self.chunks and can_pass(error)),
+            stop=lambda _: self.calls - self.refusals >= tries,
             wait=_pause,
             reraise=True,
         )
@@ -240,6 +253,7 @@ class _ReplyRequest:
         if length is not None and most is not None:
             changes = {**changes, length: most}
         model = chat.model.model_copy(update=changes) if changes else chat.model
+        self.calls += 1
         return model if self.toolset is None else model.bind_tools(tools)
 
     def _join_pieces(self) -> AIMessage:

@@ -1,17 +1,35 @@
 """Further attempts after a failed one, by tenacity; with a pause if a server is busy."""
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.wait import wait_exponential_jitter
 
-from replan.failures import asked_pause, is_busy
+from replan.failures import asked_pause, causes_of, is_busy
 
 LONGEST_ASKED = 60.0
 """The longest pause in seconds that a server may ask for; a longer one is ignored."""
 
 T = TypeVar("T")
+
+tries_left: ContextVar[int | None] = ContextVar("tries_left", default=None)
+"""The tries that are left of a model call that failed before; none: as many as its model has."""
+
+_TRIES = "replan_tries"
+
+
+def with_tries(error: Exception, tries: int) -> Exception:
+    """Say at an error how many tries its model call had."""
+    # An attribute keeps the class and the words of a foreign error, whoever passes it on.
+    setattr(error, _TRIES, tries)
+    return error
+
+
+def tries_of(error: BaseException) -> int:
+    """How many tries the model call had whose error this is; 0 if it is of no model call."""
+    return next((getattr(each, _TRIES, 0) for each in causes_of(error) if hasattr(each, _TRIES)), 0)
 
 
 async def retried(

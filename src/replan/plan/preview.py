@@ -14,17 +14,25 @@ USUAL_RETRIES = 2
 MOST_RETRIES = 20
 """Attempts of a step after the first, whatever its plan says: a model may have written it."""
 
-HOST_TRIES = 3
-"""Attempts of one question of the host."""
+TRIES = 3
+"""Tries of one call of a model that fails, where its model is not configured to have more."""
 
 
 def calls_of_reply(retries: int) -> int:
-    """The most calls of one reply: retries while a server is busy, and one if it cannot stream."""
+    """The most calls of one reply: its retries, and one if the server cannot stream."""
     return 2 + retries
+
+
+def calls_of_question(retries: int) -> int:
+    """The most calls of one question of the host: all tries of a reply, also of other attempts."""
+    return max(calls_of_reply(retries), TRIES + 1)
 
 
 CALLS_PER_REPLY = calls_of_reply(USUAL_RETRIES)
 """Calls of one reply, where nothing else is configured."""
+
+CALLS_PER_QUESTION = calls_of_question(USUAL_RETRIES)
+"""Calls of one question of the host, where nothing else is configured."""
 
 
 def calls_of_try(per_reply: int) -> int:
@@ -128,10 +136,10 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     merged: bool = True,
     revisable: bool = True,
     typed: bool = False,
-    summarised: bool = False,
+    per_summary: int = 0,
     per_try: Mapping[str, int | None] | None = None,
     per_step: Callable[[PlanStep], int] | None = None,
-    per_reply: int = CALLS_PER_REPLY,
+    per_question: int = CALLS_PER_QUESTION,
 ) -> int:
     """Return a number of model calls that no run of a handed-in plan can exceed.
 
@@ -149,12 +157,12 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
       ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
-    - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
+    - a question of the host takes Q calls, `per_question`;
     - each round is judged once, J = 2 * Q - 1: a question, and again where the reply could
       not be read; the call that brought it was not the last that its question had;
     - the answer is asked for once, Q; one of a type again where it is not of it, J;
     - where summaries of the conversation are written, one is asked for after the answer, in one
-      attempt, `per_reply`.
+      try, `per_summary`.
 
     Args:
         plan: The plan as it is handed in.
@@ -162,19 +170,18 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
         merged: Whether one call of the host does the work of two.
         revisable: Whether the run may revise the plan.
         typed: Whether the answer is of an `output_type`.
-        summarised: Whether summaries of the conversation are written.
+        per_summary: Model calls of a summary of the conversation; 0 if none is written.
         per_try: Model calls of one attempt by the specialist's name: 0 if it asks no model, none if
             nobody knows; a name that is missing is a chat model. A step without a specialist
             counts as the dearest one.
         per_step: Further model calls of one attempt of a step, at all of its specialists.
-        per_reply: Model calls of one reply of the host; see `calls_of_reply`.
+        per_question: Model calls of one question of the host; see `calls_of_question`.
     """
     if revisable:
         return limits.max_model_calls
-    question = HOST_TRIES * per_reply
-    judgement = 2 * question - 1
-    total = (judgement if typed else question) + (0 if merged else judgement)
-    total += per_reply if summarised else 0
+    judgement = 2 * per_question - 1
+    total = (judgement if typed else per_question) + (0 if merged else judgement)
+    total += per_summary
     startable = _startable(plan, limits)
     further = {step.id: per_step(step) if per_step else 0 for step in startable}
     calls = {step.id: _calls_of_step(step, limits, per_try, further[step.id]) for step in startable}

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import to_json
+from pydantic_core import ErrorDetails, to_json
 
 from replan.replies.comparing import (
     difference,
@@ -23,6 +23,7 @@ from replan.replies.comparing import (
     with_input_names,
 )
 from replan.replies.forms.json_text import decode
+from replan.replies.forms.wrapped_values import inner_values, property_names
 from replan.texts.storable import unstorable
 
 LONGEST = 200_000
@@ -60,21 +61,52 @@ class Shape:
         )
 
     def read(self, text: str) -> JsonValue:
-        """Read the value in a reply: the whole reply, its fence, or a value inside other text."""
+        """Read the value in a reply: the whole reply, its fence, or a value inside other text.
+
+        Raises:
+            MisshapenError: There is no value of the type, or more than one may be meant.
+        """
         fitting: list[JsonValue] = []
         first: MisshapenError | None = None
         for value in _values_in(text):
             try:
-                fits = self.checked(value)
+                fitting += [fits for fits in self._readings(value) if fits not in fitting]
             except MisshapenError as error:
                 first = first or error
-            else:
-                fitting += [] if fits in fitting else [fits]
         if len(fitting) > 1:
             raise MisshapenError(f"there are {len(fitting)} values that fit {self.name}; give one")
         if not fitting:
             raise first or MisshapenError("there is no JSON value in it, or it is cut off")
         return fitting[0]
+
+    def _readings(self, value: JsonValue) -> list[JsonValue]:
+        """Read a value as it is, and what is in it where it has names that the type does not have.
+
+        Raises:
+            MisshapenError: None of them is of the type.
+        """
+        names = set(value) if isinstance(value, dict) else set[str]()
+        own = property_names(self.schema)
+        titles = [self.name, *self.schema.get("$defs", {})]
+        inner: JsonValue = None
+        has_inner = False
+        for each in () if names and names <= own else inner_values(value, titles):
+            try:
+                inner, has_inner = self.checked(each), True
+                break
+            except MisshapenError:
+                continue
+        if has_inner and names and own and not names & own:
+            # Of an object without any field of the type, only defaults could be read.
+            return [inner]
+        try:
+            outer = self.checked(value)
+        except MisshapenError:
+            if has_inner:
+                return [inner]
+            raise
+        is_certain = not has_inner or not (names and own)
+        return [outer] if is_certain or outer == inner else [outer, inner]
 
     def checked(self, given: object) -> JsonValue:
         """Check a value of a program, or one that was read, and return it as JSON.
@@ -172,8 +204,8 @@ class Shape:
             return False
 
     def _problem_text(self, error: ValidationError) -> str:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        problems = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
+        found = error.errors(include_url=False, include_context=False)
+        problems = [f"{_place(each['loc'])}{_message(each)}" for each in found[:_MOST_MISTAKES]]
         problems += [f"{len(found) - len(problems)} more"] if len(found) > len(problems) else []
         return f"it is not a valid {self.name}: {'; '.join(problems)}"
 
@@ -211,6 +243,13 @@ def _loss_of_kind(value: object) -> str:
     if (place := first_part(value, has_no_json_number)) is not None:
         return f"{_place(place)}JSON has no NaN and no infinity"
     return ""
+
+
+def _message(mistake: ErrorDetails) -> str:
+    """What is wrong, without the value that was given."""
+    if mistake["input"] is None and mistake["type"] == "list_type":
+        return f"{mistake['msg']}, and not null; write [] if it is empty"
+    return mistake["msg"]
 
 
 def _place(path: tuple[int | str, ...]) -> str:

@@ -1,5 +1,6 @@
 """Read a specialist's text: an optional front matter, then the result."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import cast
 
@@ -14,6 +15,7 @@ from replan.replies.forms.wrapping import (
     few_lines,
     find_fence,
     first_fence,
+    plain,
     skip_blank,
     trimmed,
     whole_fence,
@@ -26,6 +28,12 @@ from replan.state.results import ExecutionStatus
 SPECIALIST_KEYS = frozenset(("status", "confidence", "replan_needed", "retry"))
 
 _MAX_LINES = 40
+_NAMED = re.compile(r"[\"'`*]{0,3}(\w[\w -]{0,30})[\"'`*]{0,3}\s?:[ \t]*(.*)")
+_BLOCK_SCALAR = re.compile(r"[|>][+-]?\d?")
+# Names under which models say how their work went, whatever they report.
+_ABOUT_THE_WORK = frozenset(
+    ("cause", "details", "error", "explanation", "message", "note", "notes", "problem", "reason")
+)
 
 
 class SpecialistReading(Value):
@@ -93,9 +101,34 @@ def _read_delimited(text: str, *, with_others: bool = False) -> SpecialistReadin
     found = [match_key(line, SPECIALIST_KEYS) for line in written]
     if not written or not (with_others or all(found)):
         return None
-    # Anything beyond front matter is foreign text.
-    body = text[closed.end() :] if all(found) else text
-    return _reading([line for line in found if line], body)
+    body = text[closed.end() :]
+    reading = _reading([line for line in found if line], body)
+    if reading is None or all(found):
+        return reading
+    others = [line for line, key in zip(written, found, strict=True) if key is None]
+    remarks = _remarks(others, any_name=reading.status is not ExecutionStatus.SUCCESS)
+    # Anything else beyond front matter is foreign text, such as the front matter of a document.
+    return reading.replace(
+        body=trimmed(f"{remarks}\n\n{trimmed(body)}") if remarks else trimmed(text)
+    )
+
+
+def _remarks(lines: Sequence[str], *, any_name: bool) -> str:
+    """What a model says of its work under names of its own; empty if it may be anything else."""
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        named = _NAMED.fullmatch(line.rstrip(BLANK))
+        if named is not None and (any_name or squeezed(named[1]) in _ABOUT_THE_WORK):
+            found.append((named[1], "" if _BLOCK_SCALAR.fullmatch(named[2]) else named[2]))
+        elif found and line[:1] in " \t":
+            name, value = found[-1]
+            found[-1] = (name, f"{value} {line.strip(BLANK)}".strip())
+        else:
+            return ""
+    said = [(name, plain(value).strip("\"' ")) for name, value in found]
+    if len(said) == 1:
+        return said[0][1]
+    return "\n".join(f"{name}: {value}" for name, value in said)
 
 
 def _read_bare(text: str) -> SpecialistReading | None:

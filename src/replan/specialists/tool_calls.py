@@ -15,13 +15,13 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from replan.declared.fields import Effects
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.calls import reported_tool_call
 from replan.events.types import Approved
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, ends_whole_work, reason_of
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
@@ -30,6 +30,7 @@ from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call
 from replan.state.person.answers import read_call_decision
 from replan.state.person.verdicts import ask_what_became_of
+from replan.state.questions import Decision
 from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees
@@ -90,7 +91,7 @@ class ToolCalls:
         called, remark = request.tool_call, ""
         approval: Approved | None = None
         if called["name"] in self.approve:
-            decision = read_call_decision(_ask_approval(called, place))
+            decision = _decision_about(request, place)
             approval = "approved"
             if decision.action == "reject":
                 return self._reject(request, place, decision.reason or "no reason given")
@@ -174,14 +175,39 @@ def _kind(block: str | dict[str, Any]) -> str:
     return str(block.get("type", "a block"))[:40] if isinstance(block, dict) else "text"
 
 
-def _ask_approval(called: ToolCall, place: str) -> JsonValue:
+def _decision_about(request: ToolCallRequest, place: str) -> Decision:
+    """Ask a person about a call, again while the arguments that they give do not fit the tool."""
+    called, refused = request.tool_call, 0
+    decision = read_call_decision(_ask_approval(called, place))
+    # The run's bound on questions ends this; the number makes each question one of its own.
+    while problem := _problem_in(request.tool, decision):
+        refused += 1
+        told = f" Edit {refused} was refused: {problem}"
+        decision = read_call_decision(_ask_approval(called, place, told))
+    return decision
+
+
+def _problem_in(tool: BaseTool | None, decision: Decision) -> str:
+    """Why a tool would not take the arguments of an edit; empty if it would."""
+    kind = tool.tool_call_schema if tool is not None and decision.action == "edit" else None
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return ""
+    try:
+        kind.model_validate(decision.arguments or {})
+    except ValidationError as error:
+        return reason_of(error)
+    return ""
+
+
+def _ask_approval(called: ToolCall, place: str, told: str = "") -> JsonValue:
     # With its place, since an equal call elsewhere is another call.
     details: JsonValue = {
         "tool": called["name"],
         "arguments": plain(called["args"]),
         "call": place,
     }
-    return ask(f"May the tool {called['name']} be called?", kind="approval", details=details)
+    text = f"May the tool {called['name']} be called?{told}"
+    return ask(text, kind="approval", details=details)
 
 
 def _record_of(answer: ToolAnswer) -> JsonValue:

@@ -25,9 +25,9 @@ from replan.langgraph_inside.tasks import (
     with_handlers,
 )
 from replan.models.reply_end import end_of
-from replan.models.retries import pause_if_busy, retried
+from replan.models.retries import pause_if_busy, retried, tries_left, tries_of
 from replan.models.transcript import transcript_at_work
-from replan.plan.preview import MOST_RETRIES
+from replan.plan.preview import MOST_RETRIES, TRIES
 from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
@@ -97,6 +97,7 @@ class Attempts:
         self._card = self.specialist.card
         self._step = self.record.context.plan_step
         self._cause: Exception | None = None
+        self._model_tries = 0  # of the calls of models at which its attempts failed
         tried = [entry for entry in self.record.tried if entry.key == self.record.keys.attempt]
         self._error_before = tried[-1].error if tried else ""
         self._sources: tuple[Source, ...] = ()
@@ -234,7 +235,17 @@ class Attempts:
             logger.warning("attempt failed", exc_info=error, extra=about)
             if self._is_unsafe and was_cut_off(reason) and not asker.asked:
                 return await self.record.cut_off(reason)
-            return _failure(reason)
+            return self._failure(reason)
+
+    def _failure(self, error: Exception) -> SpecialistResult:
+        """The result of an attempt that raised; what no model answered has one set of tries."""
+        self._model_tries += tries_of(error)
+        return SpecialistResult(
+            status=ExecutionStatus.FAILED,
+            error=describe(error),
+            confidence=0.0,
+            retry=can_pass(error) and self._model_tries < TRIES,
+        )
 
     def _meter(self, node: str = "") -> Meter:
         names = self.record.names
@@ -270,6 +281,7 @@ class Attempts:
             context = await self._with_knowledge(context, config, meter)
         # Code that does not get the configuration as an argument finds it here.
         inherited_config.set(config)
+        tries_left.set(TRIES - self._model_tries if self._model_tries else None)
         folders_at_work.set(self._services.folders)
         thread_of_step.set(self.record.thread())
         transcript_at_work.set(self.record.transcript)
@@ -378,12 +390,6 @@ class Attempts:
             sources=result.sources or self._sources,
             error=within_budget(without_secrets(error), LONGEST_ERROR),
         )
-
-
-def _failure(error: Exception) -> SpecialistResult:
-    return SpecialistResult(
-        status=ExecutionStatus.FAILED, error=describe(error), confidence=0.0, retry=can_pass(error)
-    )
 
 
 def _can_be_retried(made: Made) -> bool:

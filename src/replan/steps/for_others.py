@@ -16,7 +16,9 @@ from replan.events.types import BaseEvent
 from replan.facts.fact_tools import facts_at_work
 from replan.failures import can_pass, describe
 from replan.langgraph_inside.tasks import config_inside, inherited_config, with_handlers
+from replan.models.retries import tries_of
 from replan.models.transcript import Transcript, transcript_at_work
+from replan.plan.preview import TRIES
 from replan.ports.ask_user import Waiting, place_at_work
 from replan.ports.elsewhere import AskedElsewhere, StepEnd, StepErrand
 from replan.ports.folders import folders_at_work
@@ -93,7 +95,8 @@ def _end_of_failure(error: Exception, meter: Meter) -> StepEnd:
     limit = error if isinstance(error, LimitReachedError) else meter.refused
     if limit is not None:
         return StepEnd(how="limit", limit=(limit.limit, limit.value, limit.scope))
-    return StepEnd(how="failed", error=describe(error), can_pass=can_pass(error))
+    can_help = can_pass(error) and tries_of(error) < TRIES
+    return StepEnd(how="failed", error=describe(error), can_pass=can_help)
 
 
 async def _run_specialist(errand: StepErrand, services: Services, meter: Meter) -> SpecialistResult:

@@ -55,8 +55,8 @@ def test_a_plan_is_previewed(files):
         "  [ ] 5  @editor               Ask somebody",
         "width: 3 at once",
         "critical path: 3 > 4 (2 steps)",
-        f"model calls, merged: 4 if all goes well, at most 190, {revised}",
-        "model calls, separate: 6 if all goes well, at most 200 (max_model_calls=200)",
+        f"model calls, merged: 4 if all goes well, at most 102, {revised}",
+        f"model calls, separate: 6 if all goes well, at most 109, {revised}",
         "tokens: no bound (max_tokens is not set)",
         "cost: no bound (max_cost is not set)",
         "time of the steps: 1800 s if every attempt takes all of its time",
@@ -74,7 +74,7 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert f"refused: {stranger} Use one of: @calculator, @editor." in lines
     assert "beyond max_steps=4, never started: step 5" in lines
     # No step that can start asks a model, so only the host does.
-    assert "model calls: 1 if all goes well, at most 50" in lines
+    assert "model calls: 1 if all goes well, at most 32" in lines
     plan.write_text(PLAN.replace("@oracle", "@editor"))
     assert check(plan, "--team", team).exit_code == 0
 
@@ -141,7 +141,7 @@ def test_the_offline_model_costs_nothing_and_limits_bound_the_rest(files):
     assert "cost: at most 0" in lines
     assert "time of the run: at most 60 s" in lines
     record = json.loads(check(plan, "--team", team, "--json").stdout)
-    worst = {"model_calls": 61, "tokens": 5000, "cost": 0.0, "seconds": 60.0}
+    worst = {"model_calls": 39, "tokens": 5000, "cost": 0.0, "seconds": 60.0}
     assert record["worst_case"] == worst
 
 
@@ -173,7 +173,7 @@ def test_json_says_the_same(files):
     record = json.loads(check(plan, "--team", team, "--json").stdout)
     assert record["mistakes"] == []
     assert record["critical_path"] == [3, 4]
-    assert record["model_calls"]["merged"] == {"usual": 1, "unrevised": 50, "worst": 50}
+    assert record["model_calls"]["merged"] == {"usual": 1, "unrevised": 32, "worst": 32}
     reason = "names @oracle, whom the team does not have. Use one of: @calculator, @editor."
     assert record["refused"] == [{"step": 2, "code": "unknown_specialist", "reason": reason}]
     assert record["understood"][3] == {

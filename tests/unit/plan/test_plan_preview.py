@@ -18,11 +18,12 @@ from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
+    CALLS_PER_QUESTION,
     CALLS_PER_REPLY,
     CALLS_PER_TRY,
-    HOST_TRIES,
     MOST_RETRIES,
     USUAL_RETRIES,
+    calls_of_question,
     calls_of_reply,
     calls_of_try,
     preview,
@@ -41,8 +42,11 @@ DIAMOND = """\
 LIMITS = Limits(max_model_calls=10_000)
 # A model without a client has no further tries.
 ONE_REPLY = calls_of_reply(0)
-BARE = {"per_try": dict.fromkeys("ab", calls_of_try(ONE_REPLY)), "per_reply": ONE_REPLY}
-QUESTION = HOST_TRIES * CALLS_PER_REPLY
+BARE = {
+    "per_try": dict.fromkeys("ab", calls_of_try(ONE_REPLY)),
+    "per_question": calls_of_question(0),
+}
+QUESTION = CALLS_PER_QUESTION
 JUDGEMENT = 2 * QUESTION - 1
 
 
@@ -277,7 +281,7 @@ def test_the_worst_case_can_happen():
         [
             *(ServerError(501), "Half a..."),  # the step, whose result is cut off
             ServerError(400),  # and is refused for good when it is asked for again
-            *(ServerError(501), ServerError(503)) * 2,
+            *(ServerError(501), ServerError(503)),
             "",  # an unreadable judgement, which is asked for again in vain
         ]
     )
@@ -288,4 +292,4 @@ def test_the_worst_case_can_happen():
     limits = Limits(max_rounds=1, step_retries=0)
     text = "- [ ] 1. A @a\n"
     assert calls_of(text, next_reply, limits) == unrevised(text, limits, **BARE)
-    assert unrevised(text, limits, **BARE) == 3 + 11 + 6
+    assert unrevised(text, limits, **BARE) == 3 + 7 + 4

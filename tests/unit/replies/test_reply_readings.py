@@ -134,6 +134,29 @@ def test_a_specialist_keeps_every_line_that_is_not_front_matter() -> None:
         assert reading.status == "success"
 
 
+@pytest.mark.parametrize(
+    ("header", "rest", "status", "body"),
+    [
+        ("status: failed\nerror: no source", "", "failed", "no source"),
+        ("status: failed\nerror: 'no source'", "I looked.", "failed", "no source\n\nI looked."),
+        ("reason: too old\nstatus: partial", "Half.", "partial", "too old\n\nHalf."),
+        ("status: failed\nerror: |\n  no source,\n  no key", "", "failed", "no source, no key"),
+        ("status: failed\ncode: 7\nwhere: Bonn", "", "failed", "code: 7\nwhere: Bonn"),
+        ("status: success\nreason: in the register", "5", "success", "in the register\n\n5"),
+        ("confidence: 0.5\nnote: two sources", "5", "success", "two sources\n\n5"),
+    ],
+)
+def test_names_of_a_specialists_own_are_read(header, rest, status, body) -> None:
+    reading = read_specialist(f"---\n{header}\n---\n{rest}")
+    assert (reading.status, reading.body) == (status, body)
+
+
+@pytest.mark.parametrize("header", ["title: A report\nstatus: success", "status: failed\n# Report"])
+def test_the_front_matter_of_a_document_stays_in_it(header) -> None:
+    text = f"---\n{header}\n---\nIt is long."
+    assert read_specialist(text).body == text
+
+
 def test_a_specialist_may_close_bare_lines_with_a_delimiter() -> None:
     reading = read_specialist("confidence: 0.4\nstatus: partial\n---\nHalf of it.")
     assert (reading.status, reading.confidence, reading.body) == ("partial", 0.4, "Half of it.")

@@ -42,8 +42,8 @@ def test_a_name_stands_for_its_model_and_all_that_come_after_it_each_once(tmp_pa
 def test_the_bound_of_calls_counts_all_models_of_a_reply(tmp_path):
     team = read(tmp_path)
     known = team_of(team.config, retries=team.models.retries)
-    # Two of each, and the retries of each.
-    assert known.per_reply == (2 + 1) + (2 + 0) + 2 + (2 + 2)
+    # Of each the tries, three in all unless it has more of its own, and one as a whole.
+    assert known.per_question == 4 * (3 + 1)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,8 @@ def test_a_fallback_counts_for_the_model_of_summaries_too(tmp_path, text):
     assert names == ["main", "cheap", "offline", "openai:c"]
     asked = RunSettings(memory=MemoryOptions(mode="summary", summary_model_id="main"))
     known = team_of(team.config, asked, retries=team.models.retries)
-    assert known.per_reply == (2 + 1) + (2 + 0) + 2 + (2 + 2)
+    # One try of each, and one call as a whole.
+    assert known.per_summary == 4 * (1 + 1)
 
 
 def test_the_price_of_a_fallback_of_summaries_is_asked_for(tmp_path):

@@ -8,7 +8,12 @@ from replan.cli.shared.process import GOOD, WRONG_USE
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep
-from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try
+from replan.plan.preview import (
+    USUAL_RETRIES,
+    calls_of_question,
+    calls_of_reply,
+    calls_of_try,
+)
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
@@ -64,19 +69,18 @@ def team_of(
     settings = config.settings.overridden_by(asked)
     known = retries or {}
     memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
-    asks = [
-        *config.host.chat_models.values(),
-        *([config.named_model(memory.model)] if memory.model else []),
-    ]
+    summing_up = config.named_model(memory.model) if memory.model else config.host.model
     return KnownTeam(
         limits=settings.limits,
         per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
         per_step=None if config.knowledge is None else _calls_of_knowledge(config, asked, known),
         knowledge=config.knowledge,
-        per_reply=max(_calls_of_reply(model, known) for model in asks),
+        per_question=max(
+            _calls_of_question(model, known) for model in config.host.chat_models.values()
+        ),
         merged=_is_merged(config),
         typed=config.host.output_type is not None,
-        summarised=memory.writes,
+        per_summary=_calls_of_summary(summing_up) if memory.writes else 0,
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
@@ -130,13 +134,25 @@ def dearest_token(config: "Team") -> float | None:
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
+    return sum(calls_of_reply(number) for number in _retries_in(model, retries))
+
+
+def _calls_of_question(model: Any, retries: Mapping[str, int]) -> int:
+    return sum(calls_of_question(number) for number in _retries_in(model, retries))
+
+
+def _calls_of_summary(model: Any) -> int:
+    """One try of each model that may be asked."""
+    return sum(calls_of_reply(0) for _ in _retries_in(model, {}))
+
+
+def _retries_in(model: Any, retries: Mapping[str, int]) -> list[int]:
+    """The further tries of a reply, for each model that may be asked for it."""
     if isinstance(model, Fallback):
-        return sum(_calls_of_reply(each, retries) for each in model.models)
+        return [number for each in model.models for number in _retries_in(each, retries)]
     if is_built_in([model]):
-        return calls_of_reply(0)
-    return calls_of_reply(
-        retries.get(model, USUAL_RETRIES) if isinstance(model, str) else USUAL_RETRIES
-    )
+        return [0]
+    return [retries.get(model, USUAL_RETRIES) if isinstance(model, str) else USUAL_RETRIES]
 
 
 def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> int:

@@ -12,7 +12,7 @@ from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.rendering import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.preview import (
-    CALLS_PER_REPLY,
+    CALLS_PER_QUESTION,
     Preview,
     preview,
     usual_calls,
@@ -36,11 +36,11 @@ class KnownTeam:
     per_try: Mapping[str, int | None] | None = None
     # Further model calls of one attempt of a step, at all of its specialists.
     per_step: Callable[[PlanStep], int] | None = None
-    per_reply: int = CALLS_PER_REPLY  # model calls of one reply of the host
+    per_question: int = CALLS_PER_QUESTION  # model calls of one question of the host
     # Whether one call of its host does the work of two; none where only some do.
     merged: bool | None = None
     typed: bool = False  # whether its answers are of a type
-    summarised: bool = False  # whether it writes summaries of conversations
+    per_summary: int = 0  # model calls of a summary of the conversation, if it writes any
     knowledge: object = None  # where knowledge is found, or None
     cards: tuple[SpecialistCard, ...] | None = None
     revisable: bool = True  # whether its runs may revise a plan
@@ -157,10 +157,10 @@ def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
             team.limits,
             merged=merged,
             typed=team.typed,
-            summarised=team.summarised,
+            per_summary=team.per_summary,
             per_try=team.per_try,
             per_step=team.per_step,
-            per_reply=team.per_reply,
+            per_question=team.per_question,
         )
         return {
             "usual": usual_calls(plan, team.limits, merged=merged, per_try=team.per_try),
