@@ -4,13 +4,13 @@ import pytest
 from langgraph.store.base import PutOp
 from sqlalchemy import update
 
-from old_storage import changing
 from replan import open_storage
 from replan.adapters.storage.store.full_text import words_in
 from replan.adapters.storage.store.words_in_memory import FORM
 from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Cipher, cipher_of
 from replan.adapters.storage.tables.schema import kept_words
+from stored_tables import changing
 
 MANY = 150
 FEW = 6

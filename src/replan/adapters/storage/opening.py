@@ -159,8 +159,7 @@ async def _sqlite_storage(
             with closing(lock):
                 facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
                 serde, seal = opened_with(key, facts, plain, str(path))
-                if upgraded := await asyncio.to_thread(upgrade, path, seal):
-                    serde, seal = opened_with(key, upgraded, plain, str(path))
+                await asyncio.to_thread(upgrade, path)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
                 insisting = Patience(str(path), patience, same_file(path))

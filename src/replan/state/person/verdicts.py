@@ -43,11 +43,7 @@ def leads_to(details: JsonValue) -> Mapping[str, str]:
 
 def problem_in(text: str) -> str:
     """What a question is about, without how it is answered."""
-    return text.rpartition(_HOW)[0] or text.rpartition(_HOW_BEFORE)[0] or text
-
-
-# Questions of runs that an earlier version began.
-_HOW_BEFORE = ' Answer "run again"'
+    return text.rpartition(_HOW)[0] or text
 
 
 def ask_what_became_of(

@@ -1,6 +1,7 @@
 """The tables of the journal, the book of runs and the store; those of checkpoints are LangGraph's.
 
-Storage of an older format gets a change of them by a migration (`migrations.py`).
+After the first release, storage of an older format gets a change of them by a migration
+(`MIGRATIONS` in `formats.py`).
 """
 
 from datetime import UTC, datetime
