@@ -200,14 +200,6 @@ items = Table(
 )
 """What `Storage.store` keeps, of no run; each label of a namespace ends with a point."""
 
-kept_words = Table(
-    "replan_kept_words",
-    metadata,
-    Column("prefix", _ORDERED, primary_key=True),
-    Column("value", LargeBinary, nullable=False),
-)
-"""The words of encrypted items below a prefix of namespaces, so that each need not be opened."""
-
 sessions = Table(
     "replan_sessions",
     metadata,
