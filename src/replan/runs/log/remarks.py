@@ -63,7 +63,7 @@ class Replies:
             case "model_called":
                 # A plan with mistakes may be another node's.
                 before = self._replied.get(place) or self._newest.get(place[1:])
-                if said["asks_again"] and before is not None:
+                if said.get("asks_again") and before is not None:
                     self.done[before] = ASKED_AGAIN
             case "model_answered" if not said.get("error"):
                 self._replied[place] = self._newest[place[1:]] = event.seq or 0

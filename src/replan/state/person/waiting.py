@@ -1,6 +1,7 @@
 """What a run waits for, as interrupts of LangGraph show it, and which of them an answer is for."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,6 +11,7 @@ from typing_extensions import TypedDict
 
 from replan.errors import InputError
 from replan.state.questions import Approval, Question, how_to_answer, keys_meant
+from replan.values import restored
 
 
 def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:
@@ -88,7 +90,18 @@ def _read_shown(value: Any) -> Approval | QuestionsAsked | None:
     try:
         return _ASKED.validate_python(value)
     except ValidationError:
-        return None
+        return _read_older(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else None
+
+
+def _read_older(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
+    """Read what another version showed: it has fields that foreign interrupts do not have."""
+    with suppress(ValidationError):
+        if {"approve", "version"} <= fields.keys():
+            return restored(Approval, fields)
+        if {"questions", "problem"} <= fields.keys():
+            asked = restored(list[Question], fields["questions"])
+            return QuestionsAsked(questions=asked, problem=str(fields["problem"]))
+    return None
 
 
 def _value_and_id(interrupt: Any) -> tuple[Any, str]:

@@ -46,7 +46,8 @@ def read_facts(connection: Connection, where: str) -> Facts:
         found, release = _format_of(connection), facts.get("release", b"").decode()
     except ValueError as error:
         raise StorageError(where, DAMAGED.problem, LEFT) from error
-    if facts and "schema" not in facts:
+    schema = facts.get("schema", b"").decode(errors="replace")
+    if facts and not schema:
         raise StorageError(where, _UNRELEASED, "It is unchanged: name another place.")
     if found > FORMAT:
         release = release or "a newer release"
@@ -56,7 +57,7 @@ def read_facts(connection: Connection, where: str) -> Facts:
             f"knows format {FORMAT}).",
             "It is unchanged: upgrade Replan, or name another place.",
         )
-    if found == FORMAT and facts["schema"].decode() != _schema_digest(type(connection.dialect)):
+    if schema and found == FORMAT and schema != _schema_digest(type(connection.dialect)):
         raise StorageError(where, _UNRELEASED, "It is unchanged: name another place.")
     # What tables an older format has, its migrations know.
     has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= metadata.tables.keys())
