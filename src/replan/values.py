@@ -75,16 +75,6 @@ class Value(BaseModel):
         return type(self)(**{**kept, **changes})
 
     @classmethod
-    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Give stored fields the names and shapes that they have in this version.
-
-        Overridden where a field was renamed or reshaped. It is called only for what this version
-        cannot take as it is, and tells by the fields which version wrote them: one thread holds
-        what several versions wrote, so no number of a thread or a file could tell.
-        """
-        return stored
-
-    @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
         """Restore stored fields; a value that was not checked is never made.
 
@@ -148,11 +138,11 @@ def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def known_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those stored fields of a value that this version knows, under its names."""
+    """Return those stored fields of a value that this version knows."""
     fields = kind.model_fields
     return {
         name: fitted(fields[name].annotation, each)
-        for name, each in kind.upcast({**stored}).items()
+        for name, each in stored.items()
         if name in fields
     }
 

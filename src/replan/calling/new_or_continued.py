@@ -27,7 +27,7 @@ from replan.host.new_settings import changed_settings
 from replan.langgraph_inside.delta_channel import overwriting
 from replan.memory.conversation import client_instructions
 from replan.state.channels import conversation
-from replan.state.enhanced import EnhancedState, has_begun, settings_of
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import addressed
 from replan.texts.storable import unstorable
@@ -203,9 +203,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
 def _is_not_begun(snapshot: StateSnapshot) -> bool:
     """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
     state = cast("EnhancedState", snapshot.values)
-    if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
-        return True
-    return "think" in snapshot.next and not has_begun(state)
+    return "settings" not in state or not _BEFORE.isdisjoint(snapshot.next)
 
 
 def _with_name(call: Call) -> Call:

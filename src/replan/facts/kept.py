@@ -1,11 +1,10 @@
 """The facts of a user in a LangGraph store: stored, found by words, forgotten."""
 
+import asyncio
 import hashlib
 import re
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from math import log
 from typing import Any
 
 from langgraph.store.base import BaseStore, Item
@@ -13,8 +12,8 @@ from langgraph.store.base import BaseStore, Item
 from replan.errors import ConfigurationError, FactError
 from replan.plan.model import Value
 from replan.secrets.masking import without_secrets
-from replan.texts.storable import storable_text, unstorable
-from replan.texts.terms import terms_of
+from replan.texts.ranking import rank
+from replan.texts.storable import unstorable
 from replan.values import restored
 
 LONGEST_FACT = 2_000
@@ -28,7 +27,6 @@ RECALLED = 8
 
 _PAGE = 1_000
 _LONGEST_ID = 100
-_SHORTEST = 4
 
 
 _PLAIN = re.compile(r"[a-z][a-z0-9-]{0,99}")
@@ -100,12 +98,11 @@ class Facts:
             FactError: It cannot be kept.
         """
         _check(fact.text)
-        for known in await self._search(fact.text):
-            if known.text == fact.text:
-                return known
-        # The store counts nothing, but it can be asked for the last one that there may be.
-        last = await self.store.asearch(self.owner.namespace, limit=1, offset=MOST_FACTS - 1)
-        if last and await self.store.aget(self.owner.namespace, fact.id) is None:
+        facts = await self.all()
+        same = next((each for each in facts if each.text == fact.text), None)
+        if same is not None:
+            return same
+        if len(facts) >= MOST_FACTS and all(each.id != fact.id for each in facts):
             raise FactError(f"{MOST_FACTS:,} facts are kept of this user. Forget some first.")
         value = fact.model_dump(mode="json", exclude={"id"})
         await self.store.aput(self.owner.namespace, fact.id, value, index=["text"])
@@ -113,9 +110,12 @@ class Facts:
 
     async def recall(self, query: str, most: int = RECALLED) -> tuple[list[Fact], bool]:
         """The facts that fit a query best, or else the newest ones, and whether they fit."""
-        query = storable_text(query[:LONGEST_FACT])
-        found = await self._search(query, most) if query.strip() else []
-        return (found, True) if found else ((await self.all())[:most], False)
+        facts = await self.all()
+        oldest_first = facts[::-1]
+        texts = [each.text for each in oldest_first]
+        best = await asyncio.to_thread(rank, query[:LONGEST_FACT], texts)
+        found = [oldest_first[place] for place, _ in best[:most]]
+        return (found, True) if found else (facts[:most], False)
 
     async def all(self) -> list[Fact]:
         """Every fact, the newest first."""
@@ -137,14 +137,6 @@ class Facts:
         await self.store.adelete(self.owner.namespace, id_)
         return _fact(item)
 
-    async def _search(self, query: str, most: int = RECALLED) -> list[Fact]:
-        page = await self.store.asearch(self.owner.namespace, query=query, limit=most)
-        own = self._in_namespace(page)
-        if any(each.score is not None for each in own):
-            return [_fact(each) for each in own]
-        # A store that does not rank returns what it likes.
-        return ranked(query, await self.all(), most) if page else []
-
     def _in_namespace(self, page: list[Any]) -> list[Any]:
         # A store may give what lies below a namespace, too.
         return [each for each in page if tuple(each.namespace) == self.owner.namespace]
@@ -160,23 +152,6 @@ def facts_of(store: BaseStore | None, user: str, tenant: str = "") -> Facts:
         problem = "there is no store for facts"
         raise ConfigurationError("store", "none", problem, "Give a storage from open_storage.")
     return Facts(store, FactOwner(user, tenant))
-
-
-def ranked(query: str, facts: list[Fact], most: int) -> list[Fact]:
-    """The facts that share words with a query, those with the rarest words first."""
-    wanted = [_stem(term) for term in terms_of(query)]
-    words = [{_stem(term) for term in terms_of(fact.text)} for fact in facts]
-    usual = Counter(term for each in words for term in each)
-    scores = [
-        sum(log(1 + len(facts) / usual[term]) for term in wanted if term in each) for each in words
-    ]
-    best = sorted(range(len(facts)), key=lambda place: -scores[place])
-    return [facts[place] for place in best if scores[place]][:most]
-
-
-def _stem(term: str) -> str:
-    """Let "refunds" meet "refund", which is all that is needed where a store has no index."""
-    return term.removesuffix("s") if len(term) >= _SHORTEST else term
 
 
 def _check(text: str) -> None:

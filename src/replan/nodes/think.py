@@ -10,18 +10,17 @@ from replan.errors import LimitReachedError
 from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_thought
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.host_knowledge import knowledge_of_request
 from replan.host.host_node import host_node
 from replan.memory.conversation import Seen
 from replan.models.reply_end import refusal_in, refused
-from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
 from replan.replies.unreadable import THINK_FORM, Complaint
-from replan.state.enhanced import EnhancedState, has_begun, settings_of
+from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 
 
@@ -29,12 +28,6 @@ from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     """Judge the request of a run."""
     services = call.services
-    late = dict[str, Any]()
-    if not has_begun(state):
-        # A version whose `think` began the run, too, has left it here.
-        late = await begin(state, call.runtime, call.config, services=services)
-        state = _updated(state, late)
-        call = host_call("think", state, services, call.runtime, call.config)
     request = request_messages(state)
     await call.emitter.emit(ThinkingStarted, request=request_text(request))
     if not (seen := services.prompts.seen_in(state)).is_whole:
@@ -65,7 +58,6 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     )
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)
     return {
-        **late,
         **known,
         "left_open": "",
         "final_answer": answer,
@@ -75,14 +67,6 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
         **await call.update(state),
         "warnings": Overwrite([*state.get("warnings", []), *call.emitter.warnings]),
     }
-
-
-def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
-    new = {
-        key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
-    }
-    messages = [*state.get("messages", []), *new["messages"]]
-    return cast("EnhancedState", {**state, **new, "messages": messages})
 
 
 async def _ask_model(

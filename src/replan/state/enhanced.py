@@ -200,11 +200,6 @@ def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
     return {**_first_values(), **named}
 
 
-def has_begun(state: EnhancedState) -> bool:
-    """Whether the run has begun; in checkpoints of versions with one node for both, it has not."""
-    return "run_id" in state and state.get("current_thinking_result") is None
-
-
 @cache
 def _first_values() -> dict[str, Any]:
     hints = get_type_hints(EnhancedState, include_extras=True)

@@ -15,7 +15,6 @@ from pydantic import Field, field_validator
 
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.channels import CheckedDelta, checked, stored
-from replan.values import known_fields
 
 T = TypeVar("T")
 
@@ -63,11 +62,6 @@ class PlanPatch(Value):
                 f"This is what changed of the plan, which has no '{name}'. The whole plan is in "
                 "the state (stream_mode='values', aget_state) and in the event plan_updated."
             )
-
-    @classmethod
-    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Leave the fields out that a plan has no more."""
-        return {**stored, "fields": known_fields(TaskPlan, stored.get("fields", {}))}
 
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
         """Return the plan after the patch; raise ValueError if it does not fit."""

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pydantic import Field, computed_field, model_validator
 
-from replan.values import Value, adapter
+from replan.values import Value
 
 CUT_OFF = "(cut off)"
 """The name under which calls are counted that were cut off, so their outcome is unknown."""
@@ -37,18 +37,11 @@ class TokenCount(Value):
     @model_validator(mode="before")
     @classmethod
     def _without_cost(cls, given: object) -> object:
-        if not isinstance(given, dict) or "cost" not in given:
+        """Take what was written out, the computed cost included."""
+        if not isinstance(given, dict) or not {"cost", "known_cost"} <= given.keys():
             return cast("object", given)
-        return cls.upcast({**cast("dict[str, Any]", given)})
-
-    @classmethod
-    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Read a `cost` alone, which was 0 for a model without a price, too."""
-        if "cost" not in stored:
-            return stored
-        cost = stored.pop("cost") or 0.0
-        unpriced = 0 if cost else stored.get("calls", 0)
-        return {"known_cost": cost, "unpriced_calls": unpriced, **stored}
+        fields = cast("dict[str, Any]", given)
+        return {name: value for name, value in fields.items() if name != "cost"}
 
     @property
     def total_tokens(self) -> int:
@@ -72,14 +65,6 @@ class Usage(TokenCount):
     """
 
     by: dict[str, TokenCount] = Field(default_factory=dict)
-
-    @classmethod
-    def upcast(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Read a `cost` alone, in which calls of a part without a price counted as 0."""
-        if "cost" not in stored or "known_cost" in stored or not stored.get("by"):
-            return super().upcast(stored)
-        by: dict[str, TokenCount] = adapter(dict[str, TokenCount]).validate_python(stored["by"])
-        return {**dict(sum_counts(by.values())), "by": by}
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
         """Add the usage of a node or specialist, under its name."""

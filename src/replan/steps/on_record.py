@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 from replan.plan.dependencies import readiness
@@ -48,13 +48,6 @@ def keys_of(
     )
 
 
-def former_key(run_id: str, step: PlanStep, specialist: str) -> str:
-    """The only key of a step in versions without inputs and generations."""
-    # Rows of runs that began then have it, and their services know it.
-    asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
-    return _digest(*asked, step.dependencies)
-
-
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
 
@@ -91,11 +84,7 @@ class OnRecord:
         if not self.rows:
             return None
         keys = keys_in(state, step, specialist, inputs)
-        return (
-            self.rows.get(keys.result)
-            or self.rows.get(keys.attempt)
-            or self._result_of_former_key(state, step, specialist)
-        )
+        return self.rows.get(keys.result) or self.rows.get(keys.attempt)
 
     def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
         """The result of a step by a specialist when it was done before; None if it never was."""
@@ -104,34 +93,12 @@ class OnRecord:
         own = [result for result in found if result.key == key and not result.is_failed]
         return max(own, key=lambda result: result.round, default=None)
 
-    def _result_of_former_key(
-        self, state: EnhancedState, step: PlanStep, specialist: str
-    ) -> SpecialistResult | None:
-        """The result in a row of an earlier version, which knew neither inputs nor generations."""
-        if state.get("generations", {}).get(step.id, FIRST).settled:
-            return None
-        found = self.rows.get(former_key(state.get("run_id", ""), step, specialist))
-        # It is unknown whether a failure of an earlier round was to be done again.
-        is_of_now = found is not None and found.round == state.get("current_round", 1)
-        return found if is_of_now or (found is not None and _is_done(found)) else None
-
 
 def keys_in(
     state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
 ) -> Keys:
     generation = state.get("generations", {}).get(step.id, FIRST)
     return keys_of(state.get("run_id", ""), step, specialist, inputs, generation)
-
-
-def as_first_known(
-    keys: Keys, state: EnhancedState, step: PlanStep, specialist: str, tried: Sequence[LedgerEntry]
-) -> Keys:
-    """The keys, with the idempotency key of the earlier version that began the work."""
-    if not tried or state.get("generations", {}).get(step.id, FIRST).done:
-        return keys
-    former = former_key(state.get("run_id", ""), step, specialist)
-    is_known = any(entry.key == former for entry in tried)
-    return replace(keys, idempotency=former) if is_known else keys
 
 
 def key_of_result(keys: Keys, result: SpecialistResult) -> str:

@@ -14,7 +14,7 @@ from replan.steps.outcomes import inputs_of, own_results, results_in, status_of
 def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
     """Return the settled steps of a running run that are to be done again, and why."""
     # This happens if somebody edited a result in the state. It is unknown what results of persons
-    # and of earlier versions were made of: they stay.
+    # were made of: they stay.
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ()

@@ -35,7 +35,6 @@ from replan.steps.answer_events import report_answer
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
     Keys,
-    as_first_known,
     attempts_of,
     failures,
     key_of_result,
@@ -87,8 +86,6 @@ class StepRecord:
         tried = attempts_of(ledger, step.id, self.specialist)
         if tried:
             self.before = (await self.board.recall(journal, state)).before(state, self.key)
-            self.keys = as_first_known(self.keys, state, step, self.specialist, tried)
-            self.context = self.context.replace(idempotency_key=self.keys.idempotency)
             self._count_attempts(tried)
 
     @property

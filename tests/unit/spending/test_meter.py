@@ -422,7 +422,7 @@ async def test_a_server_that_reports_no_usage_is_charged_by_the_bytes():
         async with counted:
             await model.ainvoke("Hi", {"callbacks": [counted]})
     assert (await journal.spent("r"))["run"].tokens == 34 + 4
-    assert counted.count == TokenCount(calls=1, cost=PRICE.of(34, 4))
+    assert counted.count == TokenCount(calls=1, known_cost=PRICE.of(34, 4))
 
 
 async def test_money_is_counted_by_the_price_of_the_model_also_when_streaming():

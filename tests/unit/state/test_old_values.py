@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Overwrite, interrupt
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from replan import SpecialistResult, TaskPlan, waiting_for
 from replan.adapters.storage.stored_values.serializer import strict_serializer
@@ -21,7 +21,7 @@ from replan.plan.model import PlanStep, PlanUpdateType, StepStatus
 from replan.state.channels import Checked, CheckedDelta, appended, latest, merged
 from replan.state.limits import RunSettings
 from replan.state.patches import PlanChannel, PlanPatch, patch_between, patched
-from replan.state.questions import Approval, Question
+from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
     CollectedResults,
@@ -30,7 +30,7 @@ from replan.state.results import (
     TaskComplexity,
     ThinkingResult,
 )
-from replan.values import Value, restored
+from replan.values import restored
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = TaskPlan(content="A plan.\n", steps=(PlanStep(id=1, description="One"),))
@@ -141,20 +141,6 @@ def test_a_growing_channel_replays_what_it_would_refuse_from_a_person(make, valu
     assert channel.get() == value
 
 
-def test_a_patch_of_a_plan_is_replayed_without_the_fields_that_a_plan_has_no_more():
-    channel = keyed(PlanChannel(patched, TaskPlan | None), "current_plan")
-    patch = patch_between(PLAN, PLAN.replace(title="New"))
-    stored = {**patch.model_dump(), "fields": {"title": "New", "mood": "good"}}
-    channel.replay_writes([("1", "current_plan", PLAN), ("2", "current_plan", stored)])
-    assert channel.get() == PLAN.replace(title="New")
-    only = {**patch_between(channel.get(), channel.get()).model_dump(), "fields": {"mood": "good"}}
-    channel.replay_writes([("3", "current_plan", only)])
-    assert channel.get() == PLAN.replace(title="New")
-    assert strict_serializer().loads_typed(packed(patch, stored)) == patch
-    with pytest.raises(InvalidUpdateError, match="mood"):
-        channel.update([stored])
-
-
 @pytest.mark.parametrize(
     ("stored", "name", "found"),
     [
@@ -188,40 +174,7 @@ def test_names_that_are_known_stay_beside_one_that_is_not():
     assert restored(FeedbackResult, stored).suggested_action is ActionType.REFLECT
 
 
-class Renamed(Value):
-    """A value whose field had another name, and one of whose parts is one, too."""
-
-    name: str
-    parts: tuple["Renamed", ...] = ()
-    more: Annotated[dict[str, int], Field()] = Field(default_factory=dict)
-
-    @classmethod
-    def upcast(cls, stored):
-        """It was called a title."""
-        return {"name": stored.get("title", ""), **stored}
-
-
-def test_a_field_that_was_renamed_comes_back_under_its_new_name_wherever_it_stands():
-    stored = {"title": "a", "parts": [{"title": "b"}, {"name": "c"}], "more": {"mood": 1}}
-    parts = (Renamed(name="b"), Renamed(name="c"))
-    assert restored(Renamed, stored) == Renamed(name="a", parts=parts, more={"mood": 1})
-
-
 QUESTION = Question(key="1/a/1", step_id=1, specialist="a", text="Which?")
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        ({**Approval(approve="A").model_dump(), "mood": "good"}, Approval(approve="A")),
-        (
-            {"questions": [{**QUESTION.model_dump(), "mood": "good"}], "problem": ""},
-            (QUESTION,),
-        ),
-    ],
-)
-def test_what_another_version_asked_is_still_asked(shown, expected):
-    assert waiting_for([{"value": shown, "id": "i"}]) == expected
 
 
 @pytest.mark.parametrize("shown", [{"approve": "x", "amount": 5}, {"questions": 5, "problem": ""}])

@@ -117,10 +117,10 @@ def test_a_plan_without_steps_has_nothing_left_to_do():
         (state(OPEN, limits={"max_tokens": 100}, usage=Usage(output_tokens=49)), ""),
         (state(OPEN, limits={"max_tokens": 10**4}, usage=Usage(output_tokens=8_000)), "max_tokens"),
         (state(OPEN, limits={"max_tokens": 10**4}, usage=Usage(output_tokens=7_999)), ""),
-        (state(OPEN, limits={"max_cost": 1}, usage=Usage(cost=1.0)), "max_cost"),
+        (state(OPEN, limits={"max_cost": 1}, usage=Usage(known_cost=1.0)), "max_cost"),
         # What of it is kept for the answer depends on prices, and a call too many is refused.
-        (state(OPEN, limits={"max_cost": 1}, usage=Usage(cost=0.99)), ""),
-        (state(OPEN, usage=Usage(cost=900, input_tokens=10**9)), ""),
+        (state(OPEN, limits={"max_cost": 1}, usage=Usage(known_cost=0.99)), ""),
+        (state(OPEN, usage=Usage(known_cost=900, input_tokens=10**9)), ""),
         (state(OPEN, limits={"max_seconds": 5}, stalls=2, limit_hits=hit(5)), "max_seconds"),
         (state(OPEN, limits={"max_seconds": 5}, limit_hits=hit(5, round=0)), ""),
         # Raised since.

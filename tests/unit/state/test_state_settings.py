@@ -101,7 +101,7 @@ COUNTS = st.builds(
     input_tokens=st.integers(0, 999),
     output_tokens=st.integers(0, 999),
     # Sums of these are exact.
-    cost=st.integers(0, 999).map(lambda eighths: eighths / 8),
+    known_cost=st.integers(0, 999).map(lambda eighths: eighths / 8),
 )
 PARTS = st.lists(st.tuples(st.sampled_from(["think", "analyst", "feedback"]), COUNTS), max_size=8)
 

@@ -3,27 +3,6 @@
 import pytest
 
 from replan.state.person.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
-from replan.state.questions import Question
-from replan.steps.step_record import Asker
-
-
-def test_a_question_that_an_earlier_version_asked_keeps_its_answer():
-    was = "It was cut off in attempt 1: nobody knows whether it took effect."
-    told = f'{was} Answer "run again", "it is done: RESULT" or "fail: REASON".'
-    details = {"attempt": 1, "task": "Pay"}
-    known = Question(
-        key="1/a/1",
-        step_id=1,
-        specialist="a",
-        text=told,
-        kind="in doubt",
-        details=details,
-        answer="done: 7",
-    )
-    asker = Asker(1, "a", known=[known], new=lambda _: pytest.fail("asked anew"))
-    verdict = ask_what_became_of("It", 1, details, asker.ask)
-    assert (verdict.action, verdict.text) == ("done", "7")
-    assert problem_in(told) == was
 
 
 @pytest.mark.parametrize(

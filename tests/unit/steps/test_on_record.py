@@ -1,16 +1,13 @@
 """What answers for a step: a record of the very same work, or a row of an earlier version."""
 
-from datetime import UTC, datetime
-
 import pytest
 from langchain_core.messages import AIMessage
 
 from replan import PlanStep, SpecialistResult
 from replan.plan.model import Condition, TaskPlan
-from replan.ports.journal import LedgerEntry
 from replan.state.generations import Generation
 from replan.state.results import Assignment
-from replan.steps.on_record import OnRecord, as_first_known, former_key, key_of_result, keys_in
+from replan.steps.on_record import OnRecord, key_of_result, keys_in
 
 ONE = PlanStep(id=1, description="One", assigned_to="a")
 TWO = PlanStep(id=2, description="Two", assigned_to="a", dependencies=(1,))
@@ -95,43 +92,3 @@ def test_nothing_answers_for_a_later_generation(status):
     recorded = OnRecord(rows(state, ONE, {}, result(ONE, status=status)))
     opened = {**state, "generations": {1: Generation(settled=1)}}
     assert recorded.answer(opened, ONE, "a", {}) is None
-
-
-@pytest.mark.parametrize(
-    ("found", "said", "answers"),
-    [
-        ({}, {}, True),
-        ({}, {"current_round": 3}, True),
-        ({"status": "failed"}, {}, True),
-        # It was looked at since, and may have been opened again.
-        ({"status": "failed"}, {"current_round": 3}, False),
-        ({}, {"generations": {1: Generation(settled=1)}}, False),
-    ],
-)
-def test_a_row_of_an_earlier_version_answers_for_what_was_not_opened_since(found, said, answers):
-    state = state_of(ONE, **said)
-    row = result(ONE, **found)
-    recorded = OnRecord.of(state, {former_key("r", ONE, "a"): row})
-    assert recorded.answer(state, ONE, "a", {}) == (row if answers else None)
-
-
-@pytest.mark.parametrize(
-    ("generation", "key", "is_former"),
-    [
-        (Generation(), former_key("r", ONE, "a"), True),
-        (Generation(settled=1), former_key("r", ONE, "a"), True),
-        (Generation(settled=1, done=1), former_key("r", ONE, "a"), False),
-        (Generation(), "another", False),
-    ],
-)
-def test_services_know_work_by_the_key_that_it_was_begun_with(generation, key, is_former):
-    state = state_of(ONE, generations={1: generation})
-    keys = keys_in(state, ONE, "a", {})
-    began = datetime(2026, 1, 1, tzinfo=UTC)
-    tried = [
-        LedgerEntry(run_id="r", step_id=1, specialist="a", number=1, key=key, started_at=began)
-    ]
-    known = as_first_known(keys, state, ONE, "a", tried)
-    assert known.idempotency == (former_key("r", ONE, "a") if is_former else keys.idempotency)
-    assert (known.result, known.attempt) == (keys.result, keys.attempt)
-    assert as_first_known(keys, state, ONE, "a", []) == keys

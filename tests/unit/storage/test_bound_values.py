@@ -1,6 +1,5 @@
 """With a key, each value holds only at the place that it was written for."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -8,22 +7,16 @@ import pytest
 from langchain_core.messages import AIMessage
 from sqlalchemy import MetaData, inspect, select, text, update
 
-from old_storage import FORMATS, KINDS, changing, lay_out, picture
 from replan import AgentContext, Message, StorageError, ToolExecution, open_storage
-from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.stored_values.sealing import UNPLACED, cipher_of
-from replan.adapters.storage.tables import formats
-from replan.adapters.storage.tables.schema import kept_words
 from replan.ports.journal import Attempt
 from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.state.results import SpecialistResult
-from upgrade_kills import killed, open_it
+from stored_tables import changing
 
 KEY = "a key"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-OLDER = [number for number in FORMATS if number < 4]
 
 
 async def two_runs(where):
@@ -160,8 +153,7 @@ async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_wher
     await two_runs(where)
     async with open_storage(where, key=KEY) as storage:
         with changing(where) as connection:
-            # Kept words are made anew where they cannot be read.
-            columns = [each for each in sealed_columns(connection) if each[0] != kept_words.name]
+            columns = [*sealed_columns(connection)]
         assert len(columns) == 17
         for name, column in columns:
             with changing(where) as connection:
@@ -197,109 +189,3 @@ async def test_a_plain_value_in_a_checkpoint_of_postgres_is_refused(empty_databa
         connection.exec_driver_sql(change)
     with pytest.raises(StorageError, match=r'record of checkpoints at .*"approved"'):
         await all_read(empty_database)
-
-
-def unbound(where):
-    """How many encrypted values can be read wherever they stand, and how many there are."""
-    counted = Counter()
-    with changing(where) as connection:
-        _, facts = rows_of(connection, "replan_facts")
-        salt = next(bytes(row.value) for row in facts if row.name == "salt")
-        cipher = cipher_of(KINDS["encrypted"], salt)
-        for name, column in sealed_columns(connection):
-            for row in rows_of(connection, name)[1]:
-                try:
-                    cipher.open(bytes(getattr(row, column)), UNPLACED)
-                except UnreadableRecordError:
-                    counted["bound"] += 1
-                else:
-                    counted["unbound"] += 1
-    return counted["unbound"], counted["unbound"] + counted["bound"]
-
-
-@pytest.mark.parametrize("number", [OLDER[0], OLDER[-1]])
-async def test_an_upgrade_binds_every_value(number, where):
-    lay_out(number, "encrypted", where)
-    before, of = unbound(where)
-    assert before == of > 200
-    async with open_storage(where, key=KINDS["encrypted"]) as storage:
-        for record in await storage.runs.recent(9):
-            thread = {"configurable": {"thread_id": record.thread_id}}
-            assert [each async for each in storage.checkpointer.alist(thread)]
-            assert await storage.runs.events(record.run_id)
-            await storage.journal.notes(record.run_id)
-            await storage.journal.results(record.run_id)
-    left, now = unbound(where)
-    assert (left, now >= of) == (0, True)
-
-
-async def test_after_the_upgrade_an_unbound_value_is_refused(where):
-    lay_out(3, "encrypted", where)
-    with changing(where) as connection:
-        table, rows = rows_of(connection, "replan_notes")
-    async with open_storage(where, key=KINDS["encrypted"]):
-        pass
-    with changing(where) as connection:
-        old = rows[0]
-        connection.execute(update(table).where(table.c.id == old.id).values(value=old.value))
-    async with open_storage(where, key=KINDS["encrypted"]) as storage:
-        with pytest.raises(StorageError, match="record of replan_notes"):
-            await storage.journal.notes(old.run_id)
-
-
-async def test_storage_that_is_passed_off_as_old_gives_nothing_away(where):
-    """Whoever kept a copy from before the upgrade cannot have its values bound elsewhere."""
-    lay_out(3, "encrypted", where)
-    with changing(where) as connection:
-        facts, kept = rows_of(connection, "replan_facts")
-        notes, old = rows_of(connection, "replan_notes")
-    async with open_storage(where, key=KINDS["encrypted"]):
-        pass
-    with changing(where) as connection:
-        for row in kept:
-            change = update(facts).where(facts.c.name == row.name)
-            connection.execute(change.values(value=row.value))
-        if connection.dialect.name == "sqlite":
-            connection.execute(text("PRAGMA user_version = 3"))
-        connection.execute(update(notes).where(notes.c.id == old[0].id).values(value=old[1].value))
-    with pytest.raises(StorageError, match="cannot be used"):
-        async with open_storage(where, key=KINDS["encrypted"]):
-            pytest.fail("it was opened")
-
-
-async def test_a_record_that_was_changed_before_the_upgrade_keeps_nothing_else_from_it(where):
-    lay_out(3, "encrypted", where)
-    with changing(where) as connection:
-        table, rows = rows_of(connection, "replan_notes")
-        spoilt = update(table).where(table.c.id == rows[0].id).values(value=b"no such thing")
-        connection.execute(spoilt)
-    async with open_storage(where, key=KINDS["encrypted"]) as storage:
-        assert len(await storage.runs.recent(9)) == 4
-        with pytest.raises(StorageError, match="record of replan_notes"):
-            await storage.journal.notes(rows[0].run_id)
-
-
-async def test_short_values_of_older_checkpoints_are_encrypted_too(empty_database):
-    lay_out(3, "encrypted", empty_database)
-    query = """SELECT count(*) FROM checkpoints, jsonb_each(checkpoint -> 'channel_values')
-        WHERE value <> 'null'"""
-    with changing(empty_database) as connection:
-        assert connection.exec_driver_sql(query).scalar() > 20
-    async with open_storage(empty_database, key=KINDS["encrypted"]) as storage:
-        (over,) = [each for each in await storage.runs.recent(9) if each.title == "over"]
-        thread = {"configurable": {"thread_id": over.thread_id, "checkpoint_ns": ""}}
-        found = await storage.checkpointer.aget_tuple(thread)
-        assert found.checkpoint["channel_values"]["is_completed"] is True
-        assert found.checkpoint["channel_values"]["current_round"] == 1
-    with changing(empty_database) as connection:
-        assert connection.exec_driver_sql(query).scalar() == 0
-
-
-def test_a_process_killed_while_it_binds_leaves_the_old_format_whole(where):
-    lay_out(3, "encrypted", where)
-    before = picture(where)
-    assert killed(open_it, where, KINDS["encrypted"], at=9)
-    assert picture(where) == before
-    open_it(where, KINDS["encrypted"])
-    assert unbound(where)[0] == 0
-    assert formats.FORMAT == 10

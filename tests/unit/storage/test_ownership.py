@@ -7,12 +7,12 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import text
 
-from old_storage import changing
 from replan import StorageError, ThreadBusyError, ThreadLostError
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
 from replan.state.pipeline.threads import Thread
 from replan.state.results import ExecutionStatus, SpecialistResult
+from stored_tables import changing
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESULT = SpecialistResult(specialist_name="a", step_id=1)

@@ -66,14 +66,6 @@ async def test_newer_tables_of_langgraph_are_left_alone(empty_database):
     await refused(empty_database, match="newer version of LangGraph's saver")
 
 
-async def test_tables_that_were_made_only_in_part_are_completed(empty_database):
-    """As a process leaves them that is killed between two commands."""
-    with psycopg.connect(empty_database) as connection:
-        connection.execute("CREATE TABLE replan_facts (name varchar(64) PRIMARY KEY, value bytea)")
-    async with open_storage(empty_database) as storage:
-        assert await storage.journal.note("r", "k", 1) == 1
-
-
 async def test_without_the_driver_the_extra_is_named(monkeypatch):
     real = builtins.__import__
 

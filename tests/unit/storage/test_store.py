@@ -17,9 +17,9 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from old_storage import changing
 from replan import StorageError, open_storage
 from replan.errors import UsageError
+from stored_tables import changing
 
 ODD = ["a", "A", "a b", "a%", "a_", "a/b", "a!", "a-b", "á", "海", "\U0010ffff", "'; --", "*", '"']
 PLACES = [("a",), ("a", "b"), ("a", "b", "c"), ("ab",), ("a-",), ("A",), ("b", "a")]

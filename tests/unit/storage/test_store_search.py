@@ -1,13 +1,9 @@
 """Items are found by the words of their texts, in the same way in every kind of storage."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 from langgraph.store.base import PutOp
 
 from replan import open_storage
-from replan.adapters.storage.store import full_text, sql_store, words_in_memory
 
 FACTS = {
     "hike": "Ana likes hiking in the mountains of Norway.",
@@ -125,69 +121,8 @@ async def test_the_index_of_an_item_says_which_of_its_fields_are_looked_through(
     assert len(await store.asearch(("facts",))) == 4
 
 
-@pytest.fixture
-def without_full_text(monkeypatch):
-    """As with a Python whose SQLite cannot search texts."""
-    with monkeypatch.context() as without:
-        for module in (full_text, sql_store):
-            without.setattr(module, "has_full_text", lambda: False)
-        yield without
-
-
 @pytest.mark.parametrize("key", [None, "a key"])
-async def test_without_full_text_search_the_words_are_counted(tmp_path, key, without_full_text):
-    async with open_storage(tmp_path / "runs.db", key=key) as storage:
-        store = storage.store
-        for name, text in FACTS.items():
-            await store.aput(("facts", "me"), name, {"text": text})
-        assert (await found(store, "green tea"))[0] == "tea"
-        assert await found(store, "苹果") == ["apple"]
-        assert await found(store, "zebra") == []
-        items = await store.asearch(("facts",), query="red car")
-        assert [(each.key, each.score) for each in items] == [("car", 1.0), ("long", 0.5)]
-
-
-async def put(where, **texts):
-    async with open_storage(where) as storage:
-        for key, text in texts.items():
-            value = None if text is None else {"text": text}
-            await storage.store.abatch([PutOp(("facts",), key, value)])
-
-
-async def look(where, query):
-    async with open_storage(where) as storage:
-        return await found(storage.store, query)
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({"c": "A third zebra."}, {"a", "b", "c"}),
-        ({"b": "An okapi."}, {"a"}),
-        ({"b": None}, {"a"}),
-        ({"b": None, "c": "A third zebra."}, {"a", "c"}),
-        ({"b": None, "c": "x", "a": None}, set()),
-    ],
-)
-async def test_an_index_that_another_python_left_behind_is_made_anew(
-    tmp_path, without_full_text, changed, expected
-):
-    where = tmp_path / "runs.db"
-    with pytest.MonkeyPatch.context() as this_python:
-        for module in (full_text, sql_store):
-            this_python.setattr(module, "has_full_text", lambda: True)
-        await put(where, a="A zebra.", b="Another zebra.")
-        assert set(await look(where, "zebra")) == {"a", "b"}
-    await put(where, **changed)
-    assert set(await look(where, "zebra")) == expected
-    without_full_text.undo()
-    assert set(await look(where, "zebra")) == expected
-
-
-@pytest.mark.parametrize("key", [None, "a key"])
-async def test_what_another_process_changes_is_found_at_once(tmp_path, key, monkeypatch):
-    # So few that looking for the facts of one forgets the words of the other.
-    monkeypatch.setattr(words_in_memory, "_MOST", 3)
+async def test_what_another_process_changes_is_found_at_once(tmp_path, key):
     where = tmp_path / "facts.db"
     async with open_storage(where, key=key) as one, open_storage(where, key=key) as other:
         for who in ("eva", "bob"):
@@ -206,33 +141,3 @@ async def test_what_another_process_changes_is_found_at_once(tmp_path, key, monk
         await one.store.adelete(("eva",), "new")
         assert await found(other.store, "bicycle", "eva") == []
         assert await found(other.store, "dog", "bob") == ["dog"]
-
-
-async def test_a_file_without_a_key_is_asked_in_one_ranked_query(tmp_path):
-    """The index stands in the file and goes with its items; an encrypted file has none."""
-    where = tmp_path / "runs.db"
-    await put(where, a="A zebra.", b="Another zebra.")
-    await put(where, a=None)
-    with closing(sqlite3.connect(where)) as connection:
-        query = "SELECT rowid FROM replan_words WHERE replan_words MATCH 'zebra'"
-        assert len(connection.execute(query).fetchall()) == 1
-    async with open_storage(tmp_path / "sealed.db", key="a key") as storage:
-        await storage.store.aput(("facts",), "a", {"text": "A zebra."})
-        assert await found(storage.store, "zebra") == ["a"]
-    with closing(sqlite3.connect(tmp_path / "sealed.db")) as connection:
-        query = "SELECT count(*) FROM sqlite_master WHERE name LIKE 'replan_words%'"
-        assert connection.execute(query).fetchone() == (0,)
-
-
-async def test_a_write_that_fails_changes_neither_items_nor_index(tmp_path, monkeypatch):
-    async def failing(*_):
-        raise RuntimeError("cut off")
-
-    async with open_storage(tmp_path / "runs.db") as storage:
-        await storage.store.aput(("facts",), "a", {"text": "zebra"})
-        with monkeypatch.context() as broken:
-            broken.setattr(full_text.WordIndex, "note", failing)
-            with pytest.raises(RuntimeError, match="cut off"):
-                await storage.store.aput(("facts",), "a", {"text": "okapi"})
-        assert await found(storage.store, "zebra") == ["a"]
-        assert await found(storage.store, "okapi") == []

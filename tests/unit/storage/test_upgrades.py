@@ -1,20 +1,20 @@
-"""Storage of an older format is upgraded where it stands: whole, or not at all."""
+"""Storage of another format is upgraded where it stands, or refused: whole, or not at all."""
+
+from datetime import UTC, datetime
 
 import pytest
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from old_storage import FORMATS, KINDS, changing, lay_out, picture
 from postgres import fresh_database
-from replan import StorageError, open_storage
+from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage.tables import formats
-from replan.adapters.storage.tables.migrations import MIGRATIONS
-from replan.ports.session_store import SessionKey
-from upgrade_kills import killed, moments_of, open_it, widen, widen_it
+from replan.ports.run_book import RunRecord
+from replan.testing import ScriptedModel, always
+from storage_kills import killed, moments_of, open_it, widen, widen_it
+from stored_tables import changing, picture
 
-OLDER = [number for number in FORMATS if number < formats.FORMAT]
-ENDS = [OLDER[0], OLDER[-1]]
 STRIDE = 5
 """Of so many moments of an upgrade, one is killed at: they are all in one transaction."""
 
@@ -34,98 +34,46 @@ async def opened(where, **options):
         return [record.run_id for record in await storage.runs.recent(9)]
 
 
-def test_there_is_a_sample_of_every_format_that_can_be_upgraded():
-    assert list(range(1, formats.FORMAT)) == OLDER
+async def with_a_run(where):
+    """Storage with a run that is over."""
+    async with open_storage(where) as storage:
+        with ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")}) as model:
+            cook = Specialist(name="cook", intended_use="Cooks.", run=lambda context: "Cut.")
+            graph = build_graph(Team(Host(model=model), [cook]), storage=storage)
+            config = {"configurable": {"thread_id": "t"}}
+            await run(graph, {"plan": "- [ ] 1. Cut @cook\n"}, config=config, run_id="r")
+        started = datetime(2026, 11, 28, tzinfo=UTC)
+        record = RunRecord(run_id="r", thread_id="t", started_at=started, updated_at=started)
+        await storage.runs.begin(record)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_session_of_an_older_version_is_read(kind, where):
-    lay_out(8, kind, where)
-    async with open_storage(where, key=KINDS[kind]) as storage:
-        kept = await storage.sessions.load(SessionKey("", "anna", "sample"))
-        page = await storage.sessions.history(SessionKey("", "anna", "sample"), None, 9)
-    assert kept is not None
-    assert (kept.version, kept.newest) == (3, 3)
-    assert [each.content for each in page.messages] == ["Turn 0", "Turn 2"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_thread_of_an_older_version_is_read(kind, where):
-    lay_out(9, kind, where)
-    async with open_storage(where, key=KINDS[kind]) as storage:
-        thread = await storage.threads.get_thread("sample")
-    assert thread is not None
-    ((path, inner),) = thread.sub_threads()
-    texts = [each.text for each in (*thread.messages, *inner.messages)]
-    assert (path, texts) == ("messages.0.meta._thread", ["Outside.", "Inside."])
-
-
-@pytest.mark.parametrize("number", OLDER)
-async def test_upgraded_storage_has_the_schema_of_new_storage_and_keeps_it(number, where, fresh):
-    lay_out(number, "plain", where)
-    assert len(await opened(where)) == 4
-    await opened(fresh)
-    old, new = picture(where), picture(fresh)
-    await opened(where)
-    assert picture(where) == old
-    assert old["schema"] == new["schema"]
-    assert old["rows"].get("user_version") == new["rows"].get("user_version")
-    names = [[row.split(",")[0] for row in each["rows"]["replan_facts"]] for each in (old, new)]
-    assert names[0] == names[1]
-
-
-@pytest.mark.parametrize("number", ENDS)
-async def test_a_wrong_key_upgrades_nothing(number, where):
-    lay_out(number, "encrypted", where)
-    before = picture(where)
-    for key in (None, "wrong"):
-        with pytest.raises(StorageError, match="key"):
-            await opened(where, key=key)
-    assert picture(where) == before
-    assert len(await opened(where, key=KINDS["encrypted"])) == 4
-
-
-@pytest.mark.parametrize("number", ENDS)
-async def test_old_storage_that_lacks_a_table_is_left_as_it_was(number, where):
-    lay_out(number, "plain", where)
-    with changing(where) as connection:
-        connection.exec_driver_sql("DROP TABLE replan_results")
-    before = picture(where)
-    with pytest.raises(StorageError, match="damaged"):
-        await opened(where)
-    assert picture(where) == before
-
-
-@pytest.mark.parametrize(
-    ("number", "work"),
-    [(OLDER[0], open_it), (OLDER[-1], open_it), (OLDER[-1], widen_it)],
-    ids=["opening the oldest", "opening the newest", "a migration of all kinds"],
-)
-def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(number, work, where, fresh):
-    lay_out(number, "plain", where)
-    lay_out(number, "plain", fresh)
-    last = moments_of(work, fresh)
+async def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(where, fresh):
+    for place in (where, fresh):
+        await with_a_run(place)
+    last = moments_of(widen_it, fresh)
     before, upgraded = picture(where), picture(fresh)
-    assert before != upgraded
+    assert {name for name, rows in before["rows"].items() if rows} >= {"replan_results"}
+    assert upgraded["schema"].keys() - before["schema"].keys() == {"replan_extra"}
     assert last >= 3
     # Before the first change, on the way, before the commit; then after it.
     for at in sorted({1, *range(2, last, STRIDE), last - 1}):
-        assert killed(work, where, None, at)
+        assert killed(widen_it, where, None, at)
         assert picture(where) == before, at
-    assert killed(work, where, None, last)
-    assert picture(where) == upgraded
+    assert killed(widen_it, where, None, last)
+    assert picture(where)["schema"] == upgraded["schema"]
+    with pytest.raises(StorageError, match="format 2; this one knows format 1"):
+        await opened(where)
 
 
-@pytest.mark.parametrize("number", ENDS)
-def test_a_migration_that_fails_leaves_the_old_format_whole(number, where):
+async def test_a_migration_that_fails_leaves_the_old_format_whole(where):
     def failing(connection):
         widen(connection)
         connection.exec_driver_sql("SELECT no_such_column FROM replan_runs")
 
-    lay_out(number, "plain", where)
+    await with_a_run(where)
     before = picture(where)
     with pytest.raises(DBAPIError), changing(where) as connection:
-        formats.upgrade(connection, where, (*MIGRATIONS, failing))
+        formats.upgrade(connection, where, (failing,))
     assert picture(where) == before
 
 
@@ -139,39 +87,54 @@ async def test_a_process_killed_while_it_makes_storage_leaves_none(at, where):
 
 async def test_langgraphs_own_upgrade_that_was_cut_off_is_done_again(empty_database):
     """As a process leaves it that is killed between a change and the record of it."""
-    lay_out(1, "plain", empty_database)
+    await with_a_run(empty_database)
     with changing(empty_database) as connection:
         connection.execute(text("DELETE FROM checkpoint_migrations WHERE v > 5"))
-    assert len(await opened(empty_database)) == 4
+    assert await opened(empty_database) == ["r"]
     with changing(empty_database) as connection:
         query = text("SELECT max(v) FROM checkpoint_migrations")
         assert connection.scalar(query) == len(AsyncPostgresSaver.MIGRATIONS) - 1
 
 
+def set_fact(connection, name, value):
+    statement = text("UPDATE replan_facts SET value = :value WHERE name = :name")
+    connection.execute(statement, {"name": name, "value": value})
+
+
 async def test_a_newer_version_is_named(where):
     await opened(where)
     with changing(where) as connection:
-        name = {"name": "release", "value": b"7.8.9"}
-        connection.execute(text("UPDATE replan_facts SET value = :value WHERE name = :name"), name)
+        set_fact(connection, "release", b"7.8.9")
         if connection.dialect.name == "sqlite":
             connection.execute(text("PRAGMA user_version = 99"))
         else:
-            newer = {"name": "version", "value": b"99"}
-            connection.execute(
-                text("UPDATE replan_facts SET value = :value WHERE name = :name"), newer
-            )
+            set_fact(connection, "version", b"99")
     before = picture(where)
     with pytest.raises(StorageError, match=r"newer version of Replan \(7\.8\.9, format 99"):
         await opened(where)
     assert picture(where) == before
 
 
-@pytest.mark.parametrize("lost", [["salt", "token", "version"], ["version"], ["salt"]])
+@pytest.mark.parametrize("is_known", [True, False], ids=["another schema", "no schema"])
+async def test_storage_from_before_the_first_release_is_refused_and_left_alone(is_known, where):
+    await with_a_run(where)
+    with changing(where) as connection:
+        if is_known:
+            set_fact(connection, "schema", b"another")
+        else:
+            connection.execute(text("DELETE FROM replan_facts WHERE name = 'schema'"))
+    before = picture(where)
+    with pytest.raises(StorageError, match=r"before its first release.*name another place"):
+        await opened(where)
+    assert picture(where) == before
+
+
+@pytest.mark.parametrize("lost", [["salt", "token", "version"], ["version"], ["salt"], ["all"]])
 async def test_rows_without_what_storage_keeps_about_itself_are_left_alone(lost, empty_database):
     """A new salt would make all that is encrypted there unreadable forever."""
-    lay_out(1, "plain", empty_database)
+    await with_a_run(empty_database)
     with changing(empty_database) as connection:
-        statement = text("DELETE FROM replan_facts WHERE name = ANY(:lost)")
+        statement = text("DELETE FROM replan_facts WHERE name = ANY(:lost) OR 'all' = ANY(:lost)")
         connection.execute(statement, {"lost": lost})
     before = picture(empty_database)
     with pytest.raises(StorageError, match="damaged"):

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from old_storage import changing
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage import database
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.faults import DAMAGED, fault_of, storage_error
+from stored_tables import changing
 
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
 PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"

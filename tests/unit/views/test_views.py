@@ -119,18 +119,15 @@ def test_what_was_charged_in_full_is_no_exact_cost():
 
 
 def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
-    asked = [{"role": "system", "ref": "s"}, {"role": "human", "ref": "h"}]
-    again = [*asked, {"role": "ai", "ref": "r"}, {"role": "human", "ref": "complaint"}]
-    loop = [*asked, {"role": "ai", "ref": "r"}, {"role": "tool price", "ref": "t"}]
     host, step = answered(None, None, "a"), answered(1, 1, "b")
     events = (
-        event(1, 0, "model_called", **host, prompt=asked),
+        event(1, 0, "model_called", **host),
         event(2, 1, "model_answered", **host),
-        event(3, 2, "model_called", **step, prompt=asked),
+        event(3, 2, "model_called", **step),
         event(4, 3, "model_answered", **step),
-        event(5, 4, "model_called", **host, prompt=again),
+        event(5, 4, "model_called", **host, asks_again=True),
         event(6, 5, "model_answered", **host),
-        event(7, 6, "model_called", **step, prompt=loop),
+        event(7, 6, "model_called", **step),
         event(8, 7, "reply_unreadable", node=host["node"], fallback="a simple request"),
     )
     assert unusable_replies(events) == {2: "asked again", 6: "instead: a simple request"}

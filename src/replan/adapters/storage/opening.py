@@ -159,8 +159,7 @@ async def _sqlite_storage(
             with closing(lock):
                 facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
                 serde, seal = opened_with(key, facts, plain, str(path))
-                if upgraded := await asyncio.to_thread(upgrade, path, seal):
-                    serde, seal = opened_with(key, upgraded, plain, str(path))
+                await asyncio.to_thread(upgrade, path)
                 connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=BUSY))
                 await connection.execute("PRAGMA synchronous = FULL")
                 insisting = Patience(str(path), patience, same_file(path))
@@ -178,9 +177,7 @@ async def _sqlite_storage(
                     saver = SealedSqliteSaver(saver, reading)
         stack.push_async_callback(insisting.end)
         stack.push_async_callback(holds.close)
-        storage, store = _storage(saver, database, seal)
-        stack.push_async_callback(store.close)
-        yield storage
+        yield _storage(saver, database, seal)
 
 
 @asynccontextmanager
@@ -216,27 +213,22 @@ async def _postgres_storage(
         is_sealed = isinstance(serde, SealedSerializer)
         kind = postgres_saver.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
-        storage, store = _storage(saver, database, seal)
         try:
-            yield storage
+            yield _storage(saver, database, seal)
         finally:
-            await store.close()
             await insisting.end()
             await holds.close()
 
 
-def _storage(saver: Any, database: Database, seal: Seal) -> tuple[Storage, SqlStore]:
-    runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
-    journal, store = SqlJournal(database, seal), SqlStore(database, seal)
-    storage = Storage(
+def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
+    return Storage(
         checkpointer=saver,
-        journal=journal,
-        runs=runs,
+        journal=SqlJournal(database, seal),
+        runs=SqlRunBook(database, seal, saver.holds, saver.adelete_thread),
         sessions=SqlSessions(database, seal),
-        store=store,
+        store=SqlStore(database, seal),
         threads=SqlThreads(database, seal),
     )
-    return storage, store
 
 
 def _sqlite_engine(path: Path | str, *missing: Table) -> AsyncEngine:

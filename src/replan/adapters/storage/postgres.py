@@ -19,7 +19,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.holds.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.stored_values.resealing import SEAL
 from replan.adapters.storage.stored_values.sealing import Facts, Seal
 from replan.adapters.storage.tables import formats
 from replan.errors import ConfigurationError, StorageError
@@ -150,9 +149,8 @@ async def prepare_database(
             facts = new_facts()
             formats.make(connection, facts, where)
         found = opened(facts)
-        if not formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where):
-            return found
-        return opened(formats.read_facts(connection, where))
+        formats.upgrade(connection, where)
+        return found
 
     engine = _engine(address, HeardConnection.longest, poolclass=NullPool)
     async with engine.connect() as connection:

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from replan.adapters.storage.faults import DAMAGED, FileReplacedError, fault_of
-from replan.adapters.storage.stored_values.resealing import SEAL
-from replan.adapters.storage.stored_values.sealing import Facts, Seal
+from replan.adapters.storage.stored_values.sealing import Facts
 from replan.adapters.storage.tables import formats
 from replan.errors import StorageError
 
@@ -116,18 +115,16 @@ def _check_names(path: Path) -> None:
         )
 
 
-def upgrade(path: Path, seal: Seal) -> Facts | None:
+def upgrade(path: Path) -> None:
     """Bring a file of an older format to the newest, in one transaction; under its lock."""
     with closing(_open(path, _read_mode(path))) as reading:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
-            return None
+            return
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
-        formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
-        facts = formats.read_facts(connection, str(path))
+        formats.upgrade(connection, str(path))
     with closing(_open(path, "?mode=rw")) as connection:
         # The format is at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return facts
 
 
 @contextmanager

@@ -74,9 +74,6 @@ class Outline:
         for each in changes.get("added") or ():
             steps.insert(each.get("index", len(steps)), each["step"])
         modified: dict[int, Any] = {int(n): f for n, f in changes.get("modified", {}).items()}
-        # An older version did not tell the outline: of its steps only what changed is known.
-        known = {step["id"] for step in steps}
-        steps += [{"id": number} for number in modified if number not in known]
         steps = [{**step, **modified.get(step["id"], {})} for step in steps]
         place: dict[int, int] = {step: at for at, step in enumerate(changes.get("reordered") or ())}
         if place:

@@ -48,14 +48,9 @@ def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
 
 @dataclass
 class Replies:
-    """The replies of a run while its events are read, one after the other.
-
-    Older events do not tell that a model is asked again. There, its next prompt is the one before,
-    the reply, and what is wrong with it.
-    """
+    """The replies of a run while its events are read, one after the other."""
 
     done: dict[int, str] = field(default_factory=dict[int, str])  # instead of using one
-    _sent: dict[_Place, Sequence[Any]] = field(default_factory=dict["_Place", Sequence[Any]])
     # The newest reply by its place, and by its step and attempt.
     _replied: dict[_Place, int] = field(default_factory=dict["_Place", int])
     _newest: dict[_Place, int] = field(default_factory=dict["_Place", int])
@@ -68,7 +63,7 @@ class Replies:
             case "model_called":
                 # A plan with mistakes may be another node's.
                 before = self._replied.get(place) or self._newest.get(place[1:])
-                if self._asks_again(place, said) and before is not None:
+                if said.get("asks_again") and before is not None:
                     self.done[before] = ASKED_AGAIN
             case "model_answered" if not said.get("error"):
                 self._replied[place] = self._newest[place[1:]] = event.seq or 0
@@ -76,18 +71,6 @@ class Replies:
                 self.done[self._replied[place]] = f"instead: {said.get('fallback')}"
             case _:
                 pass
-
-    def _asks_again(self, place: _Place, said: Mapping[str, Any]) -> bool:
-        if "asks_again" in said:
-            return said["asks_again"]
-        prompt: Sequence[Any] = said.get("prompt") or []
-        before, self._sent[place] = self._sent.get(place, []), prompt
-        return _extends(before, prompt)
-
-
-def _extends(before: Sequence[Any], prompt: Sequence[Any]) -> bool:
-    added = [each.get("role") for each in prompt[len(before) :]]
-    return bool(before) and added == ["ai", "human"] and [*prompt[: len(before)]] == [*before]
 
 
 _COUNTED = (*ANSWERED, "model_called", "reply_unreadable", "tool_completed")

@@ -47,7 +47,6 @@ class RunEvent(Value):
 def event_in(run_id: str, seq: int, kept: Mapping[str, Any]) -> RunEvent:
     fields = dict(kept)
     own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
-    fields.pop("seq", None)  # an earlier version numbered events where they happened
     return RunEvent.model_validate(
         {"run_id": run_id, "seq": seq, "type": "", "details": fields, **own}
     )

@@ -97,10 +97,11 @@ def _damaged(path: Path, faults: Sequence[str]) -> InputError:
 
 
 def _missing_rows(export: Mapping[str, Any]) -> Iterator[str]:
-    """The parts with a wrong number of entries; earlier versions did not count them."""
-    counts: Any = export.get("rows")
-    for name in _COUNTED if isinstance(counts, dict) else ():
-        there, written = len(export["run"][name]), cast("dict[str, Any]", counts).get(name)
+    """The parts with a wrong number of entries."""
+    rows = export.get("rows")
+    counts: Mapping[str, Any] = cast("dict[str, Any]", rows) if isinstance(rows, dict) else {}
+    for name in _COUNTED:
+        there, written = len(export["run"][name]), counts.get(name)
         if there != written:
             yield f"run.{name}: there are {there}, and {written} were written"
 

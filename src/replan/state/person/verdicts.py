@@ -44,7 +44,7 @@ def leads_to(details: JsonValue) -> Mapping[str, str]:
 
 def problem_in(text: str) -> str:
     """What a question is about, without how it is answered."""
-    return text.rpartition(_HOW)[0] or text.rpartition(_HOW_BEFORE)[0] or text
+    return text.rpartition(_HOW)[0] or text
 
 
 def question_shown(question: Question) -> str:
@@ -59,10 +59,6 @@ def details_shown(question: Question) -> JsonValue:
         return details
     call = {name: details[name] for name in ("tool", "arguments") if name in details}
     return cast("JsonValue", call) or details.get("task")
-
-
-# Questions of runs that an earlier version began.
-_HOW_BEFORE = ' Answer "run again"'
 
 
 def ask_what_became_of(

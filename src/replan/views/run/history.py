@@ -182,7 +182,7 @@ def _is_revised(story: Story, shown: RunEvent) -> bool:
 
 
 def _call_shown(details: Mapping[str, Any], story: Story) -> Mapping[str, Any]:
-    """The call that a question is about, as it was shown; older events lack it."""
+    """The call that a question is about, as it was shown."""
     asked = story.run.questions.get(str(details.get("key")))
     is_call = asked is not None and asked.kind == "approval" and isinstance(asked.details, dict)
     return cast("Mapping[str, Any]", asked.details) if asked and is_call else {}

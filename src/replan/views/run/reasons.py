@@ -81,7 +81,7 @@ def _stopped_why(story: Story) -> str:
         case "failed":
             return f"it broke off at {at}: {one_line(str(stops[-1].get('error', '')))}"
         case _ if story.run.waiting:
-            # A killed process could not say when it ended, and older versions did not.
+            # A killed process could not say when it ended.
             asked = counted(len(story.run.waiting), "answer")
             return (
                 f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"

@@ -3,18 +3,13 @@
 from typing import Any
 
 from langgraph.store.base import PutOp
-from sqlalchemy import Select, bindparam, column, delete, func, select, table
+from sqlalchemy import Select, bindparam, column, delete, select, table
 
 from replan.adapters.storage.store.operations import Namespace
 
 # Times are read where they are shown: thousands of rows may be ranked for a few.
 _COLUMNS = ("id", "namespace", "key", "value", "created_at", "updated_at")
 items = table("replan_items", *map(column, _COLUMNS))
-
-STATE = (func.count(), func.coalesce(func.max(items.c.id), 0))
-"""What changes with the items below a prefix: how many there are, and the newest number."""
-
-MOST_NAMED = 500  # rows that one query names; SQLite and PostgreSQL bound them
 
 SAME = (items.c.namespace == bindparam("of"), items.c.key == bindparam("named"))
 """The item of one place."""
@@ -41,9 +36,3 @@ def written(namespace: Namespace) -> str:
 
 def read_namespace(text: str) -> Namespace:
     return tuple(text.split(".")[:-1])
-
-
-def prefixes_of(namespace: str) -> list[str]:
-    """All beginnings of a written namespace: none of its labels, the first, and so on to all."""
-    labels = namespace.split(".")[:-1]
-    return [written(tuple(labels[:count])) for count in range(len(labels) + 1)]

@@ -50,11 +50,6 @@ def of_item(namespace: str, key: str) -> Place:
     return ("replan_items", namespace, key, "value")
 
 
-def of_kept_words(prefix: str, form: int) -> Place:
-    """The words of the items below a prefix of namespaces, in a form that may become another."""
-    return ("replan_kept_words", prefix, "value", form)
-
-
 def of_session(key: Sequence[str], column: str) -> Place:
     return ("replan_sessions", *key, column)
 

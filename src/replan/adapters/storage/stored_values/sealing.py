@@ -22,7 +22,6 @@ from replan.adapters.storage.faults import (
     UnstorableValueError,
 )
 from replan.adapters.storage.stored_values import places
-from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
 from replan.errors import ConfigurationError, StorageError
 from replan.failures import describe
 
@@ -33,19 +32,14 @@ _AES = "aes"
 _WORK: dict[str, int] = {"n": 2**14, "r": 8, "p": 1}
 _NONCE = 16
 UNPLACED: Place = ()
-"""The place of what storage of format 3 and before encrypted, and of the token of a key."""
+"""The place of the token of a key, which is read before anything else."""
 
 
 class Cipher:
     """AES-256 with a tag, which holds only at the place that the value was closed for."""
 
     def __init__(self, secret: bytes, salt: bytes) -> None:
-        self._secret = secret
         self._key = _stretch_key(secret, salt)
-
-    def salted(self, salt: bytes) -> "Cipher":
-        """Return a cipher of the same secret that opens nothing of this one."""
-        return Cipher(self._secret, salt)
 
     def close(self, data: bytes, place: Place) -> bytes:
         cipher = self._new_cipher(place)
@@ -112,10 +106,8 @@ class StrictSerializer(JsonPlusSerializer):
             raise UnstorableValueError(describe(error)) from error
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        kind, packed = data
         try:
-            now = renamed(packed, MOVED) if kind == "msgpack" else packed
-            return super().loads_typed((kind, now))
+            return super().loads_typed(data)
         except (ValueError, TypeError, NotImplementedError) as error:
             raise UnreadableRecordError(str(error)) from error
 

@@ -1,6 +1,7 @@
 """The tables of the journal, the book of runs and the store; those of checkpoints are LangGraph's.
 
-Storage of an older format gets a change of them by a migration (`migrations.py`).
+After the first release, storage of an older format gets a change of them by a migration
+(`MIGRATIONS` in `formats.py`).
 """
 
 from datetime import UTC, datetime
@@ -198,14 +199,6 @@ items = Table(
     sqlite_autoincrement=True,
 )
 """What `Storage.store` keeps, of no run; each label of a namespace ends with a point."""
-
-kept_words = Table(
-    "replan_kept_words",
-    metadata,
-    Column("prefix", _ORDERED, primary_key=True),
-    Column("value", LargeBinary, nullable=False),
-)
-"""The words of encrypted items below a prefix of namespaces, so that each need not be opened."""
 
 sessions = Table(
     "replan_sessions",

@@ -1,12 +1,9 @@
-"""What earlier versions left: the samples of every storage format, laid out as they were."""
+"""The tables of storage, looked at and changed from outside."""
 
-import gzip
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
-import psycopg
 from sqlalchemy import (
     Column,
     Connection,
@@ -20,26 +17,6 @@ from sqlalchemy import (
     select,
     text,
 )
-
-from samples.make import KEY, PLANS
-
-SAMPLES = Path(__file__).with_name("samples")
-TEAM = SAMPLES / "team.yaml"
-FORMATS = sorted(int(each.name.partition("_")[2]) for each in SAMPLES.glob("format_*"))
-KINDS = {"plain": None, "encrypted": KEY}
-
-__all__ = ["FORMATS", "KINDS", "PLANS", "SAMPLES", "TEAM", "changing", "lay_out", "picture"]
-
-
-def lay_out(number: int, kind: str, where: str) -> None:
-    """Put a sample where it can be opened: into a file, or into an empty database."""
-    folder = SAMPLES / f"format_{number}"
-    if where.startswith("postgresql"):
-        statements = gzip.decompress((folder / f"{kind}.sql.gz").read_bytes())
-        with psycopg.connect(where) as connection:
-            connection.execute(statements)
-    else:
-        Path(where).write_bytes(gzip.decompress((folder / f"{kind}.sqlite.gz").read_bytes()))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Upgrades whose process is killed on its way, each in a process of its own."""
+"""Processes that are killed while they make or upgrade storage."""
 
 import asyncio
 import os
@@ -11,10 +11,9 @@ from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.pool import Pool
 
 import warm
-from old_storage import changing
 from replan import open_storage
 from replan.adapters.storage.tables import formats
-from replan.adapters.storage.tables.migrations import MIGRATIONS
+from stored_tables import changing
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 
@@ -45,9 +44,9 @@ def open_it(where: str, key: str | None) -> None:
 
 
 def widen_it(where: str, key: str | None) -> None:
-    """Upgrade to the newest format, and on to the one that `widen` makes."""
+    """Upgrade to the format that `widen` makes."""
     with changing(where) as connection:
-        formats.upgrade(connection, where, (*MIGRATIONS, widen))
+        formats.upgrade(connection, where, (*formats.MIGRATIONS, widen))
 
 
 def moments_of(work, where: str) -> int:
