@@ -127,7 +127,7 @@ class HostCall:
                 raise
             finally:
                 tries_left.reset(before)
-                # Calls in a loop of tools are not all tries of one.
+                # Calls in a loop of tools are not all attempts at one.
                 calls = 1 if chat.turns > 1 else meter.count.calls - made
                 self.tried += max(1, tries, calls)
 

@@ -74,7 +74,7 @@ class Chat:
         # Its names: as configured, of its provider, and of its class.
         self.names = names_of(model, name)
         self.provider_name = names_of(model)[0]  # its name at the provider
-        # Further tries of one reply that failed in a way that can pass.
+        # Further attempts at one reply that failed in a way that can pass.
         self.retries = retries
         self.can_stream = True  # whether its server has not refused to stream
         self.sends_whole = True  # whether its server has not dropped a whole reply

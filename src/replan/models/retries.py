@@ -15,20 +15,20 @@ LONGEST_ASKED = 60.0
 T = TypeVar("T")
 
 tries_left: ContextVar[int | None] = ContextVar("tries_left", default=None)
-"""The tries that are left of a model call that failed before; none: as many as its model has."""
+"""The attempts that are left of a model call that failed before; none: as many as its model has."""
 
 _TRIES = "replan_tries"
 
 
 def with_tries(error: Exception, tries: int) -> Exception:
-    """Say at an error how many tries its model call had."""
+    """Say at an error how many attempts its model call had."""
     # An attribute keeps the class and the words of a foreign error, whoever passes it on.
     setattr(error, _TRIES, tries)
     return error
 
 
 def tries_of(error: BaseException) -> int:
-    """How many tries the model call had whose error this is; 0 if it is of no model call."""
+    """How many attempts the model call had whose error this is; 0 if it is of no model call."""
     return next((getattr(each, _TRIES, 0) for each in causes_of(error) if hasattr(each, _TRIES)), 0)
 
 

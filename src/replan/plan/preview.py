@@ -15,7 +15,7 @@ MOST_RETRIES = 20
 """Attempts of a step after the first, whatever its plan says: a model may have written it."""
 
 TRIES = 3
-"""Tries of one call of a model that fails, where its model is not configured to have more."""
+"""Attempts at one call of a model that fails, where its model is not configured to have more."""
 
 
 def calls_of_reply(retries: int) -> int:
@@ -24,7 +24,7 @@ def calls_of_reply(retries: int) -> int:
 
 
 def calls_of_question(retries: int) -> int:
-    """The most calls of one question of the host: all tries of a reply, also of other attempts."""
+    """The most calls of one question of the host: all attempts at a reply, also of other attempts."""
     return max(calls_of_reply(retries), TRIES + 1)
 
 

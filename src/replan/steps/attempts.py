@@ -238,7 +238,7 @@ class Attempts:
             return self._failure(reason)
 
     def _failure(self, error: Exception) -> SpecialistResult:
-        """The result of an attempt that raised; what no model answered has one set of tries."""
+        """The result of an attempt that raised; what no model answered has one set of attempts."""
         self._model_tries += tries_of(error)
         return SpecialistResult(
             status=ExecutionStatus.FAILED,

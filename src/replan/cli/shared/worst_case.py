@@ -142,12 +142,12 @@ def _calls_of_question(model: Any, retries: Mapping[str, int]) -> int:
 
 
 def _calls_of_summary(model: Any) -> int:
-    """One try of each model that may be asked."""
+    """One attempt of each model that may be asked."""
     return sum(calls_of_reply(0) for _ in _retries_in(model, {}))
 
 
 def _retries_in(model: Any, retries: Mapping[str, int]) -> list[int]:
-    """The further tries of a reply, for each model that may be asked for it."""
+    """The further attempts at a reply, for each model that may be asked for it."""
     if isinstance(model, Fallback):
         return [number for each in model.models for number in _retries_in(each, retries)]
     if is_built_in([model]):
