@@ -110,7 +110,7 @@ async def test_a_graph_is_run_on_a_state_with_messages(graph, host):
     for way in ("invokable", "streamable"):
         with ScriptedModel(host) as model:
             _, result = await tokens_of(graph(model, **{way: inner.compile()}))
-        assert result.text == "2 in."
+        assert result.text == "1 in."
 
 
 async def test_a_state_that_streams_by_its_keys_is_joined(graph, host):

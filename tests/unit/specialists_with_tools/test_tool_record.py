@@ -222,7 +222,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(team, call, worl
         await run(graph, None, config=CONFIG)
         state = (await run(graph, await said(graph, "hm", CONFIG), config=CONFIG)).state
         (question,) = waiting_for(state)
-        assert "'hm' cannot be read" in question.text
+        assert "cannot be read" in question.problem
         state = (await run(graph, await said(graph, "done", CONFIG), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]
@@ -379,17 +379,6 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
         assert [m.content for m in told(model)] == [hears]
     assert sent == done
     assert state["outcome"] == "completed"
-
-
-async def test_an_edit_that_does_not_fit_the_tool_is_told_to_the_model(team, call, world):
-    with ScriptedModel({"step 1": [call(CALLS["mail"]), "Done."], "feedback": DONE}) as model:
-        graph = team(model, world.tools(), approve=["mail"])
-        await run(graph, PLAN, config=CONFIG)
-        edit = {"action": "edit", "arguments": {"whom": "Bob"}}
-        await run(graph, await said(graph, edit, CONFIG), config=CONFIG)
-        (answer,) = told(model)
-    assert answer.status == "error"
-    assert world.done == []
 
 
 async def test_an_approved_call_that_was_cut_off_is_not_asked_about_again(

@@ -115,7 +115,11 @@ def _read_interrupts(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approv
         asked = _read_shown(value)
         if isinstance(asked, Approval):
             return asked
-        questions += [_foreign_question(value, name)] if asked is None else asked["questions"]
+        if asked is None:
+            questions.append(_foreign_question(value, name))
+        else:
+            problem = asked["problem"]
+            questions += [each.replace(problem=problem) for each in asked["questions"]]
     return tuple(questions)
 
 

@@ -124,6 +124,9 @@ class ValueReader:
                 problem, fix = _WORDS.get(each["type"], (told, DEFAULT_FIX))
                 given = None if each["type"] == "missing" else each["input"]
                 self.refuse(where, given, problem, fix.format(told=told))
+        if len(found) > _MOST_MISTAKES:
+            problem = f"it has {len(found):,} mistakes; the first {_MOST_MISTAKES} are named"
+            self.refuse(path, f"{len(found):,} mistakes", problem, "Correct these first.")
         return None
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
