@@ -21,6 +21,7 @@ from replan import (
     run,
     stream,
 )
+from replan.memory.conversation import Seen
 from replan.plan import sealed, unsealed
 from replan.plan.markdown.rendering import render_for_model
 from replan.prompts.host import HostPrompts, build_thinking_prompt
@@ -252,9 +253,8 @@ async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():
 async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
     plan = (await Crew().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
-    prompt = build_thinking_prompt(
-        [HumanMessage("And now?")], {"left_open": render_for_model(plan)}, host
-    )
+    seen = Seen([HumanMessage("And now?")])
+    prompt = build_thinking_prompt(seen, {"left_open": render_for_model(plan)}, host)
     asked = "".join(message.text for message in prompt)
     assert "Find the EU policy" in asked
     assert "<!-- replan" not in asked
