@@ -298,9 +298,8 @@ class Adversary:
         if isinstance(waiting, Approval):
             more = dag(self.chance, 2, first=self.chance.randint(20, 90)).replace("@nobody", "")
             words: list[Any] = ["approve", "reject", {"action": "reject", "reason": "Not so."}]
-            return self.chance.choice(
-                [*words, {"action": "edit", "plan": f"{waiting.approve}\n{more}"}]
-            )
+            edited = {"action": "edit", "plan": f"{waiting.approve}\n{more}"}
+            return {waiting.key: self.chance.choice([*words, edited])}
         answered = self.chance.sample(waiting, self.chance.randint(1, len(waiting)))
         return {question.key: "That one." for question in answered}
 

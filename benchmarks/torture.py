@@ -269,7 +269,7 @@ async def _answered(graph: Any, given: Any, run_id: str, port: int) -> Any:
     while asked := waiting_for(state):
         if isinstance(asked, Approval):
             await _tell(port, {"run": run_id, "asked": PLAN})
-            answer: Any = "approve"
+            answer: Any = {asked.key: "approve"}
         else:
             for question in asked:
                 await _tell(port, {"run": run_id, "asked": question.key})

@@ -119,7 +119,8 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
             await first
         assert owner.paid == ([1, 2] if wakes else [1])
         answer = "it is done: by the first" if wakes else "run again"
-        state = (await run(other.graph, Command(resume=answer), config=THREAD)).state
+        resumed = Command(resume={question.key: answer})
+        state = (await run(other.graph, resumed, config=THREAD)).state
         assert state["outcome"] == "completed"
         assert sorted(owner.paid + other.paid) == [1, 2, 3, 4]
         ledger = await ledger_of(other.storage)
@@ -335,8 +336,9 @@ async def test_a_run_that_was_cut_off_ends_on_a_host_whose_clock_is_behind(where
     with a_fresh_process(HOUR) as clock:
         async with open_storage(where) as storage:
             late = Bank(storage, clock=clock)
-            assert waiting_for((await run(late.graph, None, config=THREAD)).state)
-            state = (await run(late.graph, Command(resume="run again"), config=THREAD)).state
+            (question,) = waiting_for((await run(late.graph, None, config=THREAD)).state)
+            resumed = Command(resume={question.key: "run again"})
+            state = (await run(late.graph, resumed, config=THREAD)).state
             assert (state["outcome"], sorted(bank.paid + late.paid)) == ("completed", [1, 2, 3, 4])
     async with open_storage(where) as storage:
         snapshot = await Bank(storage).graph.aget_state(THREAD)

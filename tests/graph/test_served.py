@@ -201,6 +201,7 @@ async def test_a_plan_of_a_client_loosens_nothing_at_any_door():
         ):
             with pytest.raises(InvalidUpdateError, match="timeout 301s"):
                 await graph.aupdate_state(THREAD, {"current_plan": edited})
-        asked = await graph.ainvoke(Command(resume={"action": "edit", "plan": loose}), THREAD)
+        edit = {"plan": {"action": "edit", "plan": loose}}
+        asked = await graph.ainvoke(Command(resume=edit), THREAD)
         assert "timeout 301s" in asked["__interrupt__"][0].value["problem"]
         assert (await graph.aget_state(THREAD)).values["current_plan"] == before

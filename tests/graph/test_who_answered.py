@@ -65,7 +65,7 @@ async def test_a_runtime_tells_who_decided_about_the_plan_and_who_answered(tmp_p
         await runtime.resume(waits.run_id)
         assert await answers_told(runtime, waits.run_id) == [
             ("plan", "plan", "rejected", "eva", "Too little paint"),
-            ("plan", "plan", "approved", "otto", ""),
+            ("plan/1/2", "plan", "approved", "otto", ""),
             ("1/painter/1", "question", "answered", "anna", "blue"),
         ]
 

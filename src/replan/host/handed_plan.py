@@ -40,7 +40,8 @@ def check_input(given: Any, services: Services) -> None:
     if plan is None and _is_blank(asked.get("messages")):
         raise InputError(NOTHING_TO_DO)
     answers = checked("answers", dict[str, JsonValue] | None, asked.get("answers"))
-    given_answers(answers or {}, services.clock())
+    if answers:
+        given_answers(answers, services.clock())
 
 
 def _is_blank(given: Any) -> bool:
