@@ -346,7 +346,9 @@ async def test_after_a_run_without_an_answer_the_conversation_goes_on(how):
         for text in ("Three?", "Four?"):
             assert (await run(graph, text, config=THREAD)).text == "Good day."
     check_requests(server)
-    assert "One?\n\nTwo?\n\nThree?" in server.requests[2].messages[-1].text
+    # What nobody answered is not asked for again.
+    third = server.requests[2].messages[-1].text
+    assert "user: One?\nuser: Two?\n</conversation>\n\n<request>\nThree?\n</request>" in third
     assert [rows_of(each) for each in server.requests] == ["su", "su", "su", "suau"]
 
 

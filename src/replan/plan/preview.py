@@ -24,7 +24,7 @@ def calls_of_reply(retries: int) -> int:
 
 
 def calls_of_question(retries: int) -> int:
-    """The most calls of one question of the host: all attempts at a reply, also of other attempts."""
+    """The most calls of one question of the host: all attempts, also in other attempts."""
     return max(calls_of_reply(retries), TRIES + 1)
 
 

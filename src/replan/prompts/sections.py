@@ -217,7 +217,15 @@ def _text_block(text: str) -> dict[str, str]:
 
 
 def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
-    """Put messages in order, and marked data before the request, in the same message."""
+    """Put messages in order, and marked data before the request, in the same message.
+
+    What the user said before and nobody answered, as before a run that failed, is data, too.
+    """
+    unanswered = _unanswered(messages)
+    if unanswered:
+        said = section("conversation", conversation_text(unanswered))
+        messages = [*messages[: -len(unanswered) - 1], messages[-1]]
+        data = (*data, f"{_NOTE}\n{said}")
     *earlier, request = in_order(messages)
     text = "\n\n".join(part for part in data if part)
     if not text:
@@ -230,6 +238,13 @@ def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
     else:
         content = [{"type": "text", "text": text}, *content]
     return [*earlier, request.model_copy(update={"content": content})]
+
+
+def _unanswered(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """The texts of the user that stand before the newest one and have no reply."""
+    before = split_at_request(messages)[1][:-1]
+    is_text = all(each.type == "human" and isinstance(each.content, str) for each in before)
+    return before if is_text else []
 
 
 def _with_misplaced_as_data(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:

@@ -88,7 +88,8 @@ def all_numbers_in(text: str) -> list[tuple[Number | None, Span]]:
     vague = {span for _, span in found if is_approximate(text, span)}
     for (_, first), (_, second) in pairwise(found):
         link = text[first[1] : second[0]]
-        is_range = _APPROXIMATE["between"].match(link) is not None
+        is_near = len(link) <= _AROUND
+        is_range = is_near and _APPROXIMATE["between"].match(link) is not None
         if is_range or (first in vague and link.strip() in _LINKS):
             vague |= {first, second}
     return [(None if span in vague else number, span) for number, span in found]

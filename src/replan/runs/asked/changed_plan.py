@@ -1,7 +1,6 @@
 """A changed plan among the answers of somebody outside the process."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from pydantic import JsonValue
 
@@ -22,11 +21,12 @@ def check_changed_plan(
     Raises:
         PlanDocumentError: Names every option of a step that is looser.
     """
-    plans = {question.key for question in asked if question.kind == "plan"}
-    for key in plans:
-        # What is no decision is for the run to refuse.
-        with suppress(InputError):
-            given = named_answers(answers, asked).get(key)
+    for question in (each for each in asked if each.kind == "plan"):
+        try:
+            given = named_answers(answers, asked).get(question.key)
             decision = read_decision(plan_decided(given))
-            if decision.action == "edit":
-                check_outside_plan(decision.plan, services, plan)
+        except InputError:
+            # What is no decision is for the run to refuse.
+            continue
+        if decision.action == "edit":
+            check_outside_plan(decision.plan, services, plan)
