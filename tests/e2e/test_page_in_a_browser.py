@@ -145,16 +145,19 @@ _IS_KEPT = """() => document.activeElement === window.kept && window.kept.parent
   && document.querySelector('#c1-1-1-body .prompt') !== null"""
 
 
-async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one(chromium):
+async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one(
+    chromium, tmp_path
+):
+    kept = tmp_path / "sessions"
     async with open_storage(":memory:") as storage:
         async with open_runtime(team(), storage=storage) as runtime:
             await (await runtime.start(GIVEN, run_id="r1"))
-        async with shown(team(), storage) as client:
+        async with shown(team(), storage, sessions=kept) as client:
             port, page = client.base_url.port, await entered(client, chromium)
             await page.goto(f"{client.base_url}runs/r1")
         await page.wait_for_selector(".lost", state="visible")
         anew = asyncio.ensure_future(page.wait_for_event("load"))
-        async with shown(team(), storage, port=port):
+        async with shown(team(), storage, port=port, sessions=kept):
             await anew
             await page.wait_for_selector("#asks >> text=Hue?")
             assert await page.is_hidden(".lost")
@@ -262,7 +265,7 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
                 seen += await _acts_harmless(client, chromium, harm)
             answers = {
                 "2": harm("answer of a person"),
-                "4": {"action": "reject", "reason": harm("why not")},
+                "4/caller/1": {"action": "reject", "reason": harm("why not")},
             }
             await (await runtime.answer("r1", answers, by=harm("by")))
             async with shown(hostile, storage) as client:

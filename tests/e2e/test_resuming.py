@@ -294,7 +294,7 @@ def test_two_questions_are_answered_in_reverse_order(workshop):
     ]
     unclear = workshop.do("resume", short, "--answer", "1999")
     assert unclear.exit_code == 2
-    assert "1/asker/1, 2/greeter/1" in unclear.stderr
+    assert "open: '1/asker/1', '2/greeter/1'" in unclear.stderr
     second = workshop.do("resume", short, "--answer", "2=Ada")
     assert second.exit_code == 3
     assert "Greet" not in second.stderr
@@ -519,14 +519,14 @@ def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(worksho
         words = ("--team", workshop.folder / "team.yaml", "--model", "openai:m")
         done = workshop.do("run", "Capital?", *words, "--base-url", server.base_url)
     assert done.exit_code == 1
-    assert "limit reached: reply_length=5\n" in done.stdout
+    assert "the reply was cut off at its length limit\n" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("partial: 1 model call")
     assert workshop.shown(workshop.run_id)["limit_reached"] == "reply_length"
     again = workshop.do("resume", workshop.run_id)
     assert again.exit_code == 1
     assert again.stdout.splitlines() == [
         f"run {workshop.run_id[:8]} is over: partial",
-        "its answer is incomplete: the reply was cut off at its length limit",
+        "The answer is incomplete: the reply was cut off at its length limit.",
         f"see it with: replan show {workshop.run_id[:8]}",
     ]
     more = workshop.do("resume", workshop.run_id, "--limit", "max_tokens=9")

@@ -52,7 +52,12 @@ async def test_the_schemas_are_the_states_and_the_settings_are_a_form(url):
     async with get_client(url=url) as client:
         (assistant,) = await client.assistants.search()
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-        assert set(schemas["input_schema"]["properties"]) == {"messages", "plan", "answers"}
+        assert set(schemas["input_schema"]["properties"]) == {
+            "messages",
+            "plan",
+            "plan_by",
+            "answers",
+        }
         assert "current_plan" in schemas["state_schema"]["properties"]
         assert {"limits", "round_scope", "approval", "memory"} <= set(
             schemas["context_schema"]["properties"]

@@ -450,10 +450,10 @@ async def test_a_job_asks_in_studio_with_its_view_until_it_is_done(url):
             asked += waiting
             given = {"command": {"resume": answer}, "stream_mode": "custom"}
         values = (await client.threads.get_state(thread))["values"]
-    assert [each.text.split("\n")[0] for each in asked] == [
-        "On which day?",
-        "Which PIN?",
-        "Please confirm: book, with",
+    assert [each.text.split("\n")[:2] for each in asked] == [
+        ["On which day?", "I also need: pin."],
+        ["Understood: day: 2026-05-01.", "Which PIN?"],
+        ["Please confirm: book, with", "- day: 2026-05-01"],
     ]
     assert asked[2].details["collected"] == {"day": "2026-05-01", "pin": "***"}
     assert (asked[1].details["missing"], asked[2].details["stage"]) == (["pin"], "acting")
