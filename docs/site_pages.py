@@ -60,8 +60,8 @@ GIVEN_BY = {
     "Operation": "BaseAgent", "ThreadMessage": "require_sub_thread", "ThreadRepository": "threads",
     "get_sub_thread_by_path": "require_sub_thread", "Job": "new_job", "JobPhase": "new_job",
     "JobProcessor": "job_processor", "ProcessResult": "new_job",
-    "Session": "session", "ModelCall": "calls", "ChatRequest": "OpenAIServer",
-    "Script": "ScriptedModel",
+    "Session": "session", "Raw": "OpenAIServer",
+    "ModelCall": "calls", "ChatRequest": "OpenAIServer", "Script": "ScriptedModel",
 }  # fmt: skip
 
 

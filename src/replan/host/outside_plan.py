@@ -125,8 +125,7 @@ def _mistake(step: PlanStep, document: PlanDocument, looser: _Looser) -> FieldMi
         line=line,
         column=column,
         code="looser",
-        reason=f"Step {step.id} (line {line}) asks for {name} {wanted}. This is looser than the "
-        "team's, and a plan from outside can only tighten.",
+        reason=f"{name} {wanted} is looser than the team's own; from outside it can only tighten.",
         fix=fix,
         field=f"plan.{step.id}.{name}",
     )

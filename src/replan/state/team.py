@@ -93,7 +93,7 @@ def seat_mistakes(
     steps: Iterable[PlanStep], team: Sequence[SpecialistCard], document: PlanDocument
 ) -> Iterator[Mistake]:
     """Why nobody can do pending steps of a document, as mistakes in their lines."""
-    fix = _use_one_of(team)
+    fix = f"Use one of: {_team_names(team)}."
     for step in steps:
         for seat in seats_of(step, team) if step.status is StepStatus.PENDING else ():
             if seat.refused:
@@ -119,16 +119,12 @@ def _seat_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_team_names(best)} fit it alike"
-    reason = f"names no specialist, and {problem}. {_use_one_of(team)}"
+    reason = f"names no specialist, and {problem}. Use one of: {_team_names(team)}."
     return Seat(specialist=NOBODY, refused=reason)
 
 
 def _reason_against(name: str, team: Sequence[SpecialistCard]) -> str:
-    return f"names @{name}, whom the team does not have. {_use_one_of(team)}"
-
-
-def _use_one_of(team: Sequence[SpecialistCard]) -> str:
-    return f"Use one of: {_team_names(team)}."
+    return f"names @{name}, whom the team does not have. Use one of: {_team_names(team)}."
 
 
 def _team_names(team: Sequence[SpecialistCard]) -> str:
