@@ -103,7 +103,7 @@ async def test_who_begins_after_the_lease_does_nothing_and_a_person_is_asked(pos
         assert (bank.paid, await bank.end(two)) == ([], "cut off")
 
 
-async def test_work_that_may_be_repeated_is_taken_over_by_one_worker_after_another(
+async def test_work_that_may_be_repeated_is_taken_over_under_its_key(
     postgres_database,
 ):
     bank = Bank("keyed")
@@ -112,4 +112,6 @@ async def test_work_that_may_be_repeated_is_taken_over_by_one_worker_after_anoth
         await storage.journal.note(RUN, f"elsewhere/{KEY}/begun", FIRST._asdict())
         both = (Taken(worker, 7, 1) for worker in (2, 3))
         await asyncio.gather(*(bank.jobs(storage).do(RUN, KEY, each) for each in both))
-        assert (len(bank.paid), await bank.end(storage)) == (1, "result")
+        # Who looks while the other one has begun may do it again, under the same key.
+        assert (set(bank.paid), await bank.end(storage)) == ({KEY}, "result")
+        assert len(bank.paid) in (1, 2)
