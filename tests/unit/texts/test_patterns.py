@@ -15,6 +15,7 @@ _SECONDS = 0.15
 _TOO_LONG = 10 * _SECONDS
 _SHORT, _MEDIUM = 25, 400
 _SLOWEST = 4
+_PARTS = 4  # of the patterns, so that no test takes long
 
 # What reads less than a whole line, since its caller cuts the text, and how it is used.
 _READS = {
@@ -60,10 +61,13 @@ def test_the_patterns_of_the_packages_are_found(patterns: list[Found]) -> None:
     } <= names
 
 
-def test_no_pattern_is_slow_at_the_largest_text_that_it_reads(patterns: list[Found]) -> None:
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_no_pattern_is_slow_at_the_largest_text_that_it_reads(
+    patterns: list[Found], part: int
+) -> None:
     slow = [
         f"{found.where}.{method}: {text[:40]!r} … {text[-4:]!r} ({len(text)} characters)"
-        for found in patterns
+        for found in patterns[part::_PARTS]
         for method, text in _slow_texts(found)
     ]
 
