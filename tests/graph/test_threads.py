@@ -160,20 +160,3 @@ async def test_nothing_to_do_is_refused():
         graph = graph_of(lambda c: "done", model, None)
         with pytest.raises(InputError, match="give `messages`"):
             await run(graph, {"messages": []})
-
-
-@pytest.mark.parametrize("before", [[], ["First."]], ids=["new thread", "thread with a run"])
-async def test_a_run_that_an_earlier_version_left_in_think_begins_there(team, script, before):
-    """In those versions one node began a run and thought, so nothing of it was written."""
-    replies = {key: always(reply) for key, reply in script.items()}
-    with ScriptedModel(replies) as model:
-        graph = team(model, checkpointer=InMemorySaver())
-        for words in before:
-            await run(graph, words, config=CONFIG)
-        known = (await graph.aget_state(CONFIG)).values.get("run_id")
-        await graph.aupdate_state(CONFIG, {"messages": [("user", "Go.")]}, as_node="begin")
-        assert (await graph.aget_state(CONFIG)).next == ("think",)
-        state = (await run(graph, None, config=CONFIG)).state
-    assert (state["outcome"], state["run_id"] == known) == ("completed", False)
-    assert state["thinking_history"][-1].original_messages[-1].text == "Go."
-    assert len(state["thinking_history"]) == len(before) + 1
