@@ -234,7 +234,7 @@ class Work:
             if self.is_resting:
                 return state
             # The run has its settings by now.
-            given, settings = Command[Any](resume=values), None
+            given, settings = Command(resume=values), None
 
     async def _first_input(self) -> Input:
         """What the run begins or continues with: answers that are there already, as one word."""

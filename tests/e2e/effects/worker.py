@@ -45,8 +45,9 @@ async def _outcome(
     async with open_storage(file) as storage:
         graph = build_graph(_team(address, on_doubt), storage=storage)
         given: Any = {"messages": [("user", "Go.")], "plan": plan}
-        if (await graph.aget_state(config)).values:
-            given = Command(resume=answers[0]) if answers else None
+        before = await graph.aget_state(config)
+        if before.values:
+            given = Command(resume={before.interrupts[0].id: answers[0]}) if answers else None
         state = (await run(graph, given, config=config, run_id=RUN)).state
         results = state.get("current_specialist_results", {}).values()
         ledger = await storage.journal.ledger(RUN)
