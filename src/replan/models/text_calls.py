@@ -15,16 +15,16 @@ UNPARSED = (
     "for this model, or its chat template"
 )
 
-_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^>\s]+)>\s*(.*?)\s*(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\s*(.*?)\s*</parameter>", re.DOTALL)
-_PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+# Each takes time in proportion to the text: names have a bound, and blanks are stripped later.
+_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^>\s]{1,200})>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>\s]{1,200})>")
 _LISTED = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.DOTALL)
 _NAMED = re.compile(r"([\w.-]+)\s*(?:\[CALL_ID\]\s*\S+\s*)?\[ARGS\]\s*(\{.*\})\Z", re.DOTALL)
 _PYTHON = re.compile(r"<\|python_tag\|>\s*(.*)\Z", re.DOTALL)
-_FENCE = re.compile(r"```(?:json|tool_call)?\s*\n(.*?)\n?```\Z", re.DOTALL)
+_FENCES = ("```", "```json", "```tool_call")
 _MARK = re.compile(
-    r"^[ \t]*(?:<tool_call>|<function=[^>\s]+>|\[TOOL_CALLS\]|<\|python_tag\|>)", re.MULTILINE
+    r"^[ \t]*(?:<tool_call>|<function=[^>\s]{1,200}>|\[TOOL_CALLS\]|<\|python_tag\|>)", re.MULTILINE
 )
 _SPECIAL = re.compile(r"<[|｜]tool[▁_]calls?[▁_]begin[|｜]>|<\|channel\|>commentary\b")
 """Special tokens of DeepSeek's and of OpenAI's open models around a call of a tool."""
@@ -62,8 +62,9 @@ def with_written_calls(message: AIMessage, tools: Collection[str]) -> AIMessage:
 def _calls(text: str, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the calls of a text, each as the name of the tool and its arguments."""
     if not is_marked:
-        fence = _FENCE.match(text)
-        yield from _of_json(fence[1] if fence else text)
+        first, _, rest = text.partition("\n")
+        is_fenced = first.strip() in _FENCES and rest.endswith("```")
+        yield from _of_json(rest.removesuffix("```") if is_fenced else text)
         return
     if text.startswith("<function="):
         yield from _of_functions(text)
@@ -74,23 +75,37 @@ def _calls(text: str, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]
         else:
             yield from _of_json(listed[1])
     for tagged in _TAGGED.finditer(text) if text.startswith("<tool_call>") else ():
-        body = tagged[1]
+        body = tagged[1].strip()
         if "<function=" in body:
             yield from _of_functions(body)
         elif "<arg_key>" in body:
             name = body.partition("<arg_key>")[0].strip()
-            yield name, {key.strip(): _value(value) for key, value in _PAIR.findall(body)}
+            yield name, dict(_pairs(body))
         else:
             yield from _of_json(body)
 
 
 def _of_functions(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for found in _FUNCTION.finditer(text):
-        name, body = found.groups()
+        name, body = found[1], found[2].strip()
         if body.startswith("{"):
             yield from _of_json(f'{{"name": {json.dumps(name)}, "arguments": {body}}}')
         else:
-            yield name, {key: _value(value) for key, value in _PARAMETER.findall(body)}
+            _, *parts = _PARAMETER.split(body)
+            closed = (
+                (key, *part.partition("</parameter>"))
+                for key, part in zip(parts[::2], parts[1::2], strict=True)
+            )
+            yield name, {key: _value(value) for key, value, end, _ in closed if end}
+
+
+def _pairs(text: str) -> Iterator[tuple[str, Any]]:
+    """The arguments of a call whose names and values are marked each."""
+    for part in text.split("<arg_key>")[1:]:
+        key, _, rest = part.partition("</arg_key>")
+        value, end, _ = rest.strip().removeprefix("<arg_value>").partition("</arg_value>")
+        if end:
+            yield key.strip(), _value(value)
 
 
 def _of_json(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
