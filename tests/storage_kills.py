@@ -3,17 +3,18 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
-from sqlalchemy import Connection, Engine, event, text
-from sqlalchemy.pool import Pool
+import psycopg
 
 import warm
 from replan import open_storage
-from replan.adapters.storage.tables import formats
-from stored_tables import changing
+from replan.storage import schema
+from replan.storage.database import Connection
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 
@@ -26,11 +27,11 @@ def widen(connection: Connection) -> None:
         "UPDATE replan_runs SET extra = thread_id",
         "CREATE INDEX replan_runs_by_extra ON replan_runs (extra)",
         "INSERT INTO replan_extra SELECT run_id, run_id FROM replan_runs",
-        "DELETE FROM replan_events",
-        "DROP TABLE replan_notes",
-        "CREATE TABLE replan_notes (name TEXT PRIMARY KEY)",
+        "DELETE FROM replan_writes",
+        "DROP TABLE replan_labels",
+        "CREATE TABLE replan_labels (name TEXT PRIMARY KEY)",
     ):
-        connection.execute(text(statement))
+        connection.change(statement)
 
 
 def open_it(where: str, key: str | None) -> None:
@@ -44,29 +45,34 @@ def open_it(where: str, key: str | None) -> None:
 
 
 def widen_it(where: str, key: str | None) -> None:
-    """Upgrade to the format that `widen` makes."""
-    with changing(where) as connection:
-        formats.upgrade(connection, where, (*formats.MIGRATIONS, widen))
+    """Open storage as a release does whose format is what `widen` makes."""
+    schema.MIGRATIONS = (*schema.MIGRATIONS, widen)
+    schema.FORMAT = len(schema.MIGRATIONS) + 1
+    open_it(where, key)
 
 
-def moments_of(work, where: str) -> int:
+Work = Callable[[str, str | None], None]
+
+
+def moments_of(work: Work, where: str) -> int:
     """Do it, and count its moments."""
     counted = warm.call(_count, work, where)
     assert counted.returncode == 0, counted.stderr
     return int(counted.stdout)
 
 
-def killed(work, where: str, key: str | None, at: int) -> bool:
+def killed(work: Work, where: str, key: str | None, at: int) -> bool:
     """Do it in a process that is killed at a moment; tell whether there was such a moment.
 
-    A moment is before a statement that changes something, before the commit, and after it.
+    A moment is before a statement that changes something, and before each statement that comes
+    behind it: the commit, and what is done after it.
     """
     ended = warm.call(_until, work, where, key, at)
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
     return ended.returncode != 0
 
 
-def _until(work, where: str, key: str | None, at: int) -> None:
+def _until(work: Work, where: str, key: str | None, at: int) -> None:
     moments = count(1)
 
     def strike() -> None:
@@ -77,7 +83,7 @@ def _until(work, where: str, key: str | None, at: int) -> None:
     work(where, key)
 
 
-def _count(work, where: str) -> None:
+def _count(work: Work, where: str) -> None:
     met: list[None] = []
     _at_each_moment(lambda: met.append(None))
     work(where, None)
@@ -85,17 +91,32 @@ def _count(work, where: str) -> None:
 
 
 def _at_each_moment(strike: Callable[[], None]) -> None:
-    changed: list[str] = []
+    """Have both drivers tell of their statements."""
+    has_changed = False
 
-    def met(*_: object) -> None:
-        if changed:
+    def met(statement: str) -> None:
+        nonlocal has_changed
+        has_changed = has_changed or statement.lstrip().startswith(_CHANGES)
+        if has_changed:
             strike()
 
-    def statement(_c: object, _cu: object, said: str, *_: object) -> None:
-        if said.lstrip().startswith(_CHANGES):
-            changed.append(said)
-            strike()
+    connect, execute, send = sqlite3.connect, psycopg.Cursor.execute, psycopg.Connection.wait
 
-    event.listen(Engine, "before_cursor_execute", statement)
-    event.listen(Engine, "commit", met)
-    event.listen(Pool, "checkin", met)
+    def connected(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.set_trace_callback(met)
+        return connection
+
+    def executed(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+        nonlocal has_changed
+        has_changed = has_changed or query.lstrip().startswith(_CHANGES)
+        return execute(cursor, query, *args, **options)
+
+    def sent(connection: Any, *args: Any, **options: Any) -> Any:
+        # Also the ends of transactions, which no cursor executes.
+        met("")
+        return send(connection, *args, **options)
+
+    sqlite3.connect = connected
+    psycopg.Cursor.execute = executed
+    psycopg.Connection.wait = sent

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic import JsonValue
 
-from replan.adapters.memory_sessions import page_of
 from replan.errors import InputError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import (
     VERSION,
@@ -22,7 +21,7 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.session.context import AgentContext, checked_session
+from replan.state.session.context import AgentContext, Message, checked_session
 from replan.values import restored
 
 LONGEST_WAIT = 600.0
@@ -108,7 +107,7 @@ class ContextSessions:
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
         kept = await self.load(key)
-        return page_of(() if kept is None else kept.context.dialogue_history, before, limit)
+        return _page(() if kept is None else kept.context.dialogue_history, before, limit)
 
     async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
         self._cannot("list sessions")
@@ -131,6 +130,13 @@ class ContextSessions:
     def _cannot(self, what: str) -> Never:
         name = type(self._store).__name__
         raise InputError(f"{name} can load and update only, not {what}. Use open_storage for it.")
+
+
+def _page(history: Sequence[Message], before: int | None, limit: int) -> HistoryPage:
+    """A page of a history that is there as a whole."""
+    end = len(history) if before is None else max(0, min(before, len(history)))
+    start = max(0, end - limit)
+    return HistoryPage(tuple(history[start:end]), start or None)
 
 
 async def _call(method: Callable[..., object], *arguments: object) -> Any:

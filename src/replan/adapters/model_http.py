@@ -99,7 +99,7 @@ def _without_own_context() -> Generator[None]:
     """Hide the context variables of a call from what is opened for it.
 
     A connection keeps the context in which it was opened for as long as it is open, and all that
-    hangs on it: the state of a run, its journal. What others keep there, such as a trace that a
+    hangs on it: the state of a run, its log. What others keep there, such as a trace that a
     request is told of, stays.
     """
     known = contextvars.copy_context()

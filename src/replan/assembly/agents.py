@@ -12,20 +12,19 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
-from replan.adapters.call_journal import (
-    CallAccounts,
-    CallJournal,
-    CallThreads,
-    CallValues,
-    own_journal,
-)
-from replan.adapters.storage.checkpoints.savers import MemorySaver
-from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compile_graph
+from replan.assembly.per_call import (
+    CallAccounts,
+    CallLog,
+    CallSaver,
+    CallThreads,
+    CallValues,
+    own_log,
+)
 from replan.assembly.team_services import services_of
 from replan.langgraph_inside.delta_channel import without_deltas
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
@@ -74,14 +73,14 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 
         read = read_team_file(Path(team), os.environ).with_model(None, base_url)
         team, provider = read.config, models or read.models
-    bound = services_of(team, provider, cast("Journal", CallJournal()), tenant, clock)
+    bound = services_of(team, provider, cast("RunLog", CallLog()), tenant, clock)
     services = replace(
         bound,
         accounts=CallAccounts(),
         threads=cast("ThreadRepository", CallThreads()),
         new_id=new_id or random_id,
     )
-    saver = MemorySaver(CallValues(), Holds())
+    saver = CallSaver(serde=CallValues())
     graph = compile_graph(team, services, saver, store)
     # LangGraph leaves the type arguments of channels open.
     channels: Mapping[str, object] = cast("Any", graph).channels
@@ -89,7 +88,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     return StatelessAgent(
         Workplace(
             graph=graph,
-            places=call_places(graph, own_journal, random_id),
+            places=call_places(graph, own_log, random_id),
             clock=services.clock,
             new_id=services.new_id,
             key=key,
@@ -100,7 +99,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
-    kept = replace(services, journal=storage.journal, threads=storage.threads)
+    kept = replace(services, log=storage.log, threads=storage.threads)
     graph = compile_graph(team, kept, storage.checkpointer, store or storage.store)
     # Its client keeps the answer first.
     graph.interrupt_before_nodes = ["summarise"]

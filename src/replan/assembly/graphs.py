@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models import FakeListChatModel
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
 from replan.calling.compiled import Graph
@@ -33,6 +31,7 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
+from replan.storage.serializer import is_news, saver_for
 from replan.team.host import Host
 from replan.team.specialist import Specialist
 from replan.team.team import Team
@@ -60,10 +59,10 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
 
     Args:
         team: The team.
-        storage: A storage from `open_storage`. It keeps threads and journal, so that a run outlives
+        storage: A storage from `open_storage`. It keeps threads and log, so that a run outlives
             its process. Specialists and tools get its store from LangGraph: `get_store()`. Inside
             another graph, and on a server, they get the store of that graph or server.
-        checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
+        checkpointer: A LangGraph saver instead of the storage's. The log is then the storage's,
             or lives in memory. None on a server, which has its own saver.
         store: A LangGraph store instead of the storage's.
         base_url: The OpenAI-compatible server of models that are given by name.
@@ -78,7 +77,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
         ConfigurationError: Names the field, the value and the fix of each mistake.
     """
     provider = chosen_models(models, base_url)
-    services = services_of(team, provider, storage and storage.journal, tenant, clock)
+    services = services_of(team, provider, storage and storage.log, tenant, clock)
     threads = services.threads if storage is None else storage.threads
     services = replace(services, threads=threads, elsewhere=elsewhere)
     if checkpointer is None and storage is not None:
@@ -135,6 +134,8 @@ def _tracing(traces: Traces) -> Tracing:
 
 def viewer(storage: Storage) -> Graph:
     """Return a graph that can read every run's state, and run none: it takes no team and no key."""
+    from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - no team has it
+
     nobody = Specialist("nobody", "Does nothing.", run=lambda _: "")
     return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
 
@@ -160,7 +161,7 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
         model: The host's model, instead of the file's.
         base_url: An OpenAI-compatible server for models without their own.
         environment: The environment variables, which hold the models' keys.
-        storage: Keeps threads and journal.
+        storage: Keeps threads and log.
         served: Whether settings come from outside the process.
         clock: Returns the time, with a time zone.
 

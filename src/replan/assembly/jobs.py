@@ -22,11 +22,11 @@ from replan.jobs.phases.outputs import Engine, PhaseHandler
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor
-from replan.jobs.recorded import JournaledExecutor
+from replan.jobs.recorded import LoggedExecutor
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
+from replan.log.run_log import RunLog
 from replan.ports.agent import Agent
-from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.sessions.carried_run import context_key_of
 from replan.sessions.job_agent import JobAgent
@@ -42,7 +42,7 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     phrasing_model: BaseChatModel | str | None = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
-    journal: Journal | None = None,
+    log: RunLog | None = None,
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
     extractor: Extractor | None = None,
@@ -60,8 +60,8 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
             Without it, the texts of the spec are used.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
-        journal: Records actions before and after they are done, so that an unsafe one is not done
-            again after its process was killed: the journal of a storage from `open_storage`.
+        log: Records actions before and after they are done, so that an unsafe one is not done
+            again after its process was killed: the log of a storage from `open_storage`.
         clock: Returns the time, with a time zone.
         new_id: Returns a new id for a job.
         extractor: Reads messages, if not the rules and the model; then `model` has no use.
@@ -84,8 +84,8 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     if model is not None:
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
     executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: clock().date())
-    if journal is not None:
-        executor = JournaledExecutor(executor, journal)
+    if log is not None:
+        executor = LoggedExecutor(executor, log)
     return JobProcessor(
         read,
         extractor=extractor,
@@ -118,7 +118,7 @@ def job_agent(
             makes one of its own for a job with secret slots, so that no other agent can continue
             it; of any other job, the plan and its confirmation are not taken from the context.
         clock: Returns the time, with a time zone.
-        parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id,
+        parts: What `job_processor` takes: model, phrasing_model, base_url, models, log, new_id,
             extractor, planner, corrector, handlers.
 
     Raises:

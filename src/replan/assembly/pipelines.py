@@ -7,12 +7,12 @@ from secrets import token_hex
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.environment import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.pipeline_agent import PipelineAgent
 from replan.state.limits import Limits, Price, RunSettings
+from replan.storage.memory_threads import MemoryThreads
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils

@@ -8,15 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.thread_repositories import MOST_CLOSED, MemoryThreads
 from replan.assembly.environment import now, random_id
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent
+from replan.log.run_log import RunLog
 from replan.models.chat import Chat
 from replan.ports.folders import Folders
-from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
@@ -29,6 +27,8 @@ from replan.state.knowledge import SEARCHED, log_unused_knowledge_options
 from replan.state.limits import Price
 from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
+from replan.storage.memory_log import memory_log
+from replan.storage.memory_threads import MOST_CLOSED, MemoryThreads
 from replan.team.chats import Chats
 from replan.team.team import Team
 from replan.team.tool_server import build_servers
@@ -37,11 +37,11 @@ from replan.team.tool_server import build_servers
 def services_of(
     team: Team,
     provider: ModelProvider,
-    journal: Journal | None = None,
+    log: RunLog | None = None,
     tenant: str = "",
     clock: Callable[[], datetime] | None = None,
 ) -> Services:
-    """Bind a team to live models, specialists, journal, clock and ids."""
+    """Bind a team to live models, specialists, log, clock and ids."""
     servers, missing = build_servers(team.tool_servers, os.environ)
     clock = clock or now
     host, chats = team.host, Chats(provider, servers, tenant, os.environ, clock)
@@ -78,7 +78,7 @@ def services_of(
         models=models,
         specialists=specialists,
         prompts=_host_prompts(team, models, memory),
-        journal=journal or MemoryJournal(),
+        log=log or memory_log(),
         settings=team.settings.replace(memory=memory),
         memory={
             each.name: own

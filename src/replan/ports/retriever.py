@@ -34,24 +34,24 @@ class SearchResponse(Value):
 
     Attributes:
         chunks: The best first.
-        left_out: What could not be searched, one sentence each, with the name of the file.
+        skipped: What could not be searched, one sentence each, with the name of the file.
         below: What was found and has less than the minimum score, if the retriever knows it.
     """
 
     chunks: Sequence[Chunk] = ()
-    left_out: Sequence[str] = ()
+    skipped: Sequence[str] = ()
     below: Sequence[Chunk] = ()
 
 
 def best_of(
-    found: Sequence[Chunk], request: SearchRequest, left_out: Sequence[str] = ()
+    found: Sequence[Chunk], request: SearchRequest, skipped: Sequence[str] = ()
 ) -> SearchResponse:
     """Keep of what was found what a question asks for, the best first."""
     ordered = sorted(found, key=lambda each: -each.score)[: request.top_k]
     enough = [each for each in ordered if each.score >= request.min_score]
     # A score that is no number is neither more nor less.
     below = [each for each in ordered if each not in enough]
-    return SearchResponse(chunks=enough, left_out=left_out, below=below)
+    return SearchResponse(chunks=enough, skipped=skipped, below=below)
 
 
 class Retriever(Protocol):

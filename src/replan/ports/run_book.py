@@ -1,8 +1,8 @@
-"""The book of runs: which there were, their status, and what it takes to continue one."""
+"""The list of runs: which there were, their status, and what it takes to continue one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from pydantic import Field, JsonValue
 
@@ -49,38 +49,8 @@ class RunRecord(Value):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-class KeptText(NamedTuple):
-    """A long text of an event, such as a prompt."""
-
-    ref: str  # what it is found by: its digest, so that it is kept once in a run
-    text: str
-    at: datetime  # when it was kept
-
-
-class LoggedEvent(Value):
-    """A stored event of a run."""
-
-    seq: int  # its number: from 1, without a gap, given where it was appended
-    event: JsonValue  # what happened; its `type` and `at` say what and when
-
-
-RequestKind = Literal["stop", "answer"]
-
-
-class Request(Value):
-    """A request to a run, whichever process works on it."""
-
-    run_id: str
-    name: str  # what distinguishes it from all other requests
-    kind: RequestKind  # to stop, or to take answers
-    at: datetime  # when it was made
-    by: str = ""  # who made it
-    # Answers by the keys of what is asked.
-    answers: dict[str, JsonValue] = Field(default_factory=dict)
-
-
 class RunBook(Protocol):
-    """Rows about runs; the checkpoints and the journal hold what the runs did."""
+    """Rows about runs; the checkpoints and the log hold what the runs did."""
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; an existing one keeps its order, title and beginning."""
@@ -120,51 +90,9 @@ class RunBook(Protocol):
         ...
 
     async def remove(self, run_id: str) -> None:
-        """Remove a run with its journal and events, and its thread if no other run is on it.
+        """Remove a run with its log, and its thread if no other run is on it.
 
         Raises:
             ThreadBusyError: A run works on the thread.
         """
-        ...
-
-    async def add_events(
-        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
-    ) -> int:
-        """Append events of a run, in this order, and return the number of the first one.
-
-        Their long texts are safe with them; one that is there stays.
-        """
-        ...
-
-    async def text(self, run_id: str, ref: str) -> str | None:
-        """A long text of an event; None if it is not kept, or no longer."""
-        ...
-
-    async def forget_texts(self, before: datetime) -> None:
-        """Remove the long texts of all runs that were stored before a time."""
-        ...
-
-    async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
-        """The events of a run with larger numbers, in their order."""
-        ...
-
-    async def newest_events(
-        self, run_ids: Collection[str], most: int
-    ) -> Mapping[str, Sequence[LoggedEvent]]:
-        """The newest events of runs, at most so many of each, in the order of their numbers."""
-        ...
-
-    async def add_request(self, request: Request) -> None:
-        """Store a request to a run, until the owner of the run takes it."""
-        ...
-
-    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
-        """The requests to these runs that no process has taken, in their order.
-
-        With `taken`, all that was ever asked.
-        """
-        ...
-
-    async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
         ...

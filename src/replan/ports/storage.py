@@ -1,4 +1,4 @@
-"""Everything that outlives a process: state, journal, book of runs, and the store."""
+"""Everything that outlives a process: state, logs, the list of runs, sessions, the store."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -6,7 +6,7 @@ from typing import Any, cast
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 from replan.ports.ownership import Holds
 from replan.ports.run_book import RunBook
 from replan.ports.session_store import SessionStore
@@ -19,8 +19,8 @@ class Storage:
 
     Attributes:
         checkpointer: A LangGraph saver with a strict serializer.
-        journal: What must be known about a run even if a node never returns.
-        runs: The list of runs, and their events.
+        log: The log of each run: what must be known even if a node never returns, and its events.
+        runs: The list of runs.
         sessions: The sessions of clients, turn by turn.
         store: A LangGraph store, for what outlives runs and threads. The graph gets it.
         threads: The threads of pipelines, message by message.
@@ -29,7 +29,7 @@ class Storage:
     """
 
     checkpointer: BaseCheckpointSaver[Any]
-    journal: Journal
+    log: RunLog
     runs: RunBook
     sessions: SessionStore
     store: BaseStore

@@ -1,13 +1,20 @@
 """Storage of every kind, for tests that must hold for all of them."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
+from databases import opened_database
 from replan import Storage, open_storage
+from replan.storage.database import Database
+from replan.storage.encryption import Cipher, cipher_of
+from replan.storage.pipeline_threads import Threads
+from replan.storage.sessions import Sessions
+from replan.storage.store import Store
 
 Opener = Callable[..., AbstractAsyncContextManager[Storage]]
 
@@ -35,6 +42,43 @@ def _opener(kind: str, request: pytest.FixtureRequest) -> Opener:
     return opened
 
 
+@dataclass
+class Tables:
+    """What a database has beside the runs."""
+
+    database: Database
+    cipher: Cipher
+
+    def __post_init__(self) -> None:
+        self.sessions = Sessions(self.database, self.cipher)
+        self.store = Store(self.database, self.cipher)
+        self.threads = Threads(self.database, self.cipher)
+
+    def reopened(self) -> "Tables":
+        """The same for another process, which has read nothing yet."""
+        return Tables(self.database, self.cipher)
+
+
+TablesOpener = Callable[[], AbstractAsyncContextManager[Tables]]
+
+
+def tables_opener(kind: str, request: pytest.FixtureRequest) -> TablesOpener:
+    is_postgres = kind.endswith("postgres")
+    address = request.getfixturevalue("empty_database") if is_postgres else ""
+    path = request.getfixturevalue("tmp_path") / "runs.sqlite"
+    cipher = Cipher()
+    if kind.startswith("encrypted"):
+        cipher = cipher_of("a key that only the test knows", b"salt")
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Tables]:
+        async with opened_database(kind.removeprefix("encrypted "), path, address) as database:
+            yield Tables(database, cipher)
+
+    opened.where = address or str(path)  # pyright: ignore[reportFunctionMemberAccess]
+    return opened
+
+
 @pytest.fixture(params=["memory", *LASTING])
 def opened(request: pytest.FixtureRequest) -> Opener:
     """Open storage of each kind."""
@@ -53,21 +97,21 @@ async def any_store(request: pytest.FixtureRequest) -> Any:
     if request.param == "langgraph's own":
         yield InMemoryStore()
         return
-    async with _opener(request.param, request)() as storage:
+    async with tables_opener(request.param, request)() as storage:
         yield storage.store
 
 
 @pytest.fixture(params=EVERY)
 async def store(request: pytest.FixtureRequest) -> Any:
     """The store in each kind of storage."""
-    async with _opener(request.param, request)() as storage:
+    async with tables_opener(request.param, request)() as storage:
         yield storage.store
 
 
 @pytest.fixture(params=EVERY[1:])
-def lasting_of_every_kind(request: pytest.FixtureRequest) -> Opener:
+def lasting_of_every_kind(request: pytest.FixtureRequest) -> TablesOpener:
     """Open storage of each kind that outlives what opened it, encrypted or not."""
-    return _opener(request.param, request)
+    return tables_opener(request.param, request)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ async def enter(where: str, number: int) -> None:
         name = str(number)
         record = RunRecord(run_id=name, thread_id=name, started_at=now, updated_at=now)
         await storage.runs.begin(record)
-        await storage.journal.note("shared", "first", number)
+        await storage.log.note("shared", "first", number)
 
 
 async def entered(where: str, at_most: int) -> int:

@@ -1,21 +1,25 @@
-"""With a key, each value holds only at the place that it was written for."""
+"""With a key, each value of our own columns holds only at the place that it was written for.
+
+What LangGraph's serializer encrypts is not bound: `test_saver.py` says what that leaves.
+"""
 
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import permutations
 
 import pytest
 from langchain_core.messages import AIMessage
-from sqlalchemy import MetaData, inspect, select, text, update
 
 from replan import AgentContext, Message, StorageError, ToolExecution, open_storage
-from replan.ports.journal import Attempt
-from replan.ports.run_book import KeptText, Request, RunRecord
+from replan.log.attempt_rows import Attempt
+from replan.log.rows import KeptText, Request
+from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.state.results import SpecialistResult
-from stored_tables import changing
+from stored_tables import changing, columns_of, rows_of, tables_in
 
 KEY = "a key"
+MOST = 12  # copies of values of a column, of all that there could be
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -23,7 +27,7 @@ async def two_runs(where):
     """Two runs and two threads, with two values for each column."""
     async with open_storage(where, key=KEY) as storage:
         for run in ("mine", "yours"):
-            await storage.journal.note(run, "decision/1", run)
+            await storage.log.note(run, "decision/1", run)
             await storage.store.aput(("facts", run), "k", {"text": run})
             await a_session(storage.sessions, run)
             thread = Thread(run, settings={"run": run})
@@ -32,18 +36,18 @@ async def two_runs(where):
             attempt = Attempt(
                 run_id=run, step_id=1, specialist="a", number=1, key="k", started_at=NOW
             )
-            await storage.journal.ended(attempt, "failed", NOW, run)
+            await storage.log.ended(attempt, "failed", NOW, run)
             result = SpecialistResult(result=AIMessage(run))
-            await storage.journal.finished(attempt.replace(number=2), result, NOW)
+            await storage.log.finished(attempt.replace(number=2), result, NOW)
             record = RunRecord(
                 run_id=run, thread_id=run, title=run, order=run, started_at=NOW, updated_at=NOW
             )
             await storage.runs.begin(record)
             kept = [KeptText(ref, f"{run} {ref}", NOW) for ref in ("1", "2")]
-            await storage.runs.add_events(run, [f"{run} 1", f"{run} 2"], kept)
+            await storage.log.add_events(run, [f"{run} 1", f"{run} 2"], kept)
             for name in (f"{run} 1", f"{run} 2"):
                 request = Request(run_id=run, name=name, kind="stop", at=NOW, by=name)
-                await storage.runs.add_request(request)
+                await storage.log.add_request(request)
             saver = storage.checkpointer
             for thread, parent, name in ((run, None, "1"), (run, "1", "2")):
                 config = {
@@ -99,21 +103,22 @@ async def read(storage):
     """Read all that two runs left."""
     found = []
     for run in ("mine", "yours"):
-        journal, runs = storage.journal, storage.runs
+        log, runs = storage.log, storage.runs
         thread = {"configurable": {"thread_id": run, "checkpoint_ns": ""}}
         found += [
-            await journal.notes(run),
-            [each.error for each in await journal.ledger(run)],
-            {key: each.text for key, each in (await journal.results(run)).items()},
+            await log.rows(run),
+            await log.notes(run),
+            [each.error for each in await log.ledger(run)],
+            {key: each.text for key, each in (await log.results(run)).items()},
             await runs.get(run),
-            [each.event for each in await runs.events(run)],
+            [each.event for each in await log.events(run)],
             await storage.checkpointer.aget_tuple(thread),
             [each async for each in storage.checkpointer.alist(thread)],
             await storage.checkpointer.aget_delta_channel_history(
                 config=thread, channels=["a", "b", "large"]
             ),
-            await runs.requests([run]),
-            [await runs.text(run, ref) for ref in ("1", "2")],
+            await log.requests([run]),
+            [await log.text(run, ref) for ref in ("1", "2")],
             await storage.store.asearch(("facts", run)),
             [await storage.sessions.load(SessionKey("", run, "s"), each) for each in (None, 1)],
             await storage.sessions.recent("", run, 9),
@@ -123,69 +128,84 @@ async def read(storage):
     return found
 
 
+_NOT_BOUND = {"replan_facts", "replan_checkpoints", "replan_channels", "replan_writes"}
+_KEYS = {
+    "replan_runs": ["run_id"],
+    "replan_log": ["run_id", "number"],
+    "replan_texts": ["run_id", "ref"],
+    "replan_items": ["id"],
+    "replan_sessions": ["tenant", "user_id", "session_id"],
+    "replan_turns": ["tenant", "user_id", "session_id", "number"],
+    "replan_messages": ["tenant", "user_id", "session_id", "history", "turn", "place"],
+    "replan_parts": ["tenant", "user_id", "session_id", "name", "turn"],
+    "replan_thread_rows": ["thread_id", "path"],
+}
+
+
 def sealed_columns(connection):
-    """The columns that hold encrypted values."""
-    for table in inspect(connection).get_table_names():
-        for column in inspect(connection).get_columns(table):
-            is_binary = str(column["type"]) in ("BLOB", "BYTEA")
-            if is_binary and table != "replan_facts" and column["name"] != "metadata":
-                yield table, column["name"]
+    """The columns that hold values which are bound to their place."""
+    return [
+        (table, column)
+        for table in tables_in(connection)
+        if table not in _NOT_BOUND
+        for column, kind in columns_of(connection, table).items()
+        if kind.upper() in ("BLOB", "BYTEA")
+    ]
 
 
-def rows_of(connection, table):
-    metadata = MetaData()
-    metadata.reflect(connection, only=[table])
-    return metadata.tables[table], connection.execute(select(metadata.tables[table])).all()
+def put(where, table, column, row, value):
+    """Write a value into a column of a row."""
+    conditions = " AND ".join(f"{each} = ?" for each in _KEYS[table])
+    statement = f"UPDATE {table} SET {column} = ? WHERE {conditions}"  # noqa: S608 - ours
+    with changing(where) as connection:
+        assert connection.change(statement, [value, *(row[each] for each in _KEYS[table])]) == 1
 
 
 async def test_what_is_bound_reads_as_it_was_written(where):
     await two_runs(where)
     found = await all_read(where)
-    assert found[0] == {"decision/1": "mine"}
-    assert found[4] == ["mine 1", "mine 2"]
-    assert found[5].checkpoint["channel_values"] == {"large": ["mine", "2"], "short": 7}
-    assert found[5].pending_writes == [("task 2", "a", "mine"), ("task 2", "b", "2")]
-    assert found[7]["large"]["seed"] == ["mine", "1"]
-    assert found[7]["a"]["writes"] == [("task 1", "a", "mine")]
+    assert found[1] == {"decision/1": "mine"}
+    assert found[5] == ["mine 1", "mine 2"]
+    assert found[6].checkpoint["channel_values"] == {"large": ["mine", "2"], "short": 7}
+    assert found[6].pending_writes == [("task 2", "a", "mine"), ("task 2", "b", "2")]
+    assert found[8]["large"]["seed"] == ["mine", "1"]
+    assert found[8]["a"]["writes"] == [("task 1", "a", "mine")]
 
 
 async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_where(where):
     await two_runs(where)
-    async with open_storage(where, key=KEY) as storage:
-        with changing(where) as connection:
-            columns = [*sealed_columns(connection)]
-        assert len(columns) == 17
-        for name, column in columns:
-            with changing(where) as connection:
-                table, rows = rows_of(connection, name)
-            assert len(rows) > 1
-            kept = [column, *({"type"} & set(table.c.keys()))]
-            for to, other in pairwise(rows):
-                same = [each == getattr(to, each.name) for each in table.primary_key]
-                copied, own = ({each: getattr(row, each) for each in kept} for row in (other, to))
-                with changing(where) as connection:
-                    connection.execute(update(table).where(*same).values(copied))
-                with pytest.raises(StorageError, match=f"record of {name} at .*cannot be read"):
-                    await read(storage)
-                with changing(where) as connection:
-                    connection.execute(update(table).where(*same).values(own))
-        await read(storage)
+    with changing(where) as connection:
+        columns = sealed_columns(connection)
+        rows = {table: rows_of(connection, table) for table, _ in columns}
+    assert len(columns) == 12
+    for table, column in columns:
+        # Where a column may be empty, each value also comes into an empty one.
+        pairs = [(to, other) for to, other in permutations(rows[table], 2) if other[column]]
+        assert pairs, column
+        for to, other in pairs[:MOST]:
+            put(where, table, column, to, other[column])
+            # Read as a new process does, which remembers nothing.
+            with pytest.raises(StorageError, match=f"record of {table} at .*cannot be read"):
+                await all_read(where)
+            put(where, table, column, to, to[column])
+    await all_read(where)
 
 
-async def test_the_parent_of_a_checkpoint_is_bound_in_a_file(tmp_path):
-    where = str(tmp_path / "runs.sqlite")
+async def test_a_value_of_a_log_that_was_emptied_is_refused(where):
+    """What was answered is not taken for nothing; a row that is missing is the limit."""
     await two_runs(where)
     with changing(where) as connection:
-        connection.execute(text("UPDATE checkpoints SET parent_checkpoint_id = NULL"))
-    with pytest.raises(StorageError, match="record of checkpoints"):
-        await all_read(where)
+        rows = [row for row in rows_of(connection, "replan_log") if row["value"]]
+    async with open_storage(where, key=KEY) as storage:
+        for row in rows[:MOST]:
+            put(where, "replan_log", "value", row, None)
+            with pytest.raises(StorageError, match=r"record of replan_log at .*cannot be read"):
+                await read(storage)
+            put(where, "replan_log", "value", row, row["value"])
 
 
-async def test_a_plain_value_in_a_checkpoint_of_postgres_is_refused(empty_database):
-    await two_runs(empty_database)
-    with changing(empty_database) as connection:
-        change = """UPDATE checkpoints SET checkpoint =
-            jsonb_set(checkpoint, '{channel_values}', '{"approved": true}')"""
-        connection.exec_driver_sql(change)
-    with pytest.raises(StorageError, match=r'record of checkpoints at .*"approved"'):
-        await all_read(empty_database)
+async def test_a_value_that_is_nothing_is_a_value(where):
+    async with open_storage(where, key=KEY) as storage:
+        assert await storage.log.note("r", "answer/1", None) is None
+        assert await storage.log.notes("r") == {"answer/1": None}
+        assert [each.value for each in await storage.log.rows("r")] == [None]

@@ -12,8 +12,8 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.adapters.uninterrupted import uninterrupted
-from replan.ports.journal import Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
+from replan.log.uninterrupted import uninterrupted
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -64,13 +64,13 @@ def tasks():
 async def test_single_writes_are_cancelled_at_random_moments(where):
     draw = random.Random(11)  # noqa: S311 - no secret
     async with open_storage(where) as storage:
-        journal, others = storage.journal, tasks()
+        log, others = storage.log, tasks()
 
         async def one(number):
             call = Reservation(id=str(number), run_id="r", amount=Spending(calls=1))
-            await journal.note("r", str(number), number)
-            await journal.reserve(call, [Bound(scope="run"), Bound(scope="step/1")])
-            await journal.settle(call, Spending(calls=1, tokens=1))
+            await log.note("r", str(number), number)
+            await log.reserve(call, [Bound(scope="run"), Bound(scope="step/1")])
+            await log.settle(call, Spending(calls=1, tokens=1))
 
         cancelled = 0
         for batch in range(15):
@@ -85,10 +85,10 @@ async def test_single_writes_are_cancelled_at_random_moments(where):
             assert is_free(where)
         assert cancelled > 10
         # Every scope was charged with all of a reservation or with none of it.
-        spent = await journal.spent("r")
+        spent = await log.spent("r")
         assert spent["run"] == spent["step/1"]
         assert spent["run"].calls > 10
-        notes = await journal.notes("r")
+        notes = await log.notes("r")
         assert all(notes[key] == int(key) for key in notes)
 
 
@@ -118,9 +118,9 @@ async def test_runs_are_cancelled_at_random_moments(where):
                     running.cancel()
                     await asyncio.wait({running})
                     # LangGraph leaves writes behind, which end by themselves.
-                    await storage.checkpointer.patience.rest()
+                    await storage.checkpointer.at_rest()
                     assert is_free(where)
-                results = await storage.journal.results(run_id)
+                results = await storage.log.results(run_id)
                 missing = AFTER.keys() - {each.step_id for each in results.values()}
                 before = len(effects)
                 state = (await run(graph, given, config=thread, run_id=run_id)).state
@@ -178,18 +178,18 @@ async def test_closed_storage_says_so(where):
     async with open_storage(where) as storage:
         pass
     with pytest.raises(StorageError, match="It is closed"):
-        await storage.journal.notes("r")
+        await storage.log.notes("r")
     with pytest.raises(StorageError, match="It is closed"):
         await storage.checkpointer.aget_tuple({"configurable": {"thread_id": "t"}})
 
 
 async def test_closing_waits_for_what_is_being_written(where):
     async with open_storage(where) as storage:
-        writing = [asyncio.ensure_future(storage.journal.note("r", str(n), n)) for n in range(9)]
+        writing = [asyncio.ensure_future(storage.log.note("r", str(n), n)) for n in range(9)]
         await ticks(2)
     await asyncio.gather(*writing)
     async with open_storage(where) as storage:
-        assert len(await storage.journal.notes("r")) == 9
+        assert len(await storage.log.notes("r")) == 9
 
 
 async def test_a_history_may_be_read_while_it_is_walked(where):

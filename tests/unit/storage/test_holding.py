@@ -18,8 +18,8 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters import thread_holds
 from replan.ports.run_book import RunRecord
+from replan.storage import holds
 from states import state_of
 
 PLAN = {"plan": "- [ ] 1. First @worker\n- [ ] 2. Second @worker (after 1)\n"}
@@ -50,7 +50,7 @@ class Bench:
 @pytest.fixture(autouse=True)
 def no_moment(monkeypatch):
     """Nobody here was killed just now, so that nobody need wait for a hold to fall."""
-    monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
+    monkeypatch.setattr(holds, "MOMENT", 0.01)
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ async def test_a_run_at_work_is_not_removed_and_another_leaves_its_thread_usable
                 await storage.runs.remove("r")
         bench.go_on.set()
         assert (await working)["outcome"] == "completed"
-        assert len(await here.journal.ledger("r")) == 2
+        assert len(await here.log.ledger("r")) == 2
         await elsewhere.runs.remove("r")
-        assert (await here.runs.find("r"), await here.journal.ledger("r")) == ([], [])
+        assert (await here.runs.find("r"), await here.log.ledger("r")) == ([], [])
         again = (await run(bench.graph(here), PLAN, config=thread("a"), run_id="again")).state
     assert (again["outcome"], len(again["execution_history"])) == ("completed", 1)

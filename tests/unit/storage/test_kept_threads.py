@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ids, texts
 from replan import StorageError, open_storage
-from replan.adapters.storage.database import Database
 from replan.assembly.pipelines import run_pipeline
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread, ThreadMessage
+from replan.storage.database import Database
 from unit.storage.conftest import _opener
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -107,16 +106,16 @@ async def test_a_save_that_is_cancelled_is_whole_or_nothing(kind, request):
 async def test_only_what_must_outlast_the_power_waits_for_the_disk(kind, levels, request):
     """What does not is safe from the end of the process, and seen by others at once."""
     shown = {"sqlite": "PRAGMA synchronous", "postgres": "SHOW synchronous_commit"}
-    opened, found, written = _opener(kind, request), [], Database.write_whole
+    opened, found, written = _opener(kind, request), [], Database.write
 
     async def write(self, work, **named):
         def looked(connection):
-            found.append(connection.scalar(text(shown[kind])))
+            found.append(connection.query(shown[kind])[0][0])
             return work(connection)
 
         return await written(self, looked, **named)
 
-    request.getfixturevalue("monkeypatch").setattr(Database, "write_whole", write)
+    request.getfixturevalue("monkeypatch").setattr(Database, "write", write)
     async with opened() as storage, opened() as other:
         thread = Thread("t", [message("a")])
         await storage.threads.save_thread(thread)

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
-from sqlalchemy import text
 
 from replan import StorageError, ThreadBusyError, ThreadLostError
-from replan.ports.journal import Attempt, Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
+from replan.log.attempt_rows import Attempt
+from replan.log.rows import KeptText
 from replan.ports.run_book import RunRecord
 from replan.state.pipeline.threads import Thread
 from replan.state.results import ExecutionStatus, SpecialistResult
@@ -27,17 +28,18 @@ def place(thread="t", checkpoint=None):
     return {"configurable": names | ({"checkpoint_id": checkpoint} if checkpoint else {})}
 
 
-def journal_writes(journal):
-    """Every write of a journal, by its name."""
+def log_writes(log):
+    """Every write of a log, by its name."""
     reservation = Reservation(id="1", run_id="r", amount=Spending(calls=1))
     return {
-        "reserve": lambda: journal.reserve(reservation, [Bound(scope="run")]),
-        "settle": lambda: journal.settle(reservation, Spending(calls=1)),
-        "started": lambda: journal.started(attempt()),
-        "ended": lambda: journal.ended(attempt(), "failed", NOON),
-        "finished": lambda: journal.finished(attempt(), RESULT, NOON),
-        "note": lambda: journal.note("r", "answer/1", "yes"),
-        "strike": lambda: journal.strike("r", "answer/"),
+        "reserve": lambda: log.reserve(reservation, [Bound(scope="run")]),
+        "settle": lambda: log.settle(reservation, Spending(calls=1)),
+        "started": lambda: log.started(attempt()),
+        "ended": lambda: log.ended(attempt(), "failed", NOON),
+        "finished": lambda: log.finished(attempt(), RESULT, NOON),
+        "note": lambda: log.note("r", "answer/1", "yes"),
+        "strike": lambda: log.strike("r", "answer/"),
+        "add_events": lambda: log.add_events("r", ["begun"], [KeptText("ref", "text", NOON)]),
     }
 
 
@@ -46,12 +48,12 @@ async def put(saver, thread="t"):
     return await saver.aput(place(thread), checkpoint, {"source": "loop", "step": 0}, {})
 
 
-async def kept(journal):
+async def kept(log):
     return (
-        await journal.ledger("r"),
-        await journal.results("r"),
-        await journal.notes("r"),
-        await journal.spent("r"),
+        await log.ledger("r"),
+        await log.results("r"),
+        await log.notes("r"),
+        await log.spent("r"),
     )
 
 
@@ -63,7 +65,7 @@ async def test_what_a_stale_owner_remembers_is_refused(lasting):
                 await store.aput(("facts",), "k", {"text": "kept"})
                 await asyncio.to_thread(store.put, ("facts",), "l", {"text": "kept"})
             with changing(lasting.where) as connection:
-                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+                connection.change("UPDATE replan_threads SET epoch = epoch + 1")
             with owner.at_work():
                 for key in ("k", "l"):
                     with pytest.raises(ThreadLostError):
@@ -78,15 +80,15 @@ async def test_what_a_stale_owner_remembers_is_refused(lasting):
 
 async def test_what_a_stale_owner_writes_is_refused(lasting):
     async with lasting() as storage:
-        saver, journal = storage.checkpointer, storage.journal
-        writes = journal_writes(journal)
+        saver, log = storage.checkpointer, storage.log
+        writes = log_writes(log)
         async with saver.holding("t") as owner, saver.holding("other"):
             with owner.at_work():
                 at = await put(saver)
                 await saver.aput_writes(at, [("messages", "now")], "task")
-            before = await kept(journal), await saver.aget_tuple(place())
+            before = await kept(log), await saver.aget_tuple(place())
             with changing(lasting.where) as connection:
-                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+                connection.change("UPDATE replan_threads SET epoch = epoch + 1")
             with owner.at_work():
                 for write in writes.values():
                     with pytest.raises(ThreadLostError, match="another run has taken the thread"):
@@ -96,7 +98,7 @@ async def test_what_a_stale_owner_writes_is_refused(lasting):
                 await put(saver)
             with pytest.raises(ThreadLostError):
                 await saver.aput_writes(at, [("messages", "later")], "another task")
-            assert (await kept(journal), await saver.aget_tuple(place())) == before
+            assert (await kept(log), await saver.aget_tuple(place())) == before
         # Nobody of this storage holds it now.
         for write in writes.values():
             await write()
@@ -110,7 +112,7 @@ async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
             with owner.at_work():
                 await storage.threads.save_thread(said)
             with changing(lasting.where) as connection:
-                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+                connection.change("UPDATE replan_threads SET epoch = epoch + 1")
             said.set_status(phase="late")
             for is_lasting in (True, False):
                 with owner.at_work(), pytest.raises(ThreadLostError):
@@ -124,8 +126,8 @@ async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
 async def test_the_owner_of_a_thread_writes_to_it_and_to_others(lasting):
     async with lasting() as storage, storage.checkpointer.holding("t") as owner:
         with owner.at_work():
-            for name, write in journal_writes(storage.journal).items():
-                assert name == "note" or await write() in (None, RESULT)
+            for name, write in log_writes(storage.log).items():
+                assert name in ("note", "add_events") or await write() in (None, RESULT)
             for thread in ("t", "other"):
                 at = await put(storage.checkpointer, thread)
                 await storage.checkpointer.aput_writes(at, [("messages", "now")], "task")
@@ -141,7 +143,7 @@ async def test_each_take_has_a_larger_number(opened):
 
 
 async def test_a_thread_is_held_once_in_storage_of_each_kind(opened, monkeypatch):
-    monkeypatch.setattr("replan.adapters.thread_holds.MOMENT", 0.01)
+    monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
     async with opened() as storage, storage.checkpointer.holding("t"):
         with pytest.raises(ThreadBusyError):
             async with storage.checkpointer.holding("t"):
@@ -159,52 +161,44 @@ async def test_a_thread_that_was_removed_begins_with_a_number_that_none_of_it_ha
 
 
 async def test_a_run_that_is_at_work_is_not_removed(opened, monkeypatch):
-    monkeypatch.setattr("replan.adapters.thread_holds.MOMENT", 0.01)
+    monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
     record = RunRecord(run_id="r", thread_id="t", started_at=NOON, updated_at=NOON)
     async with opened() as storage:
         await storage.runs.begin(record)
-        await storage.journal.note("r", "answer/1", "yes")
+        await storage.log.note("r", "answer/1", "yes")
         async with storage.checkpointer.holding("t"):
-            for removal in (storage.runs.remove("r"), _deleted(storage)):
+            for removal in (storage.runs.remove("r"), storage.checkpointer.adelete_thread("t")):
                 with pytest.raises(ThreadBusyError):
                     await removal
-            assert await storage.journal.notes("r")
+            assert await storage.log.notes("r")
         await storage.runs.remove("r")
         assert await storage.runs.get("r") is None
-        assert not await storage.journal.notes("r")
-
-
-async def _deleted(storage):
-    if storage.checkpointer.holds.where.startswith(":memory:"):
-        raise ThreadBusyError("t")  # LangGraph's own saver removes what is in memory
-    await storage.checkpointer.adelete_thread("t")
+        assert not await storage.log.notes("r")
 
 
 async def test_a_start_takes_the_result_that_is_on_record(storage):
-    journal = storage.journal
-    assert await journal.started(attempt(), "what it answers for") is None
-    await journal.finished(attempt(), RESULT, NOON, "what it answers for")
-    assert await journal.started(attempt(2, key="of other settings"), "what it answers for") == (
-        RESULT
-    )
+    log = storage.log
+    assert await log.started(attempt(), "what it answers for") is None
+    await log.finished(attempt(), RESULT, NOON, "what it answers for")
+    assert await log.started(attempt(2, key="of other settings"), "what it answers for") == (RESULT)
     failure = RESULT.replace(status=ExecutionStatus.FAILED, error="no", confidence=0.0)
-    await journal.started(attempt(key="failed"))
-    await journal.finished(attempt(key="failed"), failure, NOON)
-    assert await journal.started(attempt(2, key="failed"), "nothing") == failure
-    assert [(each.key, each.number) for each in await journal.ledger("r")] == [
+    await log.started(attempt(key="failed"))
+    await log.finished(attempt(key="failed"), failure, NOON)
+    assert await log.started(attempt(2, key="failed"), "nothing") == failure
+    assert [(each.key, each.number) for each in await log.ledger("r")] == [
         ("k", 1),
         ("failed", 1),
     ]
 
 
 async def test_an_attempt_begins_once(storage):
-    journal = storage.journal
-    assert await journal.started(attempt()) is None
+    log = storage.log
+    assert await log.started(attempt()) is None
     # The same again: its receipt was lost.
-    assert await journal.started(attempt()) is None
+    assert await log.started(attempt()) is None
     with pytest.raises(StorageError, match="Attempt 1 of step 1 at @a was begun by another run"):
-        await journal.started(attempt(at=NOON + timedelta(seconds=1)))
-    assert [each.started_at for each in await journal.ledger("r")] == [NOON]
+        await log.started(attempt(at=NOON + timedelta(seconds=1)))
+    assert [each.started_at for each in await log.ledger("r")] == [NOON]
 
 
 async def at_work_for_ever(owner):

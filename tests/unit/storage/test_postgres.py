@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from replan import ConfigurationError, StorageError, open_storage
-from replan.adapters.storage.postgres import shown
-from replan.adapters.storage.tables.formats import FORMAT
+from replan.storage.postgres import shown
+from replan.storage.schema import FORMAT
 
 
 async def refused(address, *, match, **options):
@@ -49,7 +49,7 @@ async def test_a_user_without_rights_is_told(empty_database):
 
 async def test_a_newer_format_is_left_alone(empty_database):
     async with open_storage(empty_database) as storage:
-        await storage.journal.note("r", "k", 1)
+        await storage.log.note("r", "k", 1)
     with psycopg.connect(empty_database) as connection:
         connection.execute(
             "UPDATE replan_facts SET value = %s WHERE name = 'version'",
@@ -58,19 +58,11 @@ async def test_a_newer_format_is_left_alone(empty_database):
     await refused(empty_database, match="newer version of Replan")
 
 
-async def test_newer_tables_of_langgraph_are_left_alone(empty_database):
-    async with open_storage(empty_database) as storage:
-        await storage.journal.note("r", "k", 1)
-    with psycopg.connect(empty_database) as connection:
-        connection.execute("INSERT INTO checkpoint_migrations (v) VALUES (1000)")
-    await refused(empty_database, match="newer version of LangGraph's saver")
-
-
 async def test_without_the_driver_the_extra_is_named(monkeypatch):
     real = builtins.__import__
 
     def without_psycopg(name, *arguments, **named):
-        if name == "replan.adapters.storage" and "postgres" in (arguments[2] or ()):
+        if name == "replan.storage.advisory_holds":
             raise ImportError("No module named 'psycopg'")
         return real(name, *arguments, **named)
 

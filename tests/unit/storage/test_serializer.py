@@ -28,17 +28,17 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.stored_values.serializer import (
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.state.limits import RunSettings
+from replan.state.results import SpecialistResult
+from replan.storage.faults import UnreadableRecordError
+from replan.storage.serializer import (
     saver_for,
     state_types,
     strict_serializer,
     types_in,
     types_of_graph,
 )
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.state.limits import RunSettings
-from replan.state.results import SpecialistResult
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -161,9 +161,6 @@ async def plant(saver, config, crafted):
     class Crafting(JsonPlusSerializer):
         def dumps_typed(self, obj):
             return crafted
-
-        def at(self, place):
-            return self
 
     honest, saver.serde = saver.serde, Crafting()
     await saver.aput_writes(config, [("current_plan", 1), ("messages", 2)], "planted")
@@ -288,6 +285,6 @@ async def test_langgraph_may_add_its_own_list_to_ours(opened):
     async with opened(allow=[Mine]) as storage:
         saver = storage.checkpointer.with_allowlist([(Colour.__module__, Colour.__name__)])
         # What a key encrypts was written by it before.
-        serde = getattr(saver.serde, "plain", saver.serde)
+        serde = getattr(saver.serde, "serde", saver.serde)
         for value in (Mine(name="x"), Colour.RED, StepStatus.FAILED):
             assert serde.loads_typed(serde.dumps_typed(value)) == value

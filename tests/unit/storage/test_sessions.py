@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from replan import AgentContext, HistoryPage, Message, SessionConflictError, ToolExecution
-from replan.adapters.memory_sessions import MemorySessions
 from replan.ports.session_store import SessionKey, SessionTurn
 from unit.storage.conftest import _opener
 
@@ -74,39 +73,38 @@ def changed(context: AgentContext, draw: random.Random, number: int) -> AgentCon
 
 
 async def test_whatever_turns_change_is_read_back_at_each_version(sessions):
-    """Turns, edits, turns that are taken back, sessions that are taken over: as in memory."""
-    draw, model = random.Random(3), MemorySessions()  # noqa: S311 - no secret
+    """Turns, edits, turns that are taken back, sessions that are taken over."""
+    draw = random.Random(3)  # noqa: S311 - no secret
+    versions = [AgentContext(session_id="s")]
     for number in range(30):
-        kept = await model.load(ANNA)
-        now = kept.context if kept else AgentContext(session_id="s")
-        version, newest = (kept.version, kept.newest) if kept else (0, 0)
-        fields: dict[str, Any] = {}
+        kept = await sessions.load(ANNA)
+        newest = kept.newest if kept else 0
+        now, fields = versions[-1], dict[str, Any]()
         if newest and draw.random() < 0.35:
-            before = await model.load(ANNA, newest - 1)
-            assert before is not None
-            now = before.context
+            now = versions[newest - 1]
             fields = {"takes_back": newest, "given": draw.choice(["", "digest"])}
         elif draw.random() < 0.1:
             fields = {"given": ""}
-        turn = turn_of(now, changed(now, draw, number), f"turn {number}", minute=number, **fields)
-        for store in (model, sessions):
-            await store.append(ANNA, turn, version)
-        expected = await model.load(ANNA)
-        assert await sessions.load(ANNA) == expected
+        after = changed(now, draw, number)
+        turn = turn_of(now, after, f"turn {number}", minute=number, **fields)
+        await sessions.append(ANNA, turn, number)
+        versions.append(after)
+        kept = await sessions.load(ANNA)
+        assert (kept.context, kept.version) == (after, number + 1)
         assert await sessions.turn(ANNA, turn.turn_id) == turn.replace(updates={})
-    for version in range(1, 31):
-        assert await sessions.load(ANNA, version) == await model.load(ANNA, version)
+    for version, context in enumerate(versions[1:], start=1):
+        assert (await sessions.load(ANNA, version)).context == context
     pages, before = list[Message](), None
     while page := await sessions.history(ANNA, before, 3):
         pages[:0] = page.messages
         before = page.before
         if before is None:
             break
-    assert expected is not None
-    assert tuple(pages) == expected.context.dialogue_history
-    assert list(await sessions.recent("shop", "anna", 9)) == list(
-        await model.recent("shop", "anna", 9)
-    )
+    assert tuple(pages) == versions[-1].dialogue_history
+    (record,) = await sessions.recent("shop", "anna", 9)
+    assert (record.session_id, record.version, record.title) == ("s", 30, "Paint")
+    assert record.created_at == NOON
+    assert record.updated_at == NOON + timedelta(minutes=29)
 
 
 async def test_a_turn_is_appended_to_the_version_that_it_was_taken_at(sessions):

@@ -121,7 +121,7 @@ async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_databa
 
         async def used():
             """Use each kind of connection, all at once; tells what went wrong."""
-            kept = storage.journal.notes("r"), storage.checkpointer.aget_tuple(THREAD)
+            kept = storage.log.notes("r"), storage.checkpointer.aget_tuple(THREAD)
             return await asyncio.gather(held(), *kept, return_exceptions=True)
 
         assert not [each for each in await used() if isinstance(each, Exception)]
@@ -140,10 +140,8 @@ async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_databa
 
 async def test_an_address_may_say_itself_how_long_to_wait(postgres_database):
     address = postgres_database + "?connect_timeout=7"
-    async with (
-        open_storage(address, patience=PATIENCE) as storage,
-        storage.checkpointer.conn.connection() as connection,
-    ):
-        said = connection.info.get_parameters()
+    async with open_storage(address, patience=PATIENCE) as storage:
+        with await asyncio.to_thread(storage.checkpointer.database.connect) as connection:
+            said = connection.info.get_parameters()
     assert said["connect_timeout"] == "7"
     assert said["tcp_user_timeout"] == "1000"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
 import warm
@@ -20,8 +21,8 @@ from replan import (
     ThreadBusyError,
     open_storage,
 )
-from replan.adapters.storage.tables.formats import FORMAT
-from replan.ports.journal import Attempt
+from replan.log.attempt_rows import Attempt
+from replan.storage.schema import FORMAT
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -30,7 +31,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 async def made(path, **options):
     async with open_storage(path, **options) as storage:
         for number in range(30):
-            await storage.journal.note("r", str(number), "x" * 5_000)
+            await storage.log.note("r", str(number), "x" * 5_000)
 
 
 async def refused(path, *, match, **options):
@@ -46,7 +47,7 @@ async def refused(path, *, match, **options):
 async def test_file_and_folders_are_for_this_user_alone(tmp_path):
     path = tmp_path / "new" / "folder" / "runs.sqlite"
     async with open_storage(f"sqlite:///{path}") as storage:
-        await storage.journal.note("r", "k", 1)
+        await storage.log.note("r", "k", 1)
         for each in path.parent.iterdir():
             assert stat.S_IMODE(each.stat().st_mode) == 0o600
     for folder in (path.parent, path.parent.parent):
@@ -65,7 +66,7 @@ async def test_an_empty_file_becomes_storage(tmp_path):
     path.touch()
     await made(path)
     async with open_storage(path) as storage:
-        assert len(await storage.journal.notes("r")) == 30
+        assert len(await storage.log.notes("r")) == 30
 
 
 async def test_a_database_without_tables_becomes_storage(tmp_path):
@@ -126,7 +127,7 @@ async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):
     await refused(path, match="damaged")
 
 
-@pytest.mark.parametrize("damage", ["DELETE FROM replan_facts", "DROP TABLE replan_results"])
+@pytest.mark.parametrize("damage", ["DELETE FROM replan_facts", "DROP TABLE replan_log"])
 async def test_a_file_without_our_tables_is_left_alone(tmp_path, damage):
     path = tmp_path / "runs.sqlite"
     await made(path)
@@ -138,19 +139,26 @@ async def test_a_file_without_our_tables_is_left_alone(tmp_path, damage):
 
 async def read_all(storage, thread):
     await storage.checkpointer.aget_tuple(thread)
-    await storage.journal.results("r")
-    await storage.journal.ledger("r")
+    await storage.log.results("r")
+    await storage.log.ledger("r")
+    await storage.log.events("r")
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE checkpoints SET metadata = x'ff00aabb'",
-        "UPDATE checkpoints SET checkpoint = x'ff00aabb'",
-        "UPDATE writes SET value = x'c1ff'",
-        "UPDATE replan_results SET result = x'ff00'",
-        "UPDATE replan_results SET result = '[]'",
-        "UPDATE replan_attempts SET outcome = 'nobody knows'",
+        "UPDATE replan_checkpoints SET metadata = x'ff00aabb'",
+        "UPDATE replan_checkpoints SET checkpoint = x'ff00aabb'",
+        "UPDATE replan_checkpoints SET versions = '['",
+        "UPDATE replan_channels SET value = x'c1ff'",
+        "UPDATE replan_writes SET value = x'c1ff'",
+        "UPDATE replan_log SET value = x'ff00' WHERE key LIKE 'result/%'",
+        "UPDATE replan_log SET value = '[]' WHERE key LIKE 'result/%'",
+        "UPDATE replan_log SET value = '[null]' WHERE key LIKE 'end/%'",
+        "UPDATE replan_log SET value = replace(value, 'done', 'nobody knows')",
+        "UPDATE replan_log SET event = '{' WHERE seq = 1",
+        "UPDATE replan_texts SET text = '{'",
+        "DELETE FROM replan_texts",
     ],
 )
 async def test_a_damaged_record_is_told(tmp_path, damage):
@@ -158,14 +166,21 @@ async def test_a_damaged_record_is_told(tmp_path, damage):
     await made(path)
     thread = {"configurable": {"thread_id": "t"}}
     async with open_storage(path) as storage:
+        versions = {"channel": "1.0"}
+        values = {"channel_values": {"channel": ["a"]}, "channel_versions": versions}
         config = await storage.checkpointer.aput(
-            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+            {**empty_checkpoint(), **values},
+            {},
+            versions,
         )
         await storage.checkpointer.aput_writes(config, [("channel", 1)], "task")
         attempt = Attempt(run_id="r", step_id=1, specialist="a", number=1, key="k", started_at=NOON)
-        await storage.journal.finished(attempt, SpecialistResult(), NOON)
+        long = SpecialistResult(result=AIMessage("long " * 400))
+        await storage.log.finished(attempt, long, NOON)
+        await storage.log.add_events("r", [{"type": "run_started"}])
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(damage)
+        assert connection.execute(damage).rowcount
         connection.commit()
     async with open_storage(path) as storage:
         with pytest.raises(StorageError, match="cannot be read: it was damaged"):
@@ -180,7 +195,7 @@ async def test_damage_that_shows_only_later_ends_the_work_loudly(tmp_path):
             file.seek(4096)
             file.write(b"\xa5" * (path.stat().st_size - 4096))
         with pytest.raises(StorageError, match="damaged"):
-            await storage.journal.notes("r")
+            await storage.log.notes("r")
 
 
 async def test_another_key_none_or_one_too_many_is_told(tmp_path):
@@ -191,7 +206,7 @@ async def test_another_key_none_or_one_too_many_is_told(tmp_path):
     await refused(sealed, match="no key was given")
     await refused(plain, match="It is not encrypted", key="right")
     async with open_storage(sealed, key=b"right") as storage:
-        assert len(await storage.journal.notes("r")) == 30
+        assert len(await storage.log.notes("r")) == 30
 
 
 async def test_an_empty_key_is_refused(tmp_path):
@@ -244,7 +259,7 @@ async def test_a_file_that_was_killed_in_its_first_commit_can_be_made_anew(tmp_p
     assert path.stat().st_size > 0
     await made(path)
     async with open_storage(path) as storage:
-        assert len(await storage.journal.notes("r")) == 30
+        assert len(await storage.log.notes("r")) == 30
 
 
 async def test_a_journal_without_its_file_is_no_file(tmp_path):
@@ -299,7 +314,7 @@ async def test_a_link_that_leads_to_itself_is_told(tmp_path):
 MAKER = """
 import sys
 from pathlib import Path
-from replan.adapters.storage import sqlite_file
+from replan.storage import sqlite_file
 
 for number in range(1_000):
     path = Path(sys.argv[1]) / str(number)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sqlite3
 from datetime import UTC, datetime
 from itertools import count
 
@@ -17,19 +18,25 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from replan import StorageError, open_storage
+from databases import opened_database
+from replan import StorageError
 from replan.errors import UsageError
+from replan.storage import schema
+from replan.storage.encryption import Cipher
+from replan.storage.sqlite import MemoryDatabase
+from replan.storage.store import Store
 from stored_tables import changing
+from unit.storage.conftest import tables_opener
 
 ODD = ["a", "A", "a b", "a%", "a_", "a/b", "a!", "a-b", "á", "海", "\U0010ffff", "'; --", "*", '"']
 PLACES = [("a",), ("a", "b"), ("a", "b", "c"), ("ab",), ("a-",), ("A",), ("b", "a")]
 
 
 @pytest.fixture
-async def in_memory():
+async def in_memory(tmp_path):
     """One store, for what is judged before any database is asked."""
-    async with open_storage(":memory:") as storage:
-        yield storage.store
+    async with opened_database("memory", tmp_path) as database:
+        yield Store(database, Cipher())
 
 
 async def fill(store, **items):
@@ -281,14 +288,50 @@ async def test_the_longest_names_are_kept(store):
     assert (await store.aget(place, key)).value == {"n": 1}
 
 
-async def test_the_event_loop_of_the_storage_is_not_made_to_wait_for_itself(store):
-    for work in (
-        lambda: store.get(("n",), "k"),
-        lambda: store.put(("n",), "k", {}),
-        lambda: store.search(("n",)),
-    ):
-        with pytest.raises(asyncio.InvalidStateError, match=r"await store\.aget"):
-            work()
+async def test_no_event_loop_is_made_to_wait_for_a_database(lasting_of_every_kind):
+    async with lasting_of_every_kind() as storage:
+        store = storage.store
+        for work in (
+            lambda: store.get(("n",), "k"),
+            lambda: store.put(("n",), "k", {}),
+            lambda: store.search(("n",)),
+        ):
+            with pytest.raises(asyncio.InvalidStateError, match=r"await store\.aget"):
+                work()
+
+
+class Busy(MemoryDatabase):
+    """A database that is locked at first."""
+
+    def __init__(self):
+        super().__init__(lambda connection: schema.make(connection, {}, ""))
+        self.retrier.seconds, self.refusals = 30.0, 0
+
+    def _submit(self, job):
+        if not self.refusals:
+            super()._submit(job)
+            return
+        self.refusals -= 1
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        job.future.set_exception(error)
+
+
+async def test_threads_and_event_loops_try_again_what_can_pass():
+    database = Busy()
+    store = Store(database, Cipher())
+    database.refusals = 2
+    await asyncio.to_thread(store.put, ("n",), "k", {"a": 1})
+    database.refusals = 2
+    assert (await store.aget(("n",), "k")).value == {"a": 1}
+    assert not database.refusals
+    await database.close()
+
+
+async def test_in_memory_an_event_loop_waits_for_nothing(in_memory):
+    in_memory.put(("n",), "k", {"a": 1})
+    assert in_memory.get(("n",), "k").value == {"a": 1}
+    assert [each.key for each in in_memory.search(("n",))] == ["k"]
 
 
 async def test_many_batches_at_once_are_all_kept_whatever_their_order(store):
@@ -306,10 +349,10 @@ async def test_a_damaged_item_is_named_and_can_be_deleted(lasting_of_every_kind,
     async with lasting_of_every_kind() as storage:
         await fill(storage.store, good={"text": "zebra"}, bad={"text": "zebra"})
     with changing(lasting_of_every_kind.where) as connection:
-        connection.exec_driver_sql("UPDATE replan_items SET value = '[]' WHERE key = 'bad'")
-        if connection.dialect.name == "sqlite":
+        connection.change("UPDATE replan_items SET value = '[]' WHERE key = 'bad'")
+        if not connection.is_postgres:
             # The index is to be made anew, from what is there.
-            connection.exec_driver_sql("DROP TABLE IF EXISTS replan_words")
+            connection.change("DROP TABLE IF EXISTS replan_words")
     async with lasting_of_every_kind() as storage:
         store = storage.store
         with pytest.raises(StorageError, match=r'replan_items at \["n\.", "bad".* delete the item'):
@@ -329,11 +372,12 @@ async def test_a_batch_of_thousands_is_kept_and_read(store):
 
 def test_a_closed_storage_says_so(tmp_path):
     async def leave():
-        async with open_storage(tmp_path / "runs.db") as storage:
-            await storage.store.aput(("n",), "k", {})
+        async with opened_database("sqlite", tmp_path / "runs.db") as database:
+            store = Store(database, Cipher())
+            await store.aput(("n",), "k", {})
         with pytest.raises(StorageError, match="It is closed"):
-            await storage.store.aget(("n",), "k")
-        return storage.store
+            await store.aget(("n",), "k")
+        return store
 
     left = asyncio.run(leave())
     with pytest.raises(StorageError, match="It is closed"):
@@ -407,15 +451,10 @@ _numbers = count()
 
 
 @pytest.fixture(params=["memory", "encrypted sqlite", "postgres"])
-def kept(request, tmp_path):
+def kept(request):
     """One open store for all examples, and what runs its event loop."""
-    where, key = ":memory:", None
-    if request.param == "postgres":
-        where = request.getfixturevalue("postgres_database")
-    elif request.param != "memory":
-        where, key = tmp_path / "runs.db", "a key"
     with asyncio.Runner() as runner:
-        opening = open_storage(where, key=key)
+        opening = tables_opener(request.param, request)()
         storage = runner.run(opening.__aenter__())
         yield runner, storage.store
         runner.run(opening.__aexit__(None, None, None))

@@ -3,8 +3,6 @@
 import pytest
 from langgraph.store.base import PutOp
 
-from replan import open_storage
-
 FACTS = {
     "hike": "Ana likes hiking in the mountains of Norway.",
     "tea": "Ana drinks green tea in the morning.",
@@ -121,10 +119,8 @@ async def test_the_index_of_an_item_says_which_of_its_fields_are_looked_through(
     assert len(await store.asearch(("facts",))) == 4
 
 
-@pytest.mark.parametrize("key", [None, "a key"])
-async def test_what_another_process_changes_is_found_at_once(tmp_path, key):
-    where = tmp_path / "facts.db"
-    async with open_storage(where, key=key) as one, open_storage(where, key=key) as other:
+async def test_what_another_process_changes_is_found_at_once(lasting_of_every_kind):
+    async with lasting_of_every_kind() as one, lasting_of_every_kind() as other:
         for who in ("eva", "bob"):
             for name in ("tea", "dog", "car"):
                 await one.store.aput((who,), name, {"text": FACTS[name]})

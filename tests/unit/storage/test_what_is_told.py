@@ -1,18 +1,27 @@
 """What goes wrong with storage is told as far as it is known, and not for longer than was asked."""
 
+import asyncio
 import shutil
 import sqlite3
 import time
+from contextlib import closing
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from sqlalchemy import text
 
+from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.adapters.storage import database
-from replan.adapters.storage.database import Patience
-from replan.adapters.storage.faults import DAMAGED, fault_of, storage_error
+from replan.log.attempt_rows import Attempt
+from replan.state.results import SpecialistResult
+from replan.storage import database
+from replan.storage.database import Retrier
+from replan.storage.faults import DAMAGED, fault_of, storage_error
+from replan.storage.sqlite import SqliteDatabase
 from stored_tables import changing
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PAGES = 60  # of a file that is full with a few hundred rows
 
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
 PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"
@@ -69,45 +78,156 @@ def test_of_damage_it_is_not_said_that_nothing_is_lost():
     assert "lost" not in str(storage_error("here", fault_of(unknown)))
 
 
+def ended(value=None, error=None):
+    future = asyncio.get_running_loop().create_future()
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+    return future
+
+
 async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again(monkeypatch):
-    patience, tried = Patience("here", 0.3), []
+    retrier, tried = Retrier("here", 0.3), []
 
-    async def away():
+    def away():
         tried.append(1)
-        raise psycopg.OperationalError("connection refused")
-
-    async def there():
-        return "done"
+        return ended(error=psycopg.OperationalError("connection refused"))
 
     started = time.monotonic()
     counts = []
     for _ in range(20):
         tried.clear()
         with pytest.raises(StorageError, match="cannot be reached"):
-            await patience.insist(away)
+            await retrier.run(away)
         counts.append(len(tried))
     assert counts[0] > 1
     assert max(counts[1:]) <= 1
     assert time.monotonic() - started < 3
     monkeypatch.setattr(database, "_NEWS", 0.0)
     with pytest.raises(StorageError):
-        await patience.insist(away)
-    assert await patience.insist(there) == "done"
+        await retrier.run(away)
+    assert await retrier.run(lambda: ended("done")) == "done"
     tried.clear()
     with pytest.raises(StorageError):
-        await patience.insist(away)
+        await retrier.run(away)
     assert len(tried) > 1
+
+
+async def test_what_is_no_fault_of_the_database_is_not_tried_again():
+    retrier, tried = Retrier("here", 5.0), []
+
+    def mistaken():
+        tried.append(1)
+        return ended(error=KeyError("a mistake"))
+
+    with pytest.raises(KeyError):
+        await retrier.run(mistaken)
+    assert tried == [1]
+
+
+async def test_a_file_that_another_process_keeps_locked_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("replan.storage.sqlite.BUSY", 0.02)
+    path = tmp_path / "runs.sqlite"
+    async with open_storage(path, patience=0.2) as storage:
+        await storage.log.note("r", "k", 1)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StorageError, match=r"keeps it locked.*no finished step is lost"):
+                await storage.log.note("r", "l", 1)
+            # Who only reads does not wait.
+            assert await storage.log.notes("r") == {"k": 1}
+            other.execute("ROLLBACK")
+        await storage.log.note("r", "m", 1)
+        assert await storage.log.notes("r") == {"k": 1, "m": 1}
+
+
+async def test_a_lock_that_falls_while_it_is_waited_for_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("replan.storage.sqlite.BUSY", 0.02)
+    path = tmp_path / "runs.sqlite"
+    async with open_storage(path, patience=30) as storage:
+        tried, submit = asyncio.Event(), SqliteDatabase._submit  # noqa: SLF001
+
+        def submitted(self, job):
+            job.future.add_done_callback(lambda _: tried.set())
+            submit(self, job)
+
+        monkeypatch.setattr(SqliteDatabase, "_submit", submitted)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            noted = asyncio.ensure_future(storage.log.note("r", "k", 1))
+            await tried.wait()
+            other.execute("ROLLBACK")
+        assert await noted == 1
+        assert await storage.log.notes("r") == {"k": 1}
+
+
+async def test_a_disk_that_is_full_is_told_and_work_goes_on_when_there_is_room(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    async with open_storage(path, patience=0.2) as storage:
+        database = the_database_of(storage)
+        await storage.log.note("r", "before", "kept")
+        await database.write(lambda each: each.query(f"PRAGMA max_page_count = {PAGES}"))
+        with pytest.raises(StorageError, match=r"disk is full.*no finished step is lost"):
+            await fill(storage.log)
+        # A large write is whole or not at all.
+        events = [{"type": "warning", "text": "y" * 900}] * 500
+        with pytest.raises(StorageError, match="disk is full"):
+            await storage.log.add_events("r", events)
+        assert await storage.log.events("r") == []
+        assert (await storage.log.notes("r"))["before"] == "kept"
+        await database.write(lambda each: each.query("PRAGMA max_page_count = 1000000"))
+        await storage.log.add_events("r", events)
+        assert len(await storage.log.events("r")) == 500
+
+
+async def fill(log):
+    for number in range(500):
+        await log.note("r", f"large/{number}", "x" * 900)
+
+
+def the_database_of(storage):
+    """What the storage writes to: a limit of SQLite is one of a connection."""
+    return storage.log._store._database  # noqa: SLF001
+
+
+async def test_a_server_that_goes_away_is_told_and_found_again():
+    with running_server() as server:
+        async with open_storage(server.dsn, patience=0.5) as storage:
+            await storage.log.note("r", "k", 1)
+            server.kill()
+            with pytest.raises(StorageError, match=r"cannot be reached.*no finished step is lost"):
+                await storage.log.note("r", "l", 1)
+            with pytest.raises(StorageError, match="cannot be reached"):
+                await storage.log.notes("r")
+            server.start()
+            async with open_storage(server.dsn) as again:
+                assert await again.log.notes("r") == {"k": 1}
 
 
 async def test_a_note_that_was_made_unreadable_is_a_storage_error(tmp_path):
     where = str(tmp_path / "runs.sqlite")
     async with open_storage(where) as storage:
-        await storage.journal.note("r", "key", "value")
+        await storage.log.note("r", "key", "value")
         with changing(where) as connection:
-            deep = {"value": b"[" * 200_000 + b"]" * 200_000}
-            connection.execute(text("UPDATE replan_notes SET value = :value"), deep)
-        with pytest.raises(StorageError, match=r'record of replan_notes at \["r", "key"'):
-            await storage.journal.notes("r")
+            deep = b"[" * 200_000 + b"]" * 200_000
+            assert connection.change("UPDATE replan_log SET value = ?", [deep]) == 1
+        with pytest.raises(StorageError, match=r'record of replan_log at \["r", "key", "value"'):
+            await storage.log.notes("r")
+        with pytest.raises(StorageError, match=r'record of replan_log at \["r", "key", "value"'):
+            await storage.log.note("r", "key", "another")
+
+
+async def test_a_result_that_does_not_fit_is_a_storage_error(where):
+    """Whoever reads it: who looks, and who is to begin the step again."""
+    async with open_storage(where) as storage:
+        attempt = Attempt(run_id="r", step_id=1, specialist="a", number=1, key="k", started_at=NOON)
+        await storage.log.finished(attempt, SpecialistResult(), NOON)
+        with changing(where) as connection:
+            assert connection.change("UPDATE replan_log SET value = ?", [b'[{"step_id": "x"}]'])
+        for reading in (storage.log.results("r"), storage.log.started(attempt)):
+            with pytest.raises(StorageError, match=r"record of replan_log.*cannot be read"):
+                await reading
 
 
 @pytest.mark.parametrize("name", ["token", "version", "release"])
@@ -115,8 +235,8 @@ async def test_facts_that_were_changed_are_told_as_damage(name, empty_database):
     async with open_storage(empty_database, key="a key"):
         pass
     with changing(empty_database) as connection:
-        odd = {"name": name, "value": b"\xff"}
-        connection.execute(text("UPDATE replan_facts SET value = :value WHERE name = :name"), odd)
+        statement = "UPDATE replan_facts SET value = ? WHERE name = ?"
+        assert connection.change(statement, [b"\xff", name]) == 1
     with pytest.raises(StorageError, match=r"damaged|another key"):
         async with open_storage(empty_database, key="a key"):
             pass

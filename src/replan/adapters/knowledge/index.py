@@ -259,7 +259,7 @@ def _is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == _BUSY
 
 
-# Of two that make a new index at once, SQLite refuses one at the change of its journal's mode,
+# Of two that make a new index at once, SQLite refuses one at the change of its log's mode,
 # whatever time it has.
 _patiently = retry(
     retry=retry_if_exception(_is_busy),

@@ -1,1 +1,0 @@
-"""Where runs are kept: state, journal and book in one SQLite file or PostgreSQL database."""

@@ -1,1 +1,0 @@
-"""The checkpoints of LangGraph, as a storage keeps them."""

@@ -1,1 +1,0 @@
-"""Who works on a thread."""

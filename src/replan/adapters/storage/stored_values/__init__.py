@@ -1,1 +1,0 @@
-"""How values are stored: which classes, and how encrypted."""

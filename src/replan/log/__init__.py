@@ -1,0 +1,1 @@
+"""The log of each run: what happened in it, row by row."""

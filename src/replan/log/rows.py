@@ -1,0 +1,189 @@
+"""The rows of a log, and what keeps them."""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from pydantic import Field, JsonValue
+
+from replan.events.announcement import Announcement
+from replan.log.amounts import Spending
+from replan.plan.model import Value
+
+T = TypeVar("T")
+
+Totals = tuple[Spending, Spending]
+"""What of a scope is settled, and what is reserved."""
+
+
+class KeptText(NamedTuple):
+    """A long text of an event, such as a prompt."""
+
+    ref: str  # what it is found by: its digest, so that it is kept once in a run
+    text: str
+    at: datetime  # when it was kept
+
+
+def reference_to(text: str) -> str:
+    """What a long text is found by: its digest."""
+    # Half characters are not replaced, so that texts that differ in them have two.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+class LoggedEvent(Value):
+    """A stored event of a run."""
+
+    seq: int  # its number: from 1, without a gap, given where it was appended
+    event: JsonValue  # what happened; its `type` and `at` say what and when
+
+
+RequestKind = Literal["stop", "answer"]
+
+
+class Request(Value):
+    """A request to a run, whichever process works on it."""
+
+    run_id: str
+    name: str  # what distinguishes it from all other requests
+    kind: RequestKind  # to stop, or to take answers
+    at: datetime  # when it was made
+    by: str = ""  # who made it
+    # Answers by the keys of what is asked.
+    answers: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class NewRow(NamedTuple):
+    """A row that is to be appended."""
+
+    key: str  # what it is found by; the first row of a key counts
+    kind: str
+    value: JsonValue = None  # what only the run's own doors show
+    event: JsonValue = None  # what others see of it
+
+
+class LogRow(NamedTuple):
+    """A row of the log of a run.
+
+    Attributes:
+        number: Its number among all rows of the run, from 1.
+        key: What it is found by, or was until it was superseded.
+        kind: What happened.
+        counts: Whether it is not superseded.
+        at: When it was written.
+        seq: Its number among the rows that others may see; None for one that they may not.
+        event: What others see of it.
+        value: What only the run's own doors show.
+    """
+
+    number: int
+    key: str
+    kind: str
+    counts: bool
+    at: datetime
+    seq: int | None
+    event: JsonValue
+    value: JsonValue
+
+
+class EventBatch(Protocol):
+    """The events of a run that are written with a row, in front of it."""
+
+    def write(self, rows: "Rows", work: "Callable[[Rows, Append], T]") -> T:
+        """Append those that wait, then do work; what it appends has the event of the batch."""
+        ...
+
+
+class EventQueue(Protocol):
+    """The events of a run that this process works on, in their order."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether what runs here is the work on the run, in its event loop."""
+        ...
+
+    def before(self, announced: Announcement | None) -> AbstractAsyncContextManager[EventBatch]:
+        """What is written inside comes behind the events so far; on leaving, all are published."""
+        ...
+
+
+class Rows(Protocol):
+    """The rows of one run, inside a transaction."""
+
+    def append(self, row: NewRow, seq: int | None = None) -> bool:
+        """Append a row, if its key is new; an event with its number among those."""
+        ...
+
+    def has(self, key: str) -> bool:
+        """Whether there is a row of a key that counts."""
+        ...
+
+    def value(self, key: str) -> Any:
+        """The value of the row of a key, which is there."""
+        ...
+
+    def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
+        """The keys and values of rows from a key to before another one, in their order."""
+        ...
+
+    def supersede(self, first: str, last: str) -> int:
+        """Let rows from a key to before another one count no longer; returns how many."""
+        ...
+
+    def newest_event(self) -> int:
+        """The number of the newest event; 0 without one."""
+        ...
+
+    def events(self, after: int) -> Sequence[LoggedEvent]:
+        """The events with larger numbers, in their order."""
+        ...
+
+    def every(self, after: int) -> Sequence[LogRow]:
+        """All rows with larger numbers, in their order."""
+        ...
+
+    def totals(self) -> Mapping[str, Totals]:
+        """What each scope has spent."""
+        ...
+
+    def charge(self, scope: str, totals: Totals) -> None:
+        """Set what a scope has spent."""
+        ...
+
+    def keep_text(self, ref: str, text: str, at: datetime) -> None:
+        """Keep a long text of an event, unless it is there."""
+        ...
+
+    def text(self, ref: str) -> str | None:
+        """A long text; None if it is not kept, or no longer."""
+        ...
+
+
+Append = Callable[[Rows, NewRow], bool]
+"""Appends a row with an event, if its key is new."""
+
+
+class LogStore(Protocol):
+    """Where the rows of runs are."""
+
+    @property
+    def where(self) -> str:
+        """The storage, for people."""
+        ...
+
+    async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
+        """Run a transaction that appends to the log of a run; one at a time, perhaps twice."""
+        ...
+
+    async def read(self, run_ids: Collection[str], work: Callable[[Rows], T]) -> dict[str, T]:
+        """Read logs of runs, all as of one moment."""
+        ...
+
+    async def forget_texts(self, before: datetime) -> None:
+        """Remove the texts of the events of all runs that were kept before a time."""
+        ...
+
+    async def closed(self, run_id: str) -> None:
+        """The run is over and its state is stored; who keeps nothing may forget it."""
+        ...

@@ -1,0 +1,519 @@
+"""The log of each run: append-only, idempotent by key, fenced by the owner of its thread.
+
+Attempts, results, answers, charges, requests and events are rows of one log. What LangGraph knows
+of a node, it knows when the node returns; what a kill in the middle of a step must not take away is
+here first. What a row means is said here; where rows are is the matter of a `LogStore`.
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from pydantic import Field, JsonValue, SerializationInfo, field_serializer
+
+from replan.events.announcement import Announcement
+from replan.log.amounts import (
+    ROUNDING,
+    Bound,
+    Charged,
+    Refused,
+    Reservation,
+    Spending,
+    first_refusal,
+)
+from replan.log.attempt_rows import (
+    UNKNOWN_ENDS,
+    Attempt,
+    AttemptOutcome,
+    LedgerEntry,
+    begun_already,
+    ledger_of,
+)
+from replan.log.rows import (
+    Append,
+    EventQueue,
+    KeptText,
+    LoggedEvent,
+    LogRow,
+    LogStore,
+    NewRow,
+    Request,
+    Rows,
+    Totals,
+)
+from replan.log.uninterrupted import uninterrupted
+from replan.plan.model import Value
+from replan.state.results import SpecialistResult, result_as_json
+from replan.values import restored
+
+T = TypeVar("T")
+
+BEGAN = "began"  # the key of the note with the checkpoint at which the run began
+TOLD = "told/"  # the prefix of notes that say which warnings an event has reported
+ACTED = "acted/"  # the prefix of the notes about tools that did something that must not be repeated
+DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
+
+# What keys of rows begin with; those of values that are appended by name have none of these.
+ATTEMPT, END, RESULT = "attempt/", "end/", "result/"
+RESERVED, SETTLED, REQUEST, TAKEN = "reserved/", "settled/", "request/", "taken/"
+EVENT, SUPERSEDED = "event/", "superseded/"
+_FAMILIES = (ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED)
+_BEHIND_ALL = "~"  # no key begins with it or with what comes behind it
+
+
+class RunRows(Value):
+    """All rows of a run, which is at rest."""
+
+    # What each scope has spent, including reservations that are never settled.
+    spent: dict[str, Spending] = Field(default_factory=dict)
+    attempts: tuple[LedgerEntry, ...] = ()  # the attempts, in the order in which they began
+    # The recorded final results, by the keys that they answer for.
+    results: dict[str, SpecialistResult] = Field(default_factory=dict)
+    # The recorded values with their keys, in the order in which they came.
+    notes: tuple[tuple[str, JsonValue], ...] = ()
+
+    @field_serializer("results", when_used="json")
+    def _as_json(
+        self, results: dict[str, SpecialistResult], info: SerializationInfo
+    ) -> dict[str, JsonValue]:
+        is_short = info.exclude_defaults
+        return {key: result_as_json(each, is_short=is_short) for key, each in results.items()}
+
+
+class RunLog:
+    """What happened in runs; each row is safe when the method that appends it returns."""
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._queues: dict[str, EventQueue] = {}
+
+    @property
+    def where(self) -> str:
+        """The storage, for people."""
+        return self._store.where
+
+    @contextmanager
+    def numbered_with(self, run_id: str, queue: EventQueue) -> Generator[None]:
+        """Number the events of rows of a run among those of a queue, while this lasts."""
+        self._queues[run_id] = queue
+        try:
+            yield
+        finally:
+            del self._queues[run_id]
+
+    async def rows(self, run_id: str, after: int = 0) -> Sequence[LogRow]:
+        """The rows of a run with larger numbers, in their order."""
+        return await self._read(run_id, lambda rows: rows.every(after))
+
+    async def note(
+        self, run_id: str, key: str, value: JsonValue, announced: Announcement | None = None
+    ) -> JsonValue:
+        """Append a value under a key; the first value counts, and is returned.
+
+        Args:
+            run_id: The run.
+            key: The key.
+            value: The value.
+            announced: The event of the row; it is published if the value is the first one.
+        """
+        row = NewRow(key, key.partition("/")[0], value)
+
+        def work(rows: Rows, append: Append) -> JsonValue:
+            return value if append(rows, row) else rows.value(key)
+
+        return await self._announce(run_id, announced, work)
+
+    async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
+        """The values whose keys have this prefix, in the order in which they came."""
+        found = await self._read(run_id, lambda rows: _below(rows, prefix))
+        return {key: value for key, value in found if prefix or not key.startswith(_FAMILIES)}
+
+    async def strike(self, run_id: str, prefix: str) -> None:
+        """Supersede the values whose keys have this prefix: they count no longer."""
+        row = NewRow(f"{SUPERSEDED}{secrets.token_hex(8)}", "superseded", prefix)
+
+        def work(rows: Rows) -> None:
+            if rows.supersede(*_range(prefix)):
+                rows.append(row)
+
+        await self._write(run_id, work)
+
+    async def started(
+        self, attempt: Attempt, key: str = "", announced: Announcement | None = None
+    ) -> SpecialistResult | None:
+        """Append that an attempt begins, before its first effect, unless it has its result.
+
+        The same again is harmless: its receipt may have been lost.
+
+        Args:
+            attempt: The attempt.
+            key: The key of its result, in addition to the key of the attempt.
+            announced: The event of the row, published if the attempt begins.
+
+        Returns:
+            The result that another process recorded in the meantime: then there is nothing to do.
+
+        Raises:
+            StorageError: Somebody else began the attempt.
+        """
+        row = NewRow(
+            _key_of(ATTEMPT, attempt), "specialist_invoked", attempt.model_dump(mode="json")
+        )
+        results = [f"{RESULT}{name}" for name in dict.fromkeys([key or attempt.key, attempt.key])]
+
+        def work(rows: Rows, append: Append) -> SpecialistResult | None:
+            for each in results:
+                if rows.has(each):
+                    return restored(SpecialistResult, rows.value(each))
+            if not append(rows, row):
+                begun = restored(Attempt, rows.value(row.key))
+                if (begun.started_at, begun.step_id) != (attempt.started_at, attempt.step_id):
+                    raise begun_already(self._store.where, attempt)
+            return None
+
+        return await self._announce(attempt.run_id, announced, work)
+
+    async def ended(
+        self,
+        attempt: Attempt,
+        outcome: AttemptOutcome,
+        at: datetime,
+        error: str = "",
+        announced: Announcement | None = None,
+    ) -> None:
+        """Append the end of an attempt without a final result; a final end stays."""
+        row = _end(attempt, outcome, at, error)
+        await self._announce(attempt.run_id, announced, lambda rows, append: append(rows, row))
+
+    async def finished(
+        self,
+        attempt: Attempt,
+        result: SpecialistResult,
+        at: datetime,
+        key: str = "",
+        announced: Announcement | None = None,
+    ) -> None:
+        """Append the final result of a step at a specialist, with the end of its attempt.
+
+        Other steps build on the result only after this; the first result of a key stays.
+
+        Args:
+            attempt: The newest attempt.
+            result: The outcome of the step.
+            at: When it ended.
+            key: What the result answers for; empty: what the attempt is of.
+            announced: The event of the result, published if it is the first of its key.
+        """
+        end = _end(attempt, "failed" if result.is_failed else "done", at, result.error)
+        row = _result(key or attempt.key, result)
+
+        def work(rows: Rows, append: Append) -> None:
+            append(rows, row)
+            rows.append(end)
+
+        await self._announce(attempt.run_id, announced, work)
+
+    async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
+        """The final results of a run, by the keys that they answer for."""
+
+        def work(rows: Rows) -> dict[str, SpecialistResult]:
+            return {
+                key.removeprefix(RESULT): restored(SpecialistResult, value)
+                for key, value in _below(rows, RESULT)
+            }
+
+        return await self._read(run_id, work)
+
+    async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
+        """Every attempt of a run, in the order in which they began."""
+
+        def work(rows: Rows) -> Sequence[LedgerEntry]:
+            begun, ends = _below(rows, ATTEMPT), _below(rows, END)
+            return ledger_of((each for _, each in begun), (each for _, each in ends))
+
+        return await self._read(run_id, work)
+
+    async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
+        """Charge every scope of the bounds with the amount, or none of them."""
+        amount, scopes = reservation.amount, [bound.scope for bound in bounds]
+        value: JsonValue = {"amount": amount.model_dump(), "scopes": [*scopes]}
+        row = NewRow(f"{RESERVED}{reservation.id}", "reserved", value)
+
+        def work(rows: Rows) -> Refused | None:
+            if rows.has(row.key):
+                return None
+            spent = {**dict.fromkeys(scopes, NOTHING), **rows.totals()}
+            for bound in bounds:
+                settled, reserved = spent[bound.scope]
+                refused = first_refusal(bound, amount, settled + reserved)
+                if refused is not None:
+                    return refused
+            for scope in scopes:
+                settled, reserved = spent[scope]
+                rows.charge(scope, (settled, reserved + amount))
+            rows.append(row)
+            return None
+
+        return await self._write(reservation.run_id, work)
+
+    async def settle(self, reservation: Reservation, used: Spending) -> None:
+        """Replace a reservation by the amount used; a repetition is harmless."""
+        key = f"{RESERVED}{reservation.id}"
+        row = NewRow(f"{SETTLED}{reservation.id}", "settled", used.model_dump())
+
+        def work(rows: Rows) -> None:
+            if not rows.has(key):
+                return
+            reserved, spent = rows.value(key), rows.totals()
+            amount = Spending(**reserved["amount"])
+            for scope in reserved["scopes"]:
+                settled, held = spent[scope]
+                rows.charge(scope, (settled + used, _subtract(held, amount)))
+            rows.supersede(key, f"{key}\x01")
+            rows.append(row)
+
+        await self._write(reservation.run_id, work)
+
+    async def spent(self, run_id: str) -> Mapping[str, Spending]:
+        """What each scope has spent, reservations that are not settled in full."""
+        found = await self._read(run_id, lambda rows: rows.totals())
+        return {scope: settled + reserved for scope, (settled, reserved) in found.items()}
+
+    async def charged(self, run_id: str) -> Mapping[str, Charged]:
+        """What each scope has spent, and the reservations in it, all as of one moment."""
+
+        def work(rows: Rows) -> tuple[Mapping[str, Totals], Sequence[tuple[str, Any]]]:
+            return rows.totals(), _below(rows, RESERVED)
+
+        spent, reservations = await self._read(run_id, work)
+        held: dict[str, dict[str, Spending]] = {scope: {} for scope in spent}
+        for key, value in reservations:
+            for scope in value["scopes"]:
+                held[scope][key.removeprefix(RESERVED)] = Spending(**value["amount"])
+        return {
+            scope: Charged(spent=settled + reserved, reserved=held[scope])
+            for scope, (settled, reserved) in spent.items()
+        }
+
+    async def adopt(self, run_id: str, rows: RunRows) -> None:
+        """Copy all rows of a run from another log; a run that has rows here keeps those.
+
+        The same again is harmless: its receipt may have been lost.
+        """
+        imported = [*_imported(run_id, rows)]
+
+        def work(here: Rows) -> None:
+            if here.every(0):
+                return
+            for scope, amount in rows.spent.items():
+                here.charge(scope, (amount, Spending()))
+            for row in imported:
+                here.append(row)
+
+        await self._write(run_id, work)
+
+    async def export(self, run_id: str) -> RunRows:
+        """Everything that continues a run at rest, so that another log can adopt it."""
+        return RunRows(
+            spent=dict(await self.spent(run_id)),
+            attempts=tuple(await self.ledger(run_id)),
+            results=dict(await self.results(run_id)),
+            notes=tuple((await self.notes(run_id)).items()),
+        )
+
+    async def closed(self, run_id: str) -> None:
+        """The run is over and its state is stored; a log that stores nothing may forget it."""
+        await self._store.closed(run_id)
+
+    async def add_events(
+        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+    ) -> int:
+        """Append events of a run, in this order, and return the number of the first one.
+
+        Their long texts are safe with them; one that is there stays.
+        """
+        batch = secrets.token_hex(8)
+        return await self._store.write(
+            run_id, lambda rows: append_events(rows, events, texts, batch)
+        )
+
+    async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
+        """The events of a run with larger numbers, in their order."""
+        return await self._read(run_id, lambda rows: rows.events(after))
+
+    async def newest_events(
+        self, run_ids: Collection[str], most: int
+    ) -> Mapping[str, Sequence[LoggedEvent]]:
+        """The newest events of runs, at most so many of each, in the order of their numbers."""
+
+        def work(rows: Rows) -> Sequence[LoggedEvent]:
+            return rows.events(max(0, rows.newest_event() - most))
+
+        return await self._store.read(run_ids, work)
+
+    async def text(self, run_id: str, ref: str) -> str | None:
+        """A long text of an event; None if it is not kept, or no longer."""
+        return await self._read(run_id, lambda rows: rows.text(ref))
+
+    async def forget_texts(self, before: datetime) -> None:
+        """Remove the long texts of the events of all runs that were stored before a time."""
+        await self._store.forget_texts(before)
+
+    async def add_request(self, request: Request) -> None:
+        """Append a request to a run, until the owner of the run takes it."""
+        value = request.model_dump(mode="json", exclude={"run_id"})
+        row = NewRow(f"{REQUEST}{request.name}", "request", value)
+        await self._write(request.run_id, lambda rows: rows.append(row))
+
+    async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
+        """The requests to these runs that no process has taken, in their order.
+
+        With `taken`, all that was ever asked.
+        """
+
+        def work(rows: Rows) -> list[Any]:
+            return [
+                value
+                for _, value in _below(rows, REQUEST)
+                if taken or not rows.has(f"{TAKEN}{value['name']}")
+            ]
+
+        found = await self._store.read(run_ids, work)
+        requests = [
+            Request(run_id=name, **each) for name, values in found.items() for each in values
+        ]
+        return sorted(requests, key=lambda request: (request.at, request.name))
+
+    async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
+        """Say that these were heeded, or are past."""
+        for run_id in dict.fromkeys(each.run_id for each in requests):
+            names = [each.name for each in requests if each.run_id == run_id]
+            new = [NewRow(f"{TAKEN}{name}", "request_taken", _text_of(at)) for name in names]
+            await self._write(run_id, lambda rows, new=new: [*map(rows.append, new)])
+
+    async def _write(self, run_id: str, work: Callable[[Rows], T]) -> T:
+        """Run a transaction that appends rows without events."""
+        return await self._announce(run_id, None, lambda rows, _: work(rows))
+
+    async def _announce(
+        self, run_id: str, announced: Announcement | None, work: Callable[[Rows, Append], T]
+    ) -> T:
+        """Run a transaction that appends a row which may have an event, behind those so far."""
+        queue = self._queues.get(run_id)
+        if queue is None or not queue.is_here:
+            return await self._publish(run_id, announced, work)
+
+        async def whole() -> T:
+            async with queue.before(announced) as batch:
+                return await self._store.write(run_id, lambda rows: batch.write(rows, work))
+
+        # What is written is published, too.
+        return await uninterrupted(whole())
+
+    async def _publish(
+        self, run_id: str, announced: Announcement | None, work: Callable[[Rows, Append], T]
+    ) -> T:
+        """Run a transaction; its event, which nobody numbers, is published if the row is new."""
+        is_new = False
+
+        def append(rows: Rows, row: NewRow) -> bool:
+            nonlocal is_new
+            kind = row.kind if announced is None else announced.event.type
+            is_new = rows.append(row._replace(kind=kind))
+            return is_new
+
+        done = await self._store.write(run_id, lambda rows: work(rows, append))
+        if announced is not None and is_new:
+            announced.publish(announced.event)
+        return done
+
+    async def _read(self, run_id: str, work: Callable[[Rows], T]) -> T:
+        return (await self._store.read([run_id], work))[run_id]
+
+
+def append_events(
+    rows: Rows, events: Sequence[JsonValue], texts: Sequence[KeptText], batch: str
+) -> int:
+    """Append events with their long texts, and return the number of the first one.
+
+    Args:
+        rows: The rows of their run.
+        events: The events, in their order.
+        texts: Their long texts.
+        batch: What tells them from others; the same again are appended once.
+    """
+    newest = rows.newest_event()
+    if events and rows.has(f"{EVENT}{batch}/0"):
+        # The connection broke after the commit and before its receipt.
+        return newest - len(events) + 1
+    for text in texts:
+        rows.keep_text(*text)
+    for place, event in enumerate(events):
+        row = NewRow(f"{EVENT}{batch}/{place}", type_of(event), event=event)
+        rows.append(row, newest + 1 + place)
+    return newest + 1
+
+
+NOTHING: Totals = (Spending(), Spending())
+
+
+def _below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
+    return rows.between(*_range(prefix))
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """The first key with a prefix, and the first one behind all with it."""
+    return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", _BEHIND_ALL)
+
+
+def _key_of(family: str, attempt: Attempt) -> str:
+    return f"{family}{attempt.key}/{attempt.number}"
+
+
+def _subtract(amount: Spending, part: Spending) -> Spending:
+    """Take a part away; what rounding leaves of the last one is nothing."""
+    cost = amount.cost - part.cost
+    return Spending(
+        calls=amount.calls - part.calls,
+        tokens=amount.tokens - part.tokens,
+        cost=cost if cost > ROUNDING else 0.0,
+    )
+
+
+def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> NewRow:
+    """The end of an attempt. One that says nothing certain leaves room for one that does."""
+    key = _key_of(END, attempt)
+    if outcome in UNKNOWN_ENDS:
+        key += f"/{_text_of(at)}"
+    entry = LedgerEntry(**dict(attempt), outcome=outcome, ended_at=at, error=error)
+    return NewRow(key, "attempt_ended", entry.model_dump(mode="json"))
+
+
+def _result(key: str, result: SpecialistResult) -> NewRow:
+    return NewRow(f"{RESULT}{key}", "specialist_completed", result_as_json(result))
+
+
+def _imported(run_id: str, rows: RunRows) -> Iterable[NewRow]:
+    for each in rows.attempts:
+        entry = each.replace(run_id=run_id)
+        attempt = Attempt(**{name: getattr(entry, name) for name in Attempt.model_fields})
+        value = attempt.model_dump(mode="json")
+        yield NewRow(_key_of(ATTEMPT, attempt), "specialist_invoked", value)
+        if each.ended_at is not None:
+            yield _end(attempt, each.outcome, each.ended_at, each.error)
+    for key, result in rows.results.items():
+        yield _result(key, result)
+    for key, value in rows.notes:
+        yield NewRow(key, key.partition("/")[0], value)
+
+
+def type_of(event: JsonValue) -> str:
+    """What an event tells."""
+    kind = event.get("type") if isinstance(event, dict) else None
+    return kind if isinstance(kind, str) else "event"
+
+
+def _text_of(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,249 @@
+"""What depends on how checkpoints follow on each other: delta channels, pruning, taking runs back.
+
+A delta channel stores what was written to it, and sometimes a whole value: reading it goes back
+along the parents of a checkpoint to the last whole value. So what lies between stays.
+"""
+# LangGraph leaves parts of a checkpoint's types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from langgraph.checkpoint.base import PendingWrite
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from replan.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME, DeltaChannelHistory
+from replan.storage.checkpoint_rows import AT, Place, Value, newest_id, read_versions, stored_values
+from replan.storage.database import Connection, marks
+from replan.storage.schema import OF_A_RUN
+
+Lineage = Mapping[str, str | None]
+"""Checkpoints, with the one that each continues from."""
+
+_PAGE = 64  # checkpoints that are looked at with one statement on the way back
+_COUNTERS = "counters_since_delta_snapshot"  # metadata: the delta channels that have no whole value
+
+# `CROSS JOIN` lets SQLite look each parent up by its key, whatever it knows of the table.
+_PATH = f"""
+WITH RECURSIVE path (checkpoint_id, parent_id, versions, depth) AS (
+    SELECT checkpoint_id, parent_id, versions, 0 FROM replan_checkpoints
+    WHERE thread_id = ? AND namespace = ? AND checkpoint_id = ?
+    UNION ALL
+    SELECT one.checkpoint_id, one.parent_id, one.versions, path.depth + 1
+    FROM path CROSS JOIN replan_checkpoints AS one
+    WHERE one.thread_id = ? AND one.namespace = ? AND one.checkpoint_id = path.parent_id
+    AND path.depth < {_PAGE}
+)
+SELECT checkpoint_id, versions FROM path WHERE depth > 0 ORDER BY depth
+"""
+_WRITES = """
+SELECT checkpoint_id, task_id, channel, kind, value FROM replan_writes
+WHERE thread_id = ? AND namespace = ? AND checkpoint_id >= ? AND checkpoint_id < ?
+AND channel IN ({channels}) ORDER BY checkpoint_id, task_path, task_id, number
+"""
+_COPIED = {
+    "replan_checkpoints": "namespace, checkpoint_id, parent_id, versions, run_id, kind, checkpoint,"
+    " metadata_kind, metadata",
+    "replan_channels": "namespace, channel, version, kind, value",
+    "replan_writes": "namespace, checkpoint_id, task_id, number, task_path, channel, kind, value",
+}
+_CHANNELS = f"SELECT channel, version FROM replan_channels WHERE {AT}"
+_VERSIONS = f"SELECT versions FROM replan_checkpoints WHERE {AT}"
+_LEFT_ON = f"""
+DELETE FROM replan_writes WHERE {AT} AND checkpoint_id = ? AND (
+    task_id = ? OR channel = ? OR (channel <> ? AND task_id IN (
+        SELECT task_id FROM replan_writes WHERE {AT} AND checkpoint_id = ? AND channel = ?)))
+"""
+
+logger = logging.getLogger(__name__)
+
+
+class _Path:
+    """The way back from a checkpoint, as far as some channels have no whole value."""
+
+    def __init__(
+        self, connection: Connection, place: Place, start: str, channels: Sequence[str]
+    ) -> None:
+        self.ids: list[str] = []  # the checkpoints before it, the nearest first
+        self.seeds: dict[str, tuple[str, Value]] = {}  # where the whole value is, and the value
+        self._missing = set(channels)
+        while self._missing and (rows := connection.query(_PATH, [*place, start, *place])):
+            self._look_at(
+                connection, place, [(each, read_versions(versions)) for each, versions in rows]
+            )
+            start = rows[-1][0]
+
+    def _look_at(
+        self, connection: Connection, place: Place, page: Sequence[tuple[str, dict[str, str]]]
+    ) -> None:
+        wanted = {
+            (channel, str(versions[channel]))
+            for _, versions in page
+            for channel in self._missing & versions.keys()
+        }
+        stored = stored_values(connection, place, wanted)
+        for checkpoint_id, versions in page:
+            if not self._missing:
+                return
+            self.ids.append(checkpoint_id)
+            for channel in self._missing & versions.keys():
+                if (value := stored.get((channel, str(versions[channel])))) is not None:
+                    self.seeds[channel] = checkpoint_id, value
+            self._missing -= self.seeds.keys()
+
+
+def delta_history(
+    connection: Connection,
+    serde: SerializerProtocol,
+    place: Place,
+    checkpoint_id: str | None,
+    channels: Sequence[str],
+) -> dict[str, DeltaChannelHistory]:
+    """What was written to channels before a checkpoint, since their last whole values."""
+    start = checkpoint_id or newest_id(connection, place) or ""
+    path = _Path(connection, place, start, channels)
+    history: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+    if not path.ids:
+        return history
+    for channel, (_, value) in path.seeds.items():
+        history[channel]["seed"] = serde.loads_typed(value)
+    on_path, oldest = frozenset(path.ids), path.ids[-1]
+    query = _WRITES.format(channels=marks(len(channels)))
+    for row in connection.query(query, [*place, oldest, start, *channels]):
+        at, task_id, channel, kind, value = row
+        # An older write is in the whole value; one of another branch is none of this checkpoint.
+        if at in on_path and at >= path.seeds.get(channel, ("",))[0]:
+            write: PendingWrite = (task_id, channel, serde.loads_typed((kind, value)))
+            history[channel]["writes"].append(write)
+    return history
+
+
+def delete_thread(connection: Connection, thread_id: str) -> None:
+    """Remove a thread, the runs on it, and all that is recorded of them."""
+    runs = connection.query(
+        "SELECT run_id FROM replan_runs WHERE thread_id = ?"
+        " UNION SELECT run_id FROM replan_logs WHERE thread_id = ?",
+        [thread_id, thread_id],
+    )
+    if runs:
+        for table in OF_A_RUN:
+            connection.change_many(f"DELETE FROM {table} WHERE run_id = ?", runs)
+    delete_checkpoints(connection, thread_id)
+    connection.change("DELETE FROM replan_threads WHERE thread_id = ?", [thread_id])
+
+
+def delete_checkpoints(connection: Connection, thread_id: str) -> None:
+    """Remove the checkpoints of a thread."""
+    for table in _COPIED:
+        connection.change(f"DELETE FROM {table} WHERE thread_id = ?", [thread_id])
+
+
+def copy_thread(connection: Connection, source: str, target: str) -> None:
+    """Put all checkpoints of a thread on another one, too."""
+    for table, columns in _COPIED.items():
+        copy = (
+            f"INSERT INTO {table} (thread_id, {columns})"
+            f" SELECT CAST(? AS TEXT), {columns} FROM {table} WHERE thread_id = ?"
+            " ON CONFLICT DO NOTHING"
+        )
+        connection.change(copy, [target, source])
+
+
+def keep_newest(connection: Connection, serde: SerializerProtocol, thread_id: str) -> None:
+    """Remove all checkpoints of a thread but the newest of each namespace, and what that needs."""
+    heads = connection.query(
+        "SELECT namespace, max(checkpoint_id) FROM replan_checkpoints"
+        " WHERE thread_id = ? GROUP BY namespace",
+        [thread_id],
+    )
+    for namespace, newest in heads:
+        place = Place(thread_id, namespace)
+        needed = _delta_channels(connection, serde, place, [newest])
+        kept = [newest, *_Path(connection, place, newest, sorted(needed)).ids]
+        _delete(connection, place, sorted(_ids(connection, place).difference(kept)))
+        connection.change(
+            f"UPDATE replan_checkpoints SET parent_id = NULL WHERE {AT} AND checkpoint_id = ?",
+            [*place, kept[-1]],
+        )
+
+
+def _ids(connection: Connection, place: Place) -> set[str]:
+    query = f"SELECT checkpoint_id FROM replan_checkpoints WHERE {AT}"
+    return {checkpoint_id for (checkpoint_id,) in connection.query(query, place)}
+
+
+def checkpoints_of_run(connection: Connection, run_id: str) -> Mapping[Place, Lineage]:
+    """The checkpoints that a run wrote, by where they are."""
+    query = (
+        "SELECT thread_id, namespace, checkpoint_id, parent_id FROM replan_checkpoints"
+        " WHERE run_id = ?"
+    )
+    found: dict[Place, dict[str, str | None]] = defaultdict(dict)
+    for thread_id, namespace, checkpoint_id, parent_id in connection.query(query, [run_id]):
+        found[Place(thread_id, namespace)][checkpoint_id] = parent_id
+    return found
+
+
+def take_back(
+    connection: Connection, serde: SerializerProtocol, place: Place, lineage: Lineage
+) -> None:
+    """Take a run's checkpoints off its thread, and the input or the answers that it began with.
+
+    They stay if the values of a later run are made of what was written to them.
+    """
+    ids = [*lineage]
+    later = [
+        each
+        for (each,) in connection.query(
+            f"SELECT checkpoint_id FROM replan_checkpoints WHERE {AT}"
+            f" AND parent_id IN ({marks(len(ids))})",
+            [*place, *ids],
+        )
+        if each not in lineage
+    ]
+    if _delta_channels(connection, serde, place, later):
+        logger.warning("kept a run to be rolled back: another continues from it")
+        return
+    for parent in {each for each in lineage.values() if each and each not in lineage}:
+        at = (*place, parent)
+        given = str(uuid5(UUID(parent), INPUT))
+        connection.change(_LEFT_ON, [*at, given, RESUME, INTERRUPT, *at, INTERRUPT])
+    _delete(connection, place, ids)
+
+
+def _delta_channels(
+    connection: Connection, serde: SerializerProtocol, place: Place, ids: Sequence[str]
+) -> set[str]:
+    """The channels of checkpoints whose values are made of what was written before."""
+    if not ids:
+        return set()
+    query = (
+        f"SELECT metadata_kind, metadata FROM replan_checkpoints WHERE {AT}"
+        f" AND checkpoint_id IN ({marks(len(ids))})"
+    )
+    rows = connection.query(query, [*place, *ids])
+    metadata: list[dict[str, Any]] = [serde.loads_typed((kind, value)) for kind, value in rows]
+    return {channel for each in metadata for channel in each.get(_COUNTERS) or ()}
+
+
+def _delete(connection: Connection, place: Place, ids: Sequence[str]) -> None:
+    """Remove checkpoints, with what was written to them and the values that no other has."""
+    for table in ("replan_checkpoints", "replan_writes"):
+        connection.change_many(
+            f"DELETE FROM {table} WHERE {AT} AND checkpoint_id = ?",
+            [(*place, each) for each in ids],
+        )
+    used = {
+        (channel, str(version))
+        for (versions,) in connection.query(_VERSIONS, place)
+        for channel, version in read_versions(versions).items()
+    }
+    unused = {*connection.query(_CHANNELS, place)} - used
+    connection.change_many(
+        f"DELETE FROM replan_channels WHERE {AT} AND channel = ? AND version = ?",
+        [(*place, *each) for each in sorted(unused)],
+    )

@@ -1,0 +1,329 @@
+"""Rows of checkpoints: each value of a channel is stored once per version, beside them.
+
+Everything here works in the transaction that is open on a connection. What the values are is known
+to the serializer alone; which versions a checkpoint has of its channels is in the clear.
+"""
+# LangGraph leaves parts of a checkpoint's types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    PendingWrite,
+    get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
+from replan.storage.database import Connection, Row, first, marks
+from replan.storage.faults import UnreadableRecordError
+
+Filter = Mapping[str, Any]
+Conditions = Mapping[str, object]
+Version = tuple[str, str]
+"""A channel, and a version of it."""
+
+Value = tuple[str, bytes]
+"""A kind, and a value that was written as such."""
+
+_AT_ONCE = 200  # checkpoints of a list that are read with one statement per table
+_APART = ("channel_values", "channel_versions")  # what of a checkpoint is not inside its value
+_PARTS = frozenset({"v", "id", "versions_seen"})
+
+RUN_ID = "run_id"  # the channel that says of which run a checkpoint is
+
+AT = "thread_id = ? AND namespace = ?"
+
+_PUT_VALUE = (
+    "INSERT INTO replan_channels (thread_id, namespace, channel, version, kind, value)"
+    " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_PUT_CHECKPOINT = """
+INSERT INTO replan_checkpoints (thread_id, namespace, checkpoint_id, parent_id, versions, run_id,
+    kind, checkpoint, metadata_kind, metadata, log_id, log_row)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    (SELECT coalesce(max(number), 0) FROM replan_log WHERE run_id = ?))
+ON CONFLICT (thread_id, namespace, checkpoint_id) DO UPDATE SET parent_id = excluded.parent_id,
+    versions = excluded.versions, run_id = excluded.run_id, kind = excluded.kind,
+    checkpoint = excluded.checkpoint, metadata_kind = excluded.metadata_kind,
+    metadata = excluded.metadata, log_id = excluded.log_id, log_row = excluded.log_row
+"""
+# What a task wrote stays; errors, interrupts and answers, whose numbers are below 0, are replaced.
+_PUT_WRITE = """
+INSERT INTO replan_writes (thread_id, namespace, checkpoint_id, task_id, number, task_path, channel,
+    kind, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (thread_id, namespace, checkpoint_id, task_id, number) DO UPDATE SET
+    task_path = excluded.task_path, channel = excluded.channel, kind = excluded.kind,
+    value = excluded.value
+WHERE replan_writes.number < 0
+"""
+_CHECKPOINTS = """
+SELECT thread_id, namespace, checkpoint_id, parent_id, versions, kind, checkpoint, metadata_kind,
+    metadata
+FROM replan_checkpoints
+"""
+_WRITES = (
+    "SELECT checkpoint_id, task_id, channel, kind, value FROM replan_writes"
+    " WHERE thread_id = ? AND namespace = ? AND {which} ORDER BY task_path, task_id, number"
+)
+# Versions are given as one JSON object, in which a channel may be several times.
+_VALUES = (
+    "SELECT stored.channel, stored.version, stored.kind, stored.value"
+    " FROM {versions} AS wanted CROSS JOIN replan_channels AS stored"
+    " WHERE stored.thread_id = ? AND stored.namespace = ?"
+    " AND stored.channel = wanted.key AND stored.version = wanted.value"
+)
+_VALUES_OF = {
+    False: _VALUES.format(versions="json_each(?)"),
+    True: _VALUES.format(versions="json_each_text(CAST(? AS json))"),
+}
+
+
+class Place(NamedTuple):
+    """A thread, and a namespace of its checkpoints."""
+
+    thread_id: str
+    namespace: str
+
+
+def place_in(config: RunnableConfig) -> Place:
+    names = config.get("configurable", {})
+    return Place(str(names["thread_id"]), names.get("checkpoint_ns", ""))
+
+
+def config_of(place: Place, checkpoint_id: str) -> RunnableConfig:
+    thread_id, namespace = place
+    names = {
+        "thread_id": thread_id,
+        "checkpoint_ns": namespace,
+        "checkpoint_id": checkpoint_id,
+    }
+    return {"configurable": names}
+
+
+class NewCheckpoint:
+    """A checkpoint as rows, to be written perhaps twice."""
+
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> None:
+        self.place = place_in(config)
+        about: Any = get_serializable_checkpoint_metadata(config, metadata)
+        values = checkpoint["channel_values"]
+        self.checkpoint_id, self.parent_id = checkpoint["id"], get_checkpoint_id(config)
+        run_id = values.get(RUN_ID)
+        self.log_id = run_id if isinstance(run_id, str) and not self.place.namespace else ""
+        rest = {name: part for name, part in checkpoint.items() if name not in _APART}
+        self._values = [
+            (*self.place, channel, str(version), *serde.dumps_typed(values[channel]))
+            for channel, version in new_versions.items()
+            if channel in values
+        ]
+        self._row = (
+            *self.place,
+            self.checkpoint_id,
+            self.parent_id,
+            json.dumps(checkpoint["channel_versions"]),
+            str(about.get("run_id") or ""),
+            *serde.dumps_typed(rest),
+            *serde.dumps_typed(about),
+            *(2 * [self.log_id]),
+        )
+
+    def write(self, connection: Connection) -> None:
+        if self._values:
+            connection.change_many(_PUT_VALUE, self._values)
+        connection.change(_PUT_CHECKPOINT, self._row)
+
+
+class NewWrites:
+    """What a task wrote, as rows, to be written perhaps twice."""
+
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> None:
+        self.place = place_in(config)
+        at = (*self.place, get_checkpoint_id(config), task_id)
+        self._rows = [
+            (
+                *at,
+                WRITES_IDX_MAP.get(channel, number),
+                task_path,
+                channel,
+                *serde.dumps_typed(value),
+            )
+            for number, (channel, value) in enumerate(writes)
+        ]
+
+    def write(self, connection: Connection) -> None:
+        if self._rows:
+            connection.change_many(_PUT_WRITE, self._rows)
+
+
+def newest_id(connection: Connection, place: Place) -> str | None:
+    """The newest checkpoint at a place."""
+    query = f"SELECT max(checkpoint_id) FROM replan_checkpoints WHERE {AT}"
+    return first(connection.query(query, place))
+
+
+def find(
+    connection: Connection, serde: SerializerProtocol, place: Place, checkpoint_id: str | None
+) -> CheckpointTuple | None:
+    """Read a checkpoint; without an id, the newest at its place."""
+    if checkpoint_id:
+        one = f"{_CHECKPOINTS} WHERE {AT} AND checkpoint_id = ?"
+        rows = connection.query(one, [*place, checkpoint_id])
+    else:
+        newest = f"{_CHECKPOINTS} WHERE {AT} ORDER BY checkpoint_id DESC LIMIT 1"
+        rows = connection.query(newest, place)
+    return next(iter(_read(connection, serde, rows)), None)
+
+
+def conditions_of(
+    config: RunnableConfig | None, wanted: Filter, before: RunnableConfig | None
+) -> Conditions:
+    """What the rows of checkpoints must have that are looked for, with the values."""
+    names = (config or {}).get("configurable", {})
+    run_id = wanted.get("run_id")
+    asked = {
+        "thread_id = ?": str(names["thread_id"]) if config else None,
+        "namespace = ?": names.get("checkpoint_ns"),
+        "checkpoint_id = ?": names.get("checkpoint_id"),
+        "checkpoint_id < ?": before and get_checkpoint_id(before),
+        "run_id = ?": run_id if isinstance(run_id, str) else None,
+    }
+    return {condition: value for condition, value in asked.items() if value is not None}
+
+
+def find_all(
+    connection: Connection,
+    serde: SerializerProtocol,
+    conditions: Conditions,
+    wanted: Filter,
+    limit: int | None,
+) -> list[CheckpointTuple]:
+    """Read checkpoints, the newest first, whose metadata has the wanted values."""
+    where = " AND ".join(conditions) or "1 = 1"
+    query = f"{_CHECKPOINTS} WHERE {where} ORDER BY checkpoint_id DESC"
+    values = [*conditions.values()]
+    if limit is not None and not wanted:
+        query, values = f"{query} LIMIT ?", [*values, limit]
+    # The metadata may be encrypted, so that the database cannot look at it.
+    rows = (row for row in connection.query(query, values) if _matches(serde, row, wanted))
+    return _read(connection, serde, list(islice(rows, limit)))
+
+
+def _matches(serde: SerializerProtocol, row: Row, wanted: Filter) -> bool:
+    if not wanted:
+        return True
+    metadata = serde.loads_typed(row[-2:])
+    return all(metadata.get(name) == value for name, value in wanted.items())
+
+
+def _read(
+    connection: Connection, serde: SerializerProtocol, rows: Sequence[Row]
+) -> list[CheckpointTuple]:
+    """Read what belongs to the rows of checkpoints; they stay in their order."""
+    places: dict[Place, list[Row]] = defaultdict(list)
+    for row in rows:
+        places[Place(*row[:2])].append(row)
+    found: dict[tuple[str, ...], CheckpointTuple] = {}
+    for place, those in places.items():
+        for start in range(0, len(those), _AT_ONCE):
+            part = those[start : start + _AT_ONCE]
+            for row, each in zip(part, _read_at(connection, serde, place, part), strict=True):
+                found[row[:3]] = each
+    return [found[row[:3]] for row in rows]
+
+
+def _read_at(
+    connection: Connection, serde: SerializerProtocol, place: Place, rows: Sequence[Row]
+) -> list[CheckpointTuple]:
+    versions = [read_versions(row[4]) for row in rows]
+    wanted = {(channel, str(each)) for one in versions for channel, each in one.items()}
+    values = stored_values(connection, place, wanted)
+    writes = _writes_at(connection, serde, place, [row[2] for row in rows])
+    return [
+        _tuple_of(serde, row, one, values, writes.get(row[2], []))
+        for row, one in zip(rows, versions, strict=True)
+    ]
+
+
+def _tuple_of(
+    serde: SerializerProtocol,
+    row: Row,
+    versions: dict[str, Any],
+    stored: Mapping[Version, Value],
+    writes: list[PendingWrite],
+) -> CheckpointTuple:
+    place, checkpoint_id, parent_id = Place(*row[:2]), row[2], row[3]
+    checkpoint = serde.loads_typed((row[5], row[6]))
+    if not (isinstance(checkpoint, dict) and checkpoint.keys() >= _PARTS):
+        raise UnreadableRecordError("a checkpoint lacks its parts")
+    metadata = serde.loads_typed((row[7], row[8]))
+    if not isinstance(metadata, dict):
+        raise UnreadableRecordError("the metadata of a checkpoint is not a mapping")
+    values = {
+        channel: serde.loads_typed(value)
+        for channel, version in versions.items()
+        if (value := stored.get((channel, str(version)))) is not None
+    }
+    whole: Any = {**checkpoint, "channel_values": values, "channel_versions": versions}
+    return CheckpointTuple(
+        config_of(place, checkpoint_id),
+        whole,
+        cast("CheckpointMetadata", metadata),
+        config_of(place, parent_id) if parent_id else None,
+        writes,
+    )
+
+
+def _writes_at(
+    connection: Connection, serde: SerializerProtocol, place: Place, ids: Sequence[str]
+) -> Mapping[str, list[PendingWrite]]:
+    query = _WRITES.format(which=f"checkpoint_id IN ({marks(len(ids))})")
+    writes: dict[str, list[PendingWrite]] = defaultdict(list)
+    for checkpoint_id, task_id, channel, *value in connection.query(query, [*place, *ids]):
+        writes[checkpoint_id].append((task_id, channel, serde.loads_typed((value[0], value[1]))))
+    return writes
+
+
+def read_versions(text: str) -> dict[str, Any]:
+    """The versions of a checkpoint's channels."""
+    versions = json.loads(text)
+    if not isinstance(versions, dict):
+        raise UnreadableRecordError("a checkpoint lacks the versions of its channels")
+    return versions
+
+
+def stored_values(
+    connection: Connection, place: Place, versions: Iterable[Version]
+) -> dict[Version, Value]:
+    """The values that are stored of some versions of channels."""
+    wanted = ",".join(f"{json.dumps(each)}:{json.dumps(version)}" for each, version in versions)
+    if not wanted:
+        return {}
+    rows = connection.query(_VALUES_OF[connection.is_postgres], [f"{{{wanted}}}", *place])
+    return {(channel, version): (kind, value) for channel, version, kind, value in rows}

@@ -1,0 +1,233 @@
+"""The rows of logs in SQL."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from replan.failures import describe
+from replan.log.amounts import Spending
+from replan.log.rows import LoggedEvent, LogRow, NewRow, Rows, Totals
+from replan.log.run_log import EVENT
+from replan.ports.ownership import owner_in
+from replan.storage.database import Connection, Database, Row, first, moment
+from replan.storage.encryption import Cipher
+from replan.storage.faults import UnreadableRecordError, readable
+from replan.storage.log_texts import split_texts, whole_value
+
+T = TypeVar("T")
+
+_ENTERED = 1_000  # runs that are remembered to have been entered
+_ENTER = "INSERT INTO replan_logs VALUES (?, ?) ON CONFLICT (run_id) DO NOTHING"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+_INSERT = (
+    "INSERT INTO replan_log (run_id, number, key, kind, at, seq, event, value) VALUES"
+    " (?, (SELECT coalesce(max(number), 0) + 1 FROM replan_log WHERE run_id = ?), ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (run_id, key) DO NOTHING"
+)
+_OF_KEY = "SELECT value FROM replan_log WHERE run_id = ? AND key = ?"
+_BETWEEN = "run_id = ? AND key >= ? AND key < ?"
+_NEWEST_EVENT = (
+    "SELECT seq FROM replan_log WHERE run_id = ? AND seq IS NOT NULL ORDER BY number DESC LIMIT 1"
+)
+_EVENTS = (
+    "SELECT key, seq, event FROM replan_log"
+    # The number among the events is never above that among all rows.
+    " WHERE run_id = ? AND number > ? AND seq > ? ORDER BY number"
+)
+_EVERY = (
+    "SELECT number, key, kind, at, seq, event, value FROM replan_log"
+    " WHERE run_id = ? AND number > ? ORDER BY number"
+)
+_RETIRED = "~"  # stands around the number in front of the key of a row that is superseded
+_SUPERSEDE = (
+    f"UPDATE replan_log SET key = '{_RETIRED}' || number || '{_RETIRED}' || key WHERE {_BETWEEN}"
+)
+_KINDS = ("calls", "tokens", "cost")
+_AMOUNTS = [f"{part}_{kind}" for part in ("settled", "reserved") for kind in _KINDS]
+_TOTALS = f"SELECT scope, {', '.join(_AMOUNTS)} FROM replan_spent WHERE run_id = ?"
+_CHARGE = (
+    "INSERT INTO replan_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, scope)"
+    f" DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in _AMOUNTS)}"
+)
+_KEEP = (
+    "INSERT INTO replan_texts (run_id, ref, at, text) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (run_id, ref) DO "
+)
+
+
+class SqlLogs:
+    """The logs of a database; a row belongs to the thread of whoever appends first to its run."""
+
+    def __init__(self, database: Database, cipher: Cipher) -> None:
+        self._database = database
+        self._cipher = cipher
+        self._entered = set[str]()  # runs of which it is on record on which thread they are
+
+    @property
+    def where(self) -> str:
+        return self._database.where
+
+    async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
+        owner = None if run_id in self._entered else owner_in(self.where)
+
+        def locked(connection: Connection) -> T:
+            rows = self.rows_of(connection, run_id)
+            if owner is not None:
+                connection.change(_ENTER, [run_id, owner.thread_id])
+            try:
+                return work(rows)
+            except ValidationError as error:
+                # What is to be written is valid; what was read is not.
+                raise UnreadableRecordError(describe(error), ("replan_log", run_id)) from error
+
+        done = await self._database.write(locked)
+        if owner is not None:
+            if len(self._entered) >= _ENTERED:
+                self._entered.clear()
+            self._entered.add(run_id)
+        return done
+
+    def rows_of(self, connection: Connection, run_id: str) -> Rows:
+        """The rows of a run in a transaction that appends to them, one at a time."""
+        if connection.is_postgres:
+            connection.query(_LOCK, [run_id])
+        return _SqlRows(connection, self._cipher, run_id)
+
+    async def read(self, run_ids: Collection[str], work: Callable[[Rows], T]) -> dict[str, T]:
+        def every(connection: Connection) -> dict[str, T]:
+            found = dict[str, T]()
+            for run_id in run_ids:
+                with readable("replan_log", run_id):
+                    found[run_id] = work(_SqlRows(connection, self._cipher, run_id))
+            return found
+
+        return await self._database.read(every)
+
+    async def forget_texts(self, before: datetime) -> None:
+        statement, at = "DELETE FROM replan_texts WHERE at < ?", moment(before)
+        await self._database.write(lambda connection: connection.change(statement, [at]))
+
+    async def closed(self, run_id: str) -> None:
+        """Keep everything: the run stays to be looked at until it is removed."""
+
+
+class _SqlRows:
+    """The rows of one run in one transaction."""
+
+    def __init__(self, connection: Connection, cipher: Cipher, run_id: str) -> None:
+        self._connection = connection
+        self._cipher = cipher
+        self._run_id = run_id
+
+    def append(self, row: NewRow, seq: int | None = None) -> bool:
+        event = value = None
+        if row.event is not None:
+            event = self._cipher.encrypt(row.event, *self._place(row.key, "event"))
+        if _has_value(row.key):
+            short, texts = split_texts(row.value)
+            for ref, text in texts.items():
+                self._keep(ref, text, None, "UPDATE SET at = NULL")
+            value = self._cipher.encrypt(short, *self._place(row.key, "value"))
+        at = moment(datetime.fromtimestamp(time.time(), UTC))
+        stored = [self._run_id, self._run_id, row.key, row.kind, at, seq, event, value]
+        return bool(self._connection.change(_INSERT, stored))
+
+    def has(self, key: str) -> bool:
+        return bool(self._connection.query(_OF_KEY, [self._run_id, key]))
+
+    def value(self, key: str) -> Any:
+        stored = first(self._connection.query(_OF_KEY, [self._run_id, key]))
+        return self._read_value(key, stored)
+
+    def between(self, first: str, last: str) -> Sequence[tuple[str, Any]]:
+        query = f"SELECT key, value FROM replan_log WHERE {_BETWEEN} ORDER BY number"
+        return [
+            (key, self._read_value(key, stored))
+            for key, stored in self._connection.query(query, [self._run_id, first, last])
+        ]
+
+    def supersede(self, first: str, last: str) -> int:
+        return self._connection.change(_SUPERSEDE, [self._run_id, first, last])
+
+    def newest_event(self) -> int:
+        return first(self._connection.query(_NEWEST_EVENT, [self._run_id])) or 0
+
+    def events(self, after: int) -> Sequence[LoggedEvent]:
+        return [
+            LoggedEvent(seq=seq, event=self._read_event(_key_of(key), stored))
+            for key, seq, stored in self._connection.query(_EVENTS, [self._run_id, after, after])
+        ]
+
+    def every(self, after: int) -> Sequence[LogRow]:
+        return [self._row(row) for row in self._connection.query(_EVERY, [self._run_id, after])]
+
+    def totals(self) -> Mapping[str, Totals]:
+        return {
+            scope: (_spending(amounts[:3]), _spending(amounts[3:]))
+            for scope, *amounts in self._connection.query(_TOTALS, [self._run_id])
+        }
+
+    def charge(self, scope: str, totals: Totals) -> None:
+        amounts = [getattr(part, kind) for part in totals for kind in _KINDS]
+        self._connection.change(_CHARGE, [self._run_id, scope, *amounts])
+
+    def keep_text(self, ref: str, text: str, at: datetime) -> None:
+        self._keep(ref, text, at, "NOTHING")
+
+    def text(self, ref: str) -> str | None:
+        query = "SELECT text FROM replan_texts WHERE run_id = ? AND ref = ?"
+        stored = first(self._connection.query(query, [self._run_id, self._cipher.digest(ref)]))
+        if stored is None:
+            return None
+        return self._cipher.decrypt(stored, "replan_texts", self._run_id, ref, "text")
+
+    def _keep(self, ref: str, text: str, at: datetime | None, otherwise: str) -> None:
+        stored = self._cipher.encrypt(text, "replan_texts", self._run_id, ref, "text")
+        row = [self._run_id, self._cipher.digest(ref), at and moment(at), stored]
+        self._connection.change(_KEEP + otherwise, row)
+
+    def _row(self, row: Row) -> LogRow:
+        number, stored_key, kind, at, seq, event, value = row
+        key = _key_of(stored_key)
+        return LogRow(
+            number=number,
+            key=key,
+            kind=kind,
+            counts=key == stored_key,
+            at=datetime.fromisoformat(at),
+            seq=seq,
+            event=None if event is None else self._read_event(key, event),
+            value=self._read_value(key, value),
+        )
+
+    def _read_event(self, key: str, stored: bytes) -> Any:
+        return self._cipher.decrypt(stored, *self._place(key, "event"))
+
+    def _read_value(self, key: str, stored: bytes | None) -> Any:
+        place = self._place(key, "value")
+        if stored is None:
+            if _has_value(key):
+                raise UnreadableRecordError("it is empty", place)
+            return None
+        with readable(*place):
+            return whole_value(self._cipher.decrypt(stored, *place), self.text)
+
+    def _place(self, key: str, column: str) -> tuple[str, ...]:
+        return ("replan_log", self._run_id, key, column)
+
+
+def _has_value(key: str) -> bool:
+    """Whether a row has a value, be it nothing; an event without one is a row of its own."""
+    return not key.startswith(EVENT)
+
+
+def _key_of(stored: str) -> str:
+    """The key of a row, as it was before the row was superseded."""
+    return stored.split(_RETIRED, 2)[2] if stored.startswith(_RETIRED) else stored
+
+
+def _spending(amounts: Sequence[Any]) -> Spending:
+    return Spending(**dict(zip(_KINDS, amounts, strict=True)))

@@ -1,0 +1,42 @@
+"""The runs of a runtime without a storage."""
+
+from dataclasses import dataclass
+
+from replan.log.run_log import RunLog
+from replan.ports.run_book import RunBook
+from replan.storage.database import Database
+from replan.storage.encryption import Cipher
+from replan.storage.holds import Holds
+from replan.storage.memory import memory_database
+from replan.storage.memory_log import MemoryLogs
+from replan.storage.runs import Runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRuns:
+    """The runs of a runtime without a storage, with their events, until they are handed out."""
+
+    runs: RunBook
+    log: RunLog
+
+
+def memory_runs() -> MemoryRuns:
+    """A list of runs that goes with the process."""
+    database, logs = memory_database(), MemoryLogs()
+    return MemoryRuns(runs=_Runs(database, logs), log=RunLog(logs))
+
+
+class _Runs(Runs):
+    """Runs whose logs are elsewhere, and whose threads nobody keeps."""
+
+    def __init__(self, database: Database, logs: MemoryLogs) -> None:
+        super().__init__(database, Cipher(), Holds(database), _nothing)
+        self._logs = logs
+
+    async def _forget(self, run_id: str) -> None:
+        await super()._forget(run_id)
+        self._logs.forget(run_id)
+
+
+async def _nothing(_: str) -> None:
+    """Remove nothing: no thread is stored."""

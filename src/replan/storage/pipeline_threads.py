@@ -1,0 +1,137 @@
+"""Threads of pipelines in a database."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from replan.log.uninterrupted import uninterrupted
+from replan.state.pipeline.thread_rows import Changes, Rows
+from replan.state.pipeline.threads import Thread
+from replan.storage.database import Connection, Database, first
+from replan.storage.encryption import Cipher
+from replan.storage.row_repository import MAIN, RowRepository
+from replan.storage.sqlite import MemoryDatabase
+
+_INSERT = """
+    INSERT INTO replan_thread_rows (thread_id, path, run_id, revision, write_id, value)
+    VALUES (?, ?, ?, ?, ?, ?)"""
+_PUT = f"{_INSERT} ON CONFLICT (thread_id, path) DO UPDATE SET value = excluded.value"
+_ADD = f"{_INSERT} ON CONFLICT DO NOTHING"
+
+
+class Threads(RowRepository):
+    """Threads in a database; a save is one transaction with the rows that changed."""
+
+    def __init__(self, database: Database, cipher: Cipher) -> None:
+        super().__init__()
+        self._database = database
+        self._cipher = cipher
+
+    async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
+        def work(connection: Connection) -> tuple[Rows, int, str] | None:
+            found = connection.query(
+                "SELECT path, value, revision, run_id FROM replan_thread_rows WHERE thread_id = ?",
+                [thread_id],
+            )
+            rows = {path: self._decrypt(thread_id, path, value) for path, value, _, _ in found}
+            main = [(revision, run_id) for path, _, revision, run_id in found if path == MAIN]
+            return (rows, *main[0]) if main else None
+
+        return await self._database.read(work)
+
+    async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:
+        saving = super()._save(thread, changes, lasting=lasting)
+        if isinstance(self._database, MemoryDatabase):
+            # It waits for nothing, so that it cannot be cancelled in the middle.
+            await saving
+        else:
+            # Who is cancelled meanwhile, such as by a time limit, may continue the thread.
+            await uninterrupted(saving)
+
+    async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
+        rows = dict(changes.rows)
+        main = self._row(thread, MAIN, rows.pop(MAIN, None), secrets.token_hex(16))
+        new = [self._row(thread, path, value) for path, value in rows.items()]
+
+        def work(connection: Connection) -> bool:
+            if not _take(connection, thread, main):
+                # Done already, if the connection broke after the commit and before its receipt.
+                query = "SELECT write_id FROM replan_thread_rows WHERE thread_id = ? AND path = ''"
+                return first(connection.query(query, [thread.id])) == main[4]
+            for path in changes.gone:
+                connection.change(
+                    "DELETE FROM replan_thread_rows WHERE thread_id = ?"
+                    # From the point behind the path to the sign behind the point.
+                    " AND (path = ? OR (path >= ? AND path < ?))",
+                    [thread.id, path, f"{path}.", f"{path}/"],
+                )
+            if new:
+                connection.change_many(_PUT, new)
+            return True
+
+        return await self._database.write(work, lasting=lasting)
+
+    async def rows(self, run_id: str) -> Mapping[str, Rows]:
+        def work(connection: Connection) -> Mapping[str, Rows]:
+            query = "SELECT thread_id, path, value FROM replan_thread_rows WHERE run_id = ?"
+            threads = dict[str, dict[str, JsonValue]]()
+            for thread_id, path, value in connection.query(query, [run_id]):
+                row = self._decrypt(thread_id, path, value)
+                threads.setdefault(thread_id, {})[path] = row
+            return threads
+
+        return await self._database.read(work)
+
+    async def adopt(self, run_id: str, threads: Mapping[str, Rows]) -> None:
+        new = {
+            thread_id: [
+                self._row(Thread(thread_id, run_id=run_id), path, value)
+                for path, value in rows.items()
+            ]
+            for thread_id, rows in threads.items()
+        }
+
+        def work(connection: Connection) -> None:
+            known = "SELECT 1 FROM replan_thread_rows WHERE thread_id = ? LIMIT 1"
+            for thread_id, rows in new.items():
+                if not connection.query(known, [thread_id]):
+                    connection.change_many(_ADD, rows)
+
+        await self._database.write(work)
+
+    async def closed(self, run_id: str) -> None:
+        """Keep everything: the threads of a run stay until it is removed."""
+
+    async def forget(self, run_id: str) -> None:
+        statement = "DELETE FROM replan_thread_rows WHERE run_id = ?"
+        await self._database.write(lambda connection: connection.change(statement, [run_id]))
+
+    def _row(
+        self, thread: Thread, path: str, value: JsonValue, write_id: str = ""
+    ) -> Sequence[Any]:
+        data = None
+        if value is not None:
+            data = self._cipher.encrypt(value, "replan_thread_rows", thread.id, path, "value")
+        return thread.id, path, thread.run_id, thread.revision + 1, write_id, data
+
+    def _decrypt(self, thread_id: str, path: str, value: bytes) -> JsonValue:
+        return self._cipher.decrypt(value, "replan_thread_rows", thread_id, path, "value")
+
+
+def _take(connection: Connection, thread: Thread, main: Sequence[Any]) -> bool:
+    """Raise the revision of a thread; False if it is another one by now."""
+    if not thread.revision:
+        return bool(connection.change(_ADD, main))
+    *_, revision, write_id, value = main
+    changed, values = "", []
+    if value is not None:
+        changed, values = ", value = ?", [value]
+    return bool(
+        connection.change(
+            f"UPDATE replan_thread_rows SET revision = ?, write_id = ?{changed}"
+            " WHERE thread_id = ? AND path = '' AND revision = ?",
+            [revision, write_id, *values, thread.id, thread.revision],
+        )
+    )

@@ -1,0 +1,386 @@
+"""The saver of LangGraph's checkpoints: one for SQLite, the memory and PostgreSQL.
+
+Beside what LangGraph's own savers do:
+
+- a cancelled write goes to its end, what can pass is tried again, and what cannot is a
+  `StorageError` that says what is safe;
+- what a run writes whose thread is another's now is refused;
+- the ids of a thread's checkpoints grow, whatever the clocks say;
+- deleting a thread deletes the runs on it, and taking a run back leaves its thread as it was;
+- with a key, nothing that people or models said is written in the clear, nor any metadata.
+"""
+# LangGraph leaves the type arguments of savers open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportIncompatibleMethodOverride=false
+
+import asyncio
+import secrets
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from copy import copy
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from replan.errors import StorageError, ThreadBusyError
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
+from replan.langgraph_inside.tasks import of_whole_tasks
+from replan.ports.ownership import Owner, owner_in
+from replan.storage.checkpoint_history import (
+    Lineage,
+    checkpoints_of_run,
+    copy_thread,
+    delete_checkpoints,
+    delete_thread,
+    delta_history,
+    keep_newest,
+    take_back,
+)
+from replan.storage.checkpoint_rows import (
+    NewCheckpoint,
+    NewWrites,
+    Place,
+    conditions_of,
+    config_of,
+    find,
+    find_all,
+    newest_id,
+    place_in,
+)
+from replan.storage.database import Connection, Database, Work
+from replan.storage.encryption import SealedSerializer
+from replan.storage.faults import fault_of, readable, storage_error
+from replan.storage.forks import note_fork, note_rollback
+from replan.storage.holds import Holds
+from replan.storage.log_rows import SqlLogs
+from replan.storage.sqlite import MemoryDatabase
+
+T = TypeVar("T")
+
+_STRATEGIES = ("keep_latest", "delete")
+
+
+class Saver(BaseCheckpointSaver[str]):
+    """Keeps checkpoints in a database."""
+
+    def __init__(
+        self, database: Database, serde: SerializerProtocol, holds: Holds, logs: SqlLogs
+    ) -> None:
+        """Prepare.
+
+        Args:
+            database: What has the tables.
+            serde: Writes and reads values; with a key, encrypted.
+            holds: The threads that are worked on.
+            logs: The logs of runs, which say where a run was forked.
+        """
+        super().__init__(serde=serde)
+        self.database = database
+        self.holds = holds
+        self._logs = logs
+        self._loop = _running_loop()  # where threads are held
+
+    def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
+        """Hold a thread while this lasts."""
+        return self.holds.holding(thread_id)
+
+    async def at_rest(self) -> None:
+        """Wait for the writes that LangGraph leaves on their way when a run is cancelled."""
+        await self.database.retrier.at_rest()
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Any:
+        """Return a saver of the same checkpoints whose serializer restores these classes too."""
+        twin = copy(self)
+        twin.serde = _allowing(self.serde, extra_allowlist)
+        return twin
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """A version above another one; those of two branches differ."""
+        # Every checkpoint has many of them, so that they are short.
+        number = int(str(current).partition(".")[0]) + 1 if current else 1
+        return f"{number:010}.{secrets.token_hex(6)}"
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return _above(await self.database.read(self._find(config)))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Read checkpoints, the newest first, all before the first is given."""
+        for each in await self.database.read(self._find_all(config, filter, before, limit)):
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
+        await self._write(new.place.thread_id, partial(self._put, new=new))
+        return config_of(new.place, checkpoint["id"])
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        new = self._new_writes(config, writes, task_id, task_path)
+        await self._write(new.place.thread_id, new.write)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self.database.read(self._history(config, channels)) if channels else {}
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove a thread and the runs on it; a run that works on it is left alone."""
+        async with self._owned(thread_id) as name:
+            await self._write(name, partial(delete_thread, thread_id=name))
+
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Take runs off their threads, which are then as they were before; for rollbacks."""
+        for run_id in map(str, run_ids):
+            places = await self.database.read(partial(checkpoints_of_run, run_id=run_id))
+            for place, lineage in places.items():
+                async with self._owned(place.thread_id) as name:
+                    work = partial(self._take_back, place=place, lineage=lineage)
+                    await self._write(name, _reading(work))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Put all checkpoints of a thread on another one, too."""
+        source = str(source_thread_id)
+        async with self._owned(target_thread_id) as name:
+            await self._write(name, partial(copy_thread, source=source, target=name))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Remove the older checkpoints of threads, or all; what the newest needs stays."""
+        if strategy not in _STRATEGIES:
+            raise ValueError(f"Unknown strategy {strategy!r}: give one of {_STRATEGIES}.")
+        for thread_id in thread_ids:
+            async with self._owned(thread_id) as name:
+                if strategy == "delete":
+                    work: Work[None] = partial(delete_checkpoints, thread_id=name)
+                else:
+                    work = _reading(partial(keep_newest, serde=self.serde, thread_id=name))
+                await self._write(name, work)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return _above(self._read_here(self._find(config)))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        yield from self._read_here(self._find_all(config, filter, before, limit))
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
+        self._write_here(new.place.thread_id, partial(self._put, new=new))
+        return config_of(new.place, checkpoint["id"])
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        new = self._new_writes(config, writes, task_id, task_path)
+        self._write_here(new.place.thread_id, new.write)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return self._read_here(self._history(config, channels)) if channels else {}
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread and the runs on it; a run that works on it is left alone."""
+        name = str(thread_id)
+        self._check_may_wait()
+        if self._loop is not None and not isinstance(self.database, MemoryDatabase):
+            # Where threads are held, also against other processes.
+            asyncio.run_coroutine_threadsafe(self.adelete_thread(name), self._loop).result()
+            return
+        if self.holds.owner_of(name) is not owner_in(self.database.where, name):
+            raise ThreadBusyError(name)
+        self._write_here(name, partial(delete_thread, thread_id=name))
+
+    def _find(self, config: RunnableConfig) -> Work[tuple[CheckpointTuple | None, str | None]]:
+        place, wanted = place_in(config), get_checkpoint_id(config)
+
+        def work(connection: Connection) -> tuple[CheckpointTuple | None, str | None]:
+            found = find(connection, self.serde, place, wanted)
+            if found is None or wanted is None:
+                return found, found and found.checkpoint["id"]
+            return found, newest_id(connection, place)
+
+        return _reading(work)
+
+    def _find_all(
+        self,
+        config: RunnableConfig | None,
+        wanted: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Work["list[CheckpointTuple]"]:
+        wanted = wanted or {}
+        conditions = conditions_of(config, wanted, before)
+
+        return _reading(
+            lambda connection: find_all(connection, self.serde, conditions, wanted, limit)
+        )
+
+    def _history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> Work[Mapping[str, DeltaChannelHistory]]:
+        at = place_in(config), get_checkpoint_id(config)
+        return _reading(lambda connection: delta_history(connection, self.serde, *at, channels))
+
+    def _put(self, connection: Connection, new: NewCheckpoint) -> None:
+        note_fork(connection, self._logs, new)
+        new.write(connection)
+
+    def _take_back(self, connection: Connection, place: Place, lineage: Lineage) -> None:
+        take_back(connection, self.serde, place, lineage)
+        note_rollback(connection, self._logs, place)
+
+    def _new_checkpoint(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> NewCheckpoint:
+        check_above(checkpoint["id"], get_checkpoint_id(config), self.database.where)
+        with self._storable():
+            return NewCheckpoint(self.serde, config, checkpoint, metadata, new_versions)
+
+    def _new_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> NewWrites:
+        with self._storable():
+            return NewWrites(self.serde, config, of_whole_tasks(writes), task_id, task_path)
+
+    @contextmanager
+    def _storable(self) -> Generator[None]:
+        """Raise what the serializer says of a value as a `StorageError`."""
+        try:
+            yield
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            raise storage_error(self.database.where, fault) from error
+
+    @asynccontextmanager
+    async def _owned(self, thread_id: object) -> AsyncGenerator[str]:
+        name = str(thread_id)
+        async with self.holds.owning(name):
+            yield name
+
+    async def _write(self, thread_id: str, work: Work[None]) -> None:
+        await self.database.write(work, owner=self.holds.owner_of(thread_id))
+
+    def _write_here(self, thread_id: str, work: Work[None]) -> None:
+        self._check_may_wait()
+        self.database.run_here(work, writes=True, owner=self.holds.owner_of(thread_id))
+
+    def _read_here(self, work: Work[T]) -> T:
+        self._check_may_wait()
+        return self.database.run_here(work, writes=False)
+
+    def _check_may_wait(self) -> None:
+        """Refuse to block an event loop."""
+        if _running_loop() is not None and not isinstance(self.database, MemoryDatabase):
+            raise asyncio.InvalidStateError(
+                "Synchronous calls to the saver are only allowed from a thread without an event "
+                "loop. Use the asynchronous interface here, for example "
+                "`await checkpointer.aget_tuple(...)` or `await graph.ainvoke(...)`."
+            )
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _reading(work: Work[T]) -> Work[T]:
+    """Let work say of rows that it cannot read that they are unreadable."""
+
+    def reading(connection: Connection) -> T:
+        with readable():
+            return work(connection)
+
+    return reading
+
+
+def _above(found: tuple[CheckpointTuple | None, str | None]) -> CheckpointTuple | None:
+    """Let what continues from a checkpoint be above the newest, also from an older one."""
+    checkpoint, newest = found
+    if newest:
+        advance_id_clock(newest)
+    return checkpoint
+
+
+def _allowing(serde: Any, names: Collection[tuple[str, ...]]) -> Any:
+    if isinstance(serde, SealedSerializer):
+        # LangGraph would make one that reads plain values, too.
+        return SealedSerializer(serde.cipher, _allowing(serde.serde, names))
+    return serde.with_msgpack_allowlist(names) if isinstance(serde, JsonPlusSerializer) else serde
+
+
+def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:
+    """See that a checkpoint will be found as newer than the one that it continues from."""
+    if parent is not None and checkpoint_id <= parent:
+        raise StorageError(
+            where,
+            f"The checkpoint {checkpoint_id} is not above its parent {parent}, so nothing "
+            "would find it.",
+            "Correct the clock of this host, then resume the run on its thread.",
+        )

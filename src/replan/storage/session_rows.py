@@ -1,0 +1,293 @@
+"""The rows of a session: which of them count at a version, and what they contain."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from pydantic import JsonValue
+
+from replan.ports.session_store import SessionKey, SessionTurn
+from replan.state.session.context import AgentContext, Message, ToolExecution
+from replan.state.session.context_updates import HISTORIES, MAPPINGS
+from replan.storage.database import Connection, Row, first, marks
+from replan.storage.encryption import Cipher
+from replan.values import restored
+
+OF_SESSION = "tenant = ? AND user_id = ? AND session_id = ?"
+"""The rows of a session; takes its key."""
+
+_STAGE = "current_stage"
+_DIALOGUE, _CALLS = HISTORIES
+_KINDS: dict[str, Any] = {_DIALOGUE: tuple[Message, ...], _CALLS: tuple[ToolExecution, ...]}
+_BATCH = 500  # parts that one statement reads
+
+_INSERT_MESSAGE = """
+    INSERT INTO replan_messages
+        (tenant, user_id, session_id, history, turn, place, value)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_INSERT_PART = """
+    INSERT INTO replan_parts (tenant, user_id, session_id, name, turn, value)
+    VALUES (?, ?, ?, ?, ?, ?)"""
+
+# A number of a message for those who page: its turn, and its place among what the turn appended.
+_PLACES = 2**32
+
+_Path = tuple[str, *tuple[str, ...]]
+_Part = tuple[int, dict[str, Any]]  # the turn that wrote it, and what it wrote
+
+
+class Snapshot(NamedTuple):
+    """A session as it is after a turn."""
+
+    context: AgentContext
+    version: int  # the number of the turn
+    turn_id: str  # distinguishes the turn from the one with its number in a session begun anew
+    newest: int  # the newest turn that can be taken back
+
+
+class _Turn(NamedTuple):
+    turn_id: str
+    has_input: bool
+    takes_back: int | None
+
+
+_Turns = Mapping[int, _Turn]
+
+
+class _Way(NamedTuple):
+    """How a session came from one version to another one."""
+
+    since: int  # the first turn
+    version: int
+    turn_id: str
+    newest: int  # the newest turn that can be taken back
+    dead: frozenset[int]  # the turns that were taken back
+
+    def condition(self) -> tuple[str, list[int]]:
+        """The condition on the turn of a row that counts, with its values."""
+        dead = sorted(self.dead)
+        missing = f" AND turn NOT IN ({marks(len(dead))})" if dead else ""
+        return f"turn BETWEEN ? AND ?{missing}", [self.since, self.version, *dead]
+
+
+def version_of(connection: Connection, key: SessionKey, *, locks: bool = False) -> int | None:
+    """The version of a session; None if there is none."""
+    lock = " FOR UPDATE" if locks and connection.is_postgres else ""
+    query = f"SELECT version FROM replan_sessions WHERE {OF_SESSION}{lock}"
+    return first(connection.query(query, key))
+
+
+def has_turn(connection: Connection, key: SessionKey, turn_id: str) -> bool:
+    query = f"SELECT 1 FROM replan_turns WHERE {OF_SESSION} AND turn_id = ?"
+    return bool(connection.query(query, [*key, turn_id]))
+
+
+def snapshot_at(
+    connection: Connection, cipher: Cipher, key: SessionKey, version: int, base: Snapshot | None
+) -> Snapshot:
+    """Read a session at a version; of one that was read before, only the turns since then."""
+    base = base or _begun(key)
+    turns = _turns(connection, key, base.version, version)
+    if not _leads_on(base, turns):
+        base = _begun(key)
+        turns = _turns(connection, key, base.version, version)
+    way = _way(base, turns, version)
+    if way.version == base.version:
+        return base
+    parts = _parts(connection, cipher, key, way)
+    fields = _fields(base.context, parts)
+    for name in HISTORIES:
+        before, own = getattr(base.context, name), way
+        if (name,) in parts:
+            # It was replaced as a whole.
+            before, own = (), way._replace(since=parts[(name,)][0])
+        fields[name] = (*before, *_appended(connection, cipher, key, name, own))
+    context = AgentContext(session_id=key.session_id, **fields)
+    return Snapshot(context, way.version, way.turn_id, way.newest)
+
+
+def messages_before(
+    connection: Connection, cipher: Cipher, key: SessionKey, before: int | None, limit: int
+) -> tuple[tuple[Message, ...], int | None]:
+    """The last messages before a number, the oldest first, and the number of the first one.
+
+    The number is None if no message is before it.
+    """
+    newest = version_of(connection, key)
+    if newest is None:
+        return (), None
+    way = _way(_begun(key), _turns(connection, key, 0, newest), newest)
+    condition, values = way.condition()
+    replaced = f"SELECT max(turn) FROM replan_parts WHERE {OF_SESSION} AND name = ? AND {condition}"
+    since = first(connection.query(replaced, [*key, part_name(cipher, [_DIALOGUE]), *values]))
+    condition, values = way._replace(since=since or 1).condition()
+    end = [newest + 1, 0] if before is None else [*divmod(before, _PLACES)]
+    rows = connection.query(
+        f"SELECT turn, place, value FROM replan_messages WHERE {OF_SESSION} AND history = ?"
+        f" AND {condition} AND (turn, place) < (?, ?) ORDER BY turn DESC, place DESC LIMIT ?",
+        [*key, _DIALOGUE, *values, *end, limit + 1],
+    )
+    page = _read_messages(cipher, key, _DIALOGUE, rows[:limit][::-1])
+    if len(rows) <= limit:
+        return page, None
+    turn, place, _ = rows[limit - 1]
+    return page, turn * _PLACES + place
+
+
+def _begun(key: SessionKey) -> Snapshot:
+    return Snapshot(AgentContext(session_id=key.session_id), 0, "", 0)
+
+
+def _turns(connection: Connection, key: SessionKey, since: int, version: int) -> _Turns:
+    """The turns between two versions that matter for the way: both ends, and what is unusual."""
+    rows = connection.query(
+        f"SELECT number, turn_id, given, takes_back FROM replan_turns WHERE {OF_SESSION}"
+        " AND number BETWEEN ? AND ?"
+        " AND (number = ? OR number = ? OR takes_back IS NOT NULL OR given = '')",
+        [*key, since, version, since, version],
+    )
+    return {number: _Turn(turn_id, bool(given), back) for number, turn_id, given, back in rows}
+
+
+def _leads_on(base: Snapshot, turns: _Turns) -> bool:
+    """Whether turns continue what was read before: none of it was taken back, or begun anew."""
+    if not base.version:
+        return True
+    is_same = base.version in turns and turns[base.version].turn_id == base.turn_id
+    later = (turn for number, turn in turns.items() if number > base.version)
+    return is_same and all(turn.takes_back is None for turn in later)
+
+
+def _way(base: Snapshot, turns: _Turns, version: int) -> _Way:
+    """How a session came to a version: each taking back leads to what was before the turn."""
+    dead, at = set[int](), version
+    for number in sorted(turns, reverse=True):
+        back = turns[number].takes_back
+        if back is not None and base.version < number <= at:
+            dead.update(range(back, number))
+            at = back - 1
+    newest = version
+    while newest > base.version and newest in turns and not turns[newest].has_input:
+        back = turns[newest].takes_back
+        newest = (newest if back is None else back) - 1
+    turn_id = turns[version].turn_id if version in turns else ""
+    newest = newest if newest > base.version else base.newest
+    return _Way(base.version + 1, version, turn_id, newest, frozenset(dead))
+
+
+def _parts(
+    connection: Connection, cipher: Cipher, key: SessionKey, way: _Way
+) -> dict[_Path, _Part]:
+    """The newest row of each part that turns changed."""
+    condition, values = way.condition()
+    newest = connection.query(
+        f"SELECT name, max(turn) FROM replan_parts WHERE {OF_SESSION} AND {condition}"
+        " GROUP BY name",
+        [*key, *values],
+    )
+    parts: dict[_Path, _Part] = {}
+    for start in range(0, len(newest), _BATCH):
+        batch = newest[start : start + _BATCH]
+        places = ", ".join(["(?, ?)"] * len(batch))
+        rows = connection.query(
+            f"SELECT name, turn, value FROM replan_parts WHERE {OF_SESSION}"
+            f" AND (name, turn) IN (VALUES {places})",
+            [*key, *(value for row in batch for value in row)],
+        )
+        for name, turn, value in rows:
+            part = cipher.decrypt(value, "replan_parts", *key, name, turn, "value")
+            parts[cast("_Path", tuple(part["path"]))] = turn, part
+    return parts
+
+
+def _appended(
+    connection: Connection, cipher: Cipher, key: SessionKey, history: str, way: _Way
+) -> tuple[Any, ...]:
+    condition, values = way.condition()
+    rows = connection.query(
+        f"SELECT turn, place, value FROM replan_messages WHERE {OF_SESSION} AND history = ?"
+        f" AND {condition} ORDER BY turn, place",
+        [*key, history, *values],
+    )
+    return _read_messages(cipher, key, history, rows)
+
+
+def _read_messages(
+    cipher: Cipher, key: SessionKey, history: str, rows: Sequence[Row]
+) -> tuple[Any, ...]:
+    values = [
+        cipher.decrypt(value, "replan_messages", *key, history, turn, place, "value")
+        for turn, place, value in rows
+    ]
+    return restored(_KINDS[history], values)
+
+
+def _fields(before: AgentContext, parts: Mapping[_Path, _Part]) -> dict[str, Any]:
+    """The fields of a context, after changes; a part without a value was removed."""
+    fields: dict[str, Any] = {name: dict(getattr(before, name)) for name in MAPPINGS}
+    fields[_STAGE] = before.current_stage
+    for (field, *entry), (_, part) in parts.items():
+        if entry and "set" in part:
+            fields[field][entry[0]] = part["set"]
+        elif entry:
+            fields[field].pop(entry[0], None)
+        elif "set" in part:
+            fields[field] = part["set"]
+    return fields
+
+
+def insert_messages(
+    connection: Connection, rows: Sequence[Sequence[object]], parts: Sequence[Sequence[object]]
+) -> None:
+    """Add what a turn appended to the histories, and the parts that it changed."""
+    connection.change_many(_INSERT_MESSAGE, rows)
+    connection.change_many(_INSERT_PART, parts)
+
+
+def rows_of_messages(
+    cipher: Cipher, key: SessionKey, number: int, turn: SessionTurn
+) -> list[Sequence[object]]:
+    """The rows of what a turn appends to the histories."""
+    return [
+        (
+            *(*key, history, number, place),
+            cipher.encrypt(value, "replan_messages", *key, history, number, place, "value"),
+        )
+        for history in HISTORIES
+        for place, value in enumerate(_added_to(turn.updates, history))
+    ]
+
+
+def rows_of_parts(
+    cipher: Cipher, key: SessionKey, number: int, turn: SessionTurn
+) -> list[Sequence[object]]:
+    """The rows of the parts that a turn changes."""
+    rows: list[Sequence[object]] = []
+    for path, order in _changed_parts(turn.updates):
+        name, part = part_name(cipher, path), cast("JsonValue", {"path": path, **order})
+        value = cipher.encrypt(part, "replan_parts", *key, name, number, "value")
+        rows.append((*key, name, number, value))
+    return rows
+
+
+def part_name(cipher: Cipher, path: Sequence[str]) -> str:
+    """What a part is called in its column; of encrypted storage it says nothing."""
+    return cipher.digest(json.dumps(path))
+
+
+def _added_to(updates: Mapping[str, Any], history: str) -> list[JsonValue]:
+    """What updates put into a history, appended or as a replacement."""
+    order: dict[str, list[JsonValue]] = updates.get(history) or {}
+    return order.get("append") or order.get("set") or []
+
+
+def _changed_parts(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """The parts that updates change, each by its path, and what happens to it."""
+    for name, change in updates.items():
+        if name in MAPPINGS:
+            for entry, order in change.items():
+                yield [name, entry], order or {}
+        elif name == _STAGE:
+            yield [name], change
+        elif "set" in change:
+            yield [name], {}

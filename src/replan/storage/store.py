@@ -1,0 +1,269 @@
+"""LangGraph's store in SQL: one implementation for SQLite and PostgreSQL, plain and encrypted."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, TypeVar, cast
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+)
+from pydantic import JsonValue
+
+from replan.failures import describe
+from replan.storage.database import Connection, Database, Row, moment
+from replan.storage.encryption import Cipher
+from replan.storage.faults import UnreadableRecordError, fault_of, storage_error
+from replan.storage.sqlite import MemoryDatabase
+from replan.storage.store_operations import Namespace, checked, has, listed
+from replan.texts.ranking import rank
+from replan.texts.storable import LARGEST
+
+T = TypeVar("T")
+Rows = Sequence[Row]
+
+_KEPT, _SMALL = 20_000, 2_000
+"""How many items stay decrypted and read, and how large these are at most, in bytes."""
+
+_FEW = 50  # rows up to which the event loop encrypts or reads them itself
+
+_SELECT = "SELECT namespace, key, value, created_at, updated_at FROM replan_items"
+
+_PUT = """
+    INSERT INTO replan_items (namespace, key, value, created_at, updated_at)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE
+    SET id = excluded.id, value = excluded.value, updated_at = excluded.updated_at"""
+
+
+class _Stored(NamedTuple):
+    """A row. Its times are read where they are shown: thousands may be ranked for a few."""
+
+    namespace: str
+    key: str
+    value: bytes
+    created_at: str
+    updated_at: str
+
+
+@dataclass(frozen=True)
+class _Content:
+    """An item's value, and LangGraph's `index` of it."""
+
+    value: dict[str, Any]
+    index: list[str] | bool | None  # which fields are searched; False: none, None: all
+
+    @cached_property
+    def text(self) -> str:
+        """What a query searches."""
+        if self.index is False:
+            return ""
+        if isinstance(self.index, list):
+            paths = (tokenize_path(path) for path in self.index)
+            return "\n".join(text for path in paths for text in get_text_at_path(self.value, path))
+        return "\n".join(_texts_in(self.value))
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Operations, and the rows that they write."""
+
+    ops: Sequence[Op]
+    deleted: Sequence[Sequence[object]]
+    put: Sequence[Sequence[object]]
+
+    @property
+    def writes(self) -> bool:
+        return bool(self.deleted or self.put)
+
+    def run(self, connection: Connection) -> list[Rows]:
+        """Read the rows that each operation may need, then write."""
+        found = [_read(connection, op) for op in self.ops]
+        if self.deleted:
+            statement = "DELETE FROM replan_items WHERE namespace = ? AND key = ?"
+            connection.change_many(statement, self.deleted)
+        if self.put:
+            connection.change_many(_PUT, self.put)
+        return found
+
+
+class Store(BaseStore):
+    """LangGraph's `BaseStore`, of an open storage; `Storage.store` is one.
+
+    Items are found by the words of their texts, and the best come first. They are kept until they
+    are deleted, whatever happens to runs and threads. From an event loop, await the asynchronous
+    methods; the others are for threads.
+    """
+
+    def __init__(self, database: Database, cipher: Cipher) -> None:
+        self._database = database
+        self._cipher = cipher
+        # To decrypt takes longer than all else of a search.
+        self._decrypt_once = lru_cache(_KEPT)(self._decrypt)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations from a thread without an event loop.
+
+        Raises:
+            asyncio.InvalidStateError: It is called in an event loop, which the database would hold
+                up.
+        """
+        if _in_event_loop() and not isinstance(self._database, MemoryDatabase):
+            raise asyncio.InvalidStateError(
+                "The event loop cannot wait for the storage without standing still. "
+                "Use the asynchronous method, such as `await store.aget(...)`."
+            )
+        batch = self._batch([checked(op) for op in ops])
+        return self._results(batch.ops, self._database.run_here(batch.run, writes=batch.writes))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do operations: all reads see what was there before, and the last put of a key counts."""
+        operations = [checked(op) for op in ops]
+        puts = sum(isinstance(op, PutOp) for op in operations)
+        batch = await _in_thread_if_many(puts, lambda: self._batch(operations))
+        found = await (self._database.write if batch.writes else self._database.read)(batch.run)
+        count = sum(map(len, found))
+        return await _in_thread_if_many(count, lambda: self._results(operations, found))
+
+    def _batch(self, ops: Sequence[Op]) -> _Batch:
+        puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        # Written in one order by all, so that two batches do not wait for each other.
+        rows = sorted(self._row(op) for op in puts.values() if op.value is not None)
+        deleted = sorted(_place(op) for op in puts.values() if op.value is None)
+        return _Batch(ops, deleted, rows)
+
+    def _row(self, op: PutOp) -> _Stored:
+        (namespace, key), now = _place(op), moment(datetime.fromtimestamp(time.time(), UTC))
+        value = cast("JsonValue", {"value": dict(op.value or {}), "index": op.index})
+        data = self._cipher.encrypt(value, "replan_items", namespace, key, "value")
+        return _Stored(namespace, key, data, now, now)
+
+    def _results(self, ops: Sequence[Op], found: Sequence[Rows]) -> list[Result]:
+        try:
+            return [self._result(op, rows) for op, rows in zip(ops, found, strict=True)]
+        except UnreadableRecordError as error:
+            fault = fault_of(error)
+            raise storage_error(self._database.where, cast("Any", fault)) from error
+
+    def _result(self, op: Op, rows: Rows) -> Result:
+        if isinstance(op, GetOp):
+            return next((self._item(_Stored(*row)) for row in rows), None)
+        if isinstance(op, SearchOp):
+            return self._found(op, [_Stored(*row) for row in rows])
+        if isinstance(op, ListNamespacesOp):
+            return listed(op, (_read_namespace(text) for (text,) in rows))
+        return None
+
+    def _found(self, op: SearchOp, rows: Sequence[_Stored]) -> list[SearchItem]:
+        if not (op.filter or op.query):
+            return [_search_item(self._item(row), None) for row in rows]
+        fitting = [row for row in rows if has(self._content(row).value, op.filter)]
+        scores: Iterable[tuple[int, float | None]] = ((at, None) for at in range(len(fitting)))
+        if op.query:
+            # Of equally good texts the last counts more, and rows begin with the newest.
+            fitting.reverse()
+            scores = rank(op.query, [self._content(row).text for row in fitting])
+        page = [*scores][op.offset : op.offset + op.limit]
+        return [_search_item(self._item(fitting[at]), score) for at, score in page]
+
+    def _item(self, row: _Stored) -> Item:
+        # A copy: who gets it may change it.
+        return Item(
+            value=deepcopy(self._content(row).value),
+            key=row.key,
+            namespace=_read_namespace(row.namespace),
+            created_at=datetime.fromisoformat(row.created_at),
+            updated_at=datetime.fromisoformat(row.updated_at),
+        )
+
+    def _content(self, row: _Stored) -> _Content:
+        is_small = isinstance(cast("object", row.value), bytes) and len(row.value) <= _SMALL
+        decrypt = self._decrypt_once if is_small else self._decrypt
+        return decrypt(row.value, row.namespace, row.key)
+
+    def _decrypt(self, value: bytes, *place: str) -> _Content:
+        full_place = ("replan_items", *place, "value")
+        try:
+            content = self._cipher.decrypt(value, *full_place)
+            return _Content(dict(content["value"]), content["index"])
+        except (TypeError, ValueError, KeyError) as error:
+            raise UnreadableRecordError(describe(error), full_place) from error
+
+
+def _read(connection: Connection, op: Op) -> Rows:
+    """The rows that an operation may need."""
+    if isinstance(op, GetOp):
+        place = [_written(op.namespace), str(op.key)]
+        return connection.query(f"{_SELECT} WHERE namespace = ? AND key = ?", place)
+    if isinstance(op, SearchOp):
+        return _candidates(connection, op)
+    if isinstance(op, ListNamespacesOp):
+        return connection.query("SELECT DISTINCT namespace FROM replan_items")
+    return ()
+
+
+def _candidates(connection: Connection, op: SearchOp) -> Rows:
+    """The rows that a search may find; all that it finds, if nothing is left to be judged."""
+    values: list[object] = []
+    below = bounded = ""
+    if prefix := _written(op.namespace_prefix):
+        # Up to the sign behind the point.
+        below = " WHERE namespace >= ? AND namespace < ?"
+        values += [prefix, f"{prefix[:-1]}/"]
+    if not (op.filter or op.query):
+        bounded = " LIMIT ? OFFSET ?"
+        values += [min(op.limit, LARGEST), min(op.offset, LARGEST)]
+    return connection.query(f"{_SELECT}{below} ORDER BY updated_at DESC, id DESC{bounded}", values)
+
+
+def _place(op: PutOp) -> tuple[str, str]:
+    return _written(op.namespace), op.key
+
+
+def _written(namespace: Namespace) -> str:
+    return "".join(f"{label}." for label in namespace)
+
+
+def _read_namespace(text: str) -> Namespace:
+    return tuple(text.split(".")[:-1])
+
+
+def _search_item(item: Item, score: float | None) -> SearchItem:
+    return SearchItem(
+        item.namespace, item.key, item.value, item.created_at, item.updated_at, score=score
+    )
+
+
+def _texts_in(value: object) -> Iterable[str]:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, dict | list):
+        parts = cast("Any", value)
+        for each in parts.values() if isinstance(value, dict) else parts:
+            yield from _texts_in(each)
+
+
+async def _in_thread_if_many(count: int, work: Callable[[], T]) -> T:
+    """Do work on this many rows; in a thread, if it would hold up the event loop."""
+    return await asyncio.to_thread(work) if count > _FEW else work()
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

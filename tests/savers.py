@@ -1,0 +1,41 @@
+"""Savers on databases of each kind, plain and encrypted."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from databases import opened_database
+from replan.storage.encryption import Cipher, SealedSerializer
+from replan.storage.holds import FileHolds, Holds
+from replan.storage.log_rows import SqlLogs
+from replan.storage.saver import Saver
+from replan.storage.serializer import strict_serializer
+
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+@asynccontextmanager
+async def opened_saver(
+    kind: str, path: Path, address: str = "", *, key: bytes | None = None
+) -> AsyncGenerator[Saver]:
+    """A saver on a new database, or on one that another saver has open."""
+    async with opened_database(kind, path, address) as database:
+        holds = _holds(kind, path, database)
+        serde: Any = strict_serializer()
+        if key is not None:
+            serde = SealedSerializer.with_key(key, serde)
+        try:
+            yield Saver(database, serde, holds, SqlLogs(database, Cipher(key)))
+        finally:
+            await holds.close()
+
+
+def _holds(kind: str, path: Path, database: Any) -> Holds:
+    if kind == "memory":
+        return Holds(database)
+    if kind == "sqlite":
+        return FileHolds(path, database)
+    from replan.storage.advisory_holds import AdvisoryHolds  # noqa: PLC0415 - an extra
+
+    return AdvisoryHolds(database)
