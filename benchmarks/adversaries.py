@@ -29,7 +29,6 @@ from replan import (
     ask_user,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
@@ -47,6 +46,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Question
 from replan.state.usage import Usage
+from replan.storage.serializer import strict_serializer
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 
 TEAM = ("ann", "bob")

@@ -167,7 +167,7 @@ class Cut:
     ) -> None:
         self.done = done
         self._graph = graph
-        self._journal = storage.journal
+        self._log = storage.log
         self._run_id = f"{name}-{seed}"
         self._config: Any = {"configurable": {"thread_id": self._run_id}}
         self._given = {"messages": [("user", "Go.")], "plan": random_dag(STEPS, seed).document}
@@ -202,14 +202,14 @@ class Cut:
         seen = Counter({"runs": 1, "cut before the end": int(was_cut)})
         seen["tasks left"] = len(asyncio.all_tasks() - before)
         seen["transactions left"] = int(is_open())
-        recorded = {r.step_id for r in (await self._journal.results(self._run_id)).values()}
+        recorded = {r.step_id for r in (await self._log.results(self._run_id)).values()}
         begun = Counter(self.done)
         state = await self._to_the_end()
         seen["recorded steps done again"] = sum(
             self.done[self._run_id, step] > begun[self._run_id, step] for step in recorded
         )
         tries = sum(times for (run_id, _), times in self.done.items() if run_id == self._run_id)
-        seen["tries without a row"] = max(0, tries - len(await self._journal.ledger(self._run_id)))
+        seen["tries without a row"] = max(0, tries - len(await self._log.ledger(self._run_id)))
         texts = {r.step_id: r.text for r in state["current_specialist_results"].values()}
         whole = {step: f"text {step}" for step in range(1, STEPS + 1)}
         seen["not completed"] = int(state["outcome"] != "completed" or texts != whole)

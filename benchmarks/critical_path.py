@@ -105,24 +105,27 @@ async def timed(start: Start, steps: int) -> float:
     return took
 
 
-def replan_run(shape: Shape, work: Work, *, saver: Any = None, thread: str = "") -> Start:
-    """A run of the plan by Replan, handed in as a document; the host only judges at the end."""
+def worker_team(shape: Shape, work: Work) -> Team:
+    """A team that does the steps of a plan, all at once if it may; the host only judges."""
 
     async def specialist(context: ExecutionContext) -> str:
         return await work(context.plan_step.id)
 
-    steps = len(shape.waits)
-    model = ScriptedModel({"feedback": always(COMPLETE)})
-    team = [Specialist(name="worker", intended_use="Looks into parts.", run=specialist)]
-    limits = Limits(max_steps=max(1, steps), max_parallel_steps=max(1, steps))
-    config = Team(host=Host(model=model), specialists=team, limits=limits)
-    graph = build_graph(config, checkpointer=saver)
-    document = shape.document
+    steps = max(1, len(shape.waits))
+    return Team(
+        host=Host(model=ScriptedModel({"feedback": always(COMPLETE)})),
+        specialists=[Specialist("worker", "Looks into parts.", run=specialist, effects="pure")],
+        limits=Limits(max_steps=steps, max_parallel_steps=steps),
+    )
+
+
+def replan_run(shape: Shape, work: Work) -> Start:
+    """A run of the plan by Replan, handed in as a document."""
+    graph = build_graph(worker_team(shape, work))
+    given = {"messages": [("user", "Look into all parts.")], "plan": shape.document}
 
     async def start() -> Mapping[Any, Any]:
-        given = {"messages": [("user", "Look into all parts.")], "plan": document}
-        state = (await run(graph, given, config={"configurable": {"thread_id": thread}})).state
-        return state["current_specialist_results"]
+        return (await run(graph, given)).state["current_specialist_results"]
 
     return start
 

@@ -214,12 +214,13 @@ class Rows:
     def read(self, text: str) -> object:
         """Read a row that holds a text."""
         with self._file:
-            self._file.execute("DELETE FROM replan_results")
+            self._file.execute("DELETE FROM replan_log")
             self._file.execute(
-                "INSERT INTO replan_results (run_id, key, result) VALUES ('r', 'k', ?)",
+                "INSERT INTO replan_log (run_id, number, key, kind, at, value) VALUES"
+                " ('r', 1, 'result/k', 'specialist_completed', '', ?)",
                 (text.encode("utf-8", "surrogatepass"),),
             )
-        return self._loop.run_until_complete(self._storage.journal.results("r"))
+        return self._loop.run_until_complete(self._storage.log.results("r"))
 
     def close(self) -> None:
         """Close the file and the storage."""

@@ -140,8 +140,8 @@ def bytes_row(grown: Grown) -> Row:
         "bytes": left.bytes,
         "per step": round(left.bytes / grown.steps),
         "of it the plan": round(plan / grown.steps),
-        "of it the journal": round(left.journal_bytes / grown.steps),
-        "all else": round((left.bytes - left.journal_bytes - plan) / grown.steps),
+        "of it the log": round(left.log_bytes / grown.steps),
+        "all else": round((left.bytes - left.log_bytes - plan) / grown.steps),
         "over the results' own bytes": left.bytes / (grown.steps * RESULT_CHARACTERS),
     }
 

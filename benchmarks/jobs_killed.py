@@ -204,7 +204,7 @@ async def _agent(job: Errand, storage: Any) -> str:
     """Say what is not answered yet, each message in a turn with a name, as a queue would."""
     from replan import ClientAgentAdapter, job_agent  # noqa: PLC0415
 
-    client = ClientAgentAdapter(storage, job_agent(_spec(job), journal=storage.journal))
+    client = ClientAgentAdapter(storage, job_agent(_spec(job), log=storage.log))
     outcome = ""
     for number, said in enumerate(_messages(job)):
         result = await client.process(job.name, said, turn_id=f"message-{number}")
@@ -237,7 +237,7 @@ async def _plan(job: Errand, storage: Any) -> str:
 
 
 def _answer(question: Any) -> str:
-    if question.kind == "in doubt":
+    if question.kind == "unknown_outcome":
         return f"fail: {_UNKNOWN}"
     return "yes" if question.text.startswith("Please confirm") else "PC-100"
 
@@ -247,7 +247,7 @@ async def _flow(job: Errand, storage: Any) -> str:
     from replan import job_processor  # noqa: PLC0415
     from replan.jobs.flow import run_flow  # noqa: PLC0415
 
-    processor = job_processor(_spec(job), journal=storage.journal)
+    processor = job_processor(_spec(job), log=storage.log)
     metadata: dict[str, Any] = {}
     for number, said in enumerate(["", *_messages(job)]):
         kept = Path(job.folder, f"{job.name}-{number}.json")

@@ -10,14 +10,9 @@ PRELOADED = (
     "replan.assembly.graphs",
     "replan.runs.running",
     "replan.testing",
-    "replan.adapters.storage.opening",
-    "replan.adapters.storage.postgres",
-    "replan.adapters.storage.checkpoints.savers",
-    "replan.adapters.storage.sqlite_file",
-    "langgraph.checkpoint.sqlite.aio",
-    "langgraph.checkpoint.postgres.aio",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "sqlalchemy.dialects.sqlite.aiosqlite",
+    "replan.storage.opening",
+    "replan.storage.postgres",
+    "replan.storage.advisory_holds",
 )
 """What a process that works with a storage imports."""
 

@@ -151,8 +151,8 @@ class Duel:
         from replan import open_storage  # noqa: PLC0415
 
         async with open_storage(self.where) as storage:
-            ledger = await storage.journal.ledger(self.run_id)
-            results = (await storage.journal.results(self.run_id)).values()
+            ledger = await storage.log.ledger(self.run_id)
+            results = (await storage.log.results(self.run_id)).values()
             graph = _graph(storage, None)
             values = (await graph.aget_state(_thread(self.run_id))).values
         said = [each.text for each in values.get("messages", []) if each.type == "human"]

@@ -151,10 +151,10 @@ async def lagged(
     while time.monotonic() - began < seconds:
         step = number % STEPS + 1
         at = datetime.now(UTC).isoformat()  # noqa: TID251 - a benchmark has a clock
-        event = {"type": "model_answered", "at": at, "round": 1, "call": f"c{number}", "node": "x"}
+        event = {"type": "model_completed", "at": at, "round": 1, "call": f"c{number}", "node": "x"}
         event |= {"step_id": step, "specialist": "worker", "attempt": 1, "model": "m"}
         event |= {"seconds": 0.1, "input_tokens": 10, "output_tokens": 1}
-        await storage.runs.add_events(run_id, [event])
+        await storage.log.add_events(run_id, [event])
         number += 1
         sent.append(time.monotonic())
         if number % (RATE // 2) == 0:

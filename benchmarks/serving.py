@@ -54,7 +54,7 @@ async def followed(url: str, runs: list[str]) -> int:
             head += f"Authorization: Bearer {_TOKEN}\r\nAccept: text/event-stream\r\n\r\n"
             writer.write(head.encode())
         number = 0
-        while b"event: rest" not in (line := await reader.readline()):
+        while b"event: idle" not in (line := await reader.readline()):
             number += line.startswith(b"id: ")
         writer.close()
         return number

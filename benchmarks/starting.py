@@ -11,6 +11,8 @@ _PLAN = "- [ ] 1. calculate 2 + 2 @calculator\n"
 _REPLAN = ("-c", "from replan.cli.main import main; main()")
 _YARDSTICK = "import langgraph.graph"
 
+IMPORT = "from replan import Team, run_sync"
+
 
 def starting(repeat: int) -> dict[str, float]:
     """The commands' CPU over that of importing LangGraph, in turn, the median."""
@@ -22,6 +24,7 @@ def starting(repeat: int) -> dict[str, float]:
         commands = {
             "`python -c pass`": ("-c", "pass"),
             "`import replan`": ("-c", "import replan"),
+            f"`{IMPORT}`": ("-c", IMPORT),
             "`replan --version`": (*_REPLAN, "--version"),
             "`replan runs`": (*_REPLAN, "runs", *storage),
             "`replan show last`": (*_REPLAN, "show", "last", *storage),

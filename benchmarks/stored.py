@@ -1,4 +1,4 @@
-"""What a run leaves behind in a store: rows and bytes, of LangGraph's savers and of the journal."""
+"""What a run leaves behind in a store: rows and bytes, of its checkpoints and of its log."""
 
 import secrets
 import sqlite3
@@ -11,26 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan import Storage, open_storage
 
-JOURNAL = "replan_"
-"""How the names of the tables begin that are not LangGraph's."""
+OF_LANGGRAPH = ("replan_checkpoints", "replan_channels", "replan_writes")
+"""The tables of checkpoints; all others are of the log."""
 
-_CHECKPOINTS = "select count(*), sum(length(checkpoint) + length(metadata)) from checkpoints"
-_WRITES = "select channel, count(*), sum(length(value)) from writes group by channel"
+_CHECKPOINTS = """
+    select count(*), coalesce(sum(length(checkpoint) + length(metadata) + length(versions)), 0)
+    from replan_checkpoints
+"""
+_CHANNELS = "select channel, sum(length(value)) from replan_channels group by channel"
+_WRITES = "select channel, count(*), sum(length(value)) from replan_writes group by channel"
 _TABLES = "select name from sqlite_master where type = 'table'"
-_PG_CHECKPOINTS = """
-    select count(*), sum(octet_length(checkpoint::text) + octet_length(metadata::text))
-    from checkpoints
-"""
-_PG_WHOLE = "select coalesce(sum(octet_length(blob)), 0) from checkpoint_blobs"
-_PG_WRITES = """
-    select channel, count(*), sum(octet_length(blob)) from checkpoint_writes group by channel
-"""
 _PG_TABLES = "select tablename from pg_tables where schemaname = 'public'"
+
+Query = Callable[[str], Iterable[Any]]
+"""Gives the rows of a statement."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +37,22 @@ class Stored:
 
     Attributes:
         checkpoints: Rows with a checkpoint, one for each super-step.
-        checkpoint_bytes: Their length, metadata and whole values included.
+        checkpoint_bytes: Their length with their metadata, without the values of channels.
         writes: Rows with a write, one for each channel that a task wrote.
-        bytes_by_channel: The length of the writes of each channel.
-        journal_bytes: The length of all values in the tables of the journal.
+        bytes_by_channel: The length of the writes and of the stored values of each channel.
+        log_bytes: The length of all values in the tables of the log.
     """
 
     checkpoints: int
     checkpoint_bytes: int
     writes: int
     bytes_by_channel: dict[str, int]
-    journal_bytes: int = 0
+    log_bytes: int
 
     @property
     def bytes(self) -> int:
         """All that was written."""
-        return self.checkpoint_bytes + sum(self.bytes_by_channel.values()) + self.journal_bytes
+        return self.checkpoint_bytes + sum(self.bytes_by_channel.values()) + self.log_bytes
 
 
 Count = Callable[[], Stored]
@@ -89,27 +87,26 @@ async def fresh_storage(where: str) -> AsyncGenerator[tuple[Storage, Count]]:
                 yield storage, lambda: stored(path)
     else:
         async with open_storage(":memory:") as storage:
-            yield storage, lambda: _in_memory(storage.checkpointer)
+            yield storage, lambda: _in_memory(storage)
 
 
 def stored(path: Path) -> Stored:
     """Read what stands in a SQLite file."""
     with closing(sqlite3.connect(path)) as database:
-        checkpoints, length = database.execute(_CHECKPOINTS).fetchone()
-        writes = database.execute(_WRITES).fetchall()
-        tables = [name for (name,) in database.execute(_TABLES) if name.startswith(JOURNAL)]
-        journal = sum(_bytes_of(database.execute(f"select * from {name}")) for name in tables)  # noqa: S608
-    return _stored(checkpoints, length, writes, journal)
+        return _counted(database.execute, _TABLES)
 
 
-def _stored(checkpoints: int, length: int, writes: list[Any], journal: int = 0) -> Stored:
-    return Stored(
-        checkpoints=checkpoints,
-        checkpoint_bytes=int(length),
-        writes=sum(rows for _, rows, _ in writes),
-        bytes_by_channel={channel: int(length or 0) for channel, _, length in writes},
-        journal_bytes=journal,
-    )
+def _counted(query: Query, tables: str) -> Stored:
+    ((checkpoints, length),) = query(_CHECKPOINTS)
+    rows, by_channel = 0, Counter[str]()
+    for channel, value_length in query(_CHANNELS):
+        by_channel[channel] += int(value_length)
+    for channel, count, value_length in query(_WRITES):
+        rows += count
+        by_channel[channel] += int(value_length)
+    names = [name for (name,) in query(tables) if name.startswith("replan_")]
+    log = sum(_bytes_of(query(f"select * from {each}")) for each in {*names} - {*OF_LANGGRAPH})  # noqa: S608 - its own
+    return Stored(checkpoints, int(length), rows, dict(by_channel), log)
 
 
 def _bytes_of(rows: Iterable[tuple[Any, ...]]) -> int:
@@ -117,21 +114,10 @@ def _bytes_of(rows: Iterable[tuple[Any, ...]]) -> int:
     return sum(len(v) if isinstance(v, bytes) else len(str(v).encode()) for v in values)
 
 
-def _in_memory(saver: Any) -> Stored:
-    """Count what the memory of the process holds: it holds what a file would, serialised."""
-    if not isinstance(saver, InMemorySaver):
-        raise TypeError(type(saver).__name__)
-    threads = (thread.values() for thread in saver.storage.values())
-    rows = [row for each in threads for namespace in each for row in namespace.values()]
-    whole = [value for value in saver.blobs.values() if value[0] != "empty"]
-    writes = [write for task in saver.writes.values() for write in task.values()]
-    by_channel, rows_of = Counter[str](), Counter[str]()
-    for _, channel, (_, value), _ in writes:
-        by_channel[channel] += len(value)
-        rows_of[channel] += 1
-    length = sum(len(value) for row in rows for _, value in row[:2])
-    length += sum(len(value) for _, value in whole)
-    return _stored(len(rows), length, [(name, rows_of[name], by_channel[name]) for name in rows_of])
+def _in_memory(storage: Storage) -> Stored:
+    """Count what the memory of the process holds: its database is one of SQLite."""
+    database: Any = storage.checkpointer.database
+    return database.run_here(lambda connection: _counted(connection.query, _TABLES), writes=False)
 
 
 @contextmanager
@@ -149,13 +135,4 @@ def fresh_database(server: str) -> Iterator[str]:
 
 def _in_postgres(address: str) -> Stored:
     with psycopg.connect(address) as connection:
-        checkpoints, length = _only(connection.execute(_PG_CHECKPOINTS))
-        (whole,) = _only(connection.execute(_PG_WHOLE))
-        writes = connection.execute(_PG_WRITES).fetchall()
-        tables = [name for (name,) in connection.execute(_PG_TABLES) if name.startswith(JOURNAL)]
-        journal = sum(_bytes_of(connection.execute(f"select * from {name}")) for name in tables)  # noqa: S608
-    return _stored(checkpoints, int(length) + int(whole), writes, journal)
-
-
-def _only(cursor: Any) -> Any:
-    return cursor.fetchone()
+        return _counted(connection.execute, _PG_TABLES)

@@ -2,7 +2,7 @@
 
 Each run is a random plan whose steps report to a server in this process, which nobody kills, that
 they begin. The run itself is a process that gets SIGKILL again and again. After each kill the
-journal is read: what is on record there must never begin again, nothing may have begun before what
+log is read: what is on record there must never begin again, nothing may have begun before what
 it waits for was on record, and what a person has answered on record is never asked again: in each
 run a plan is approved, and every fourth step asks a question.
 """
@@ -194,9 +194,9 @@ class Torture:
         from replan import open_storage  # noqa: PLC0415
 
         async with open_storage(self.where) as storage:
-            ledger = await storage.journal.ledger(self.run_id)
-            results = await storage.journal.results(self.run_id)
-            notes = await storage.journal.notes(self.run_id)
+            ledger = await storage.log.ledger(self.run_id)
+            results = await storage.log.results(self.run_id)
+            notes = await storage.log.notes(self.run_id)
         entries = [(entry.step_id, entry.number) for entry in ledger]
         answered = {key.removeprefix("answer/") for key in notes if key.startswith("answer/")}
         if any(key.startswith("decision/") for key in notes):

@@ -143,9 +143,7 @@ def main(args: Namespace) -> list[Row]:
     """Do each part on a server of its own."""
     args.runs = args.runs or (1_000 if args.long else 100)
     args.stalls = args.stalls or (200 if args.long else 5)
-    _forks.set_forkserver_preload(
-        ["replan.workers.open_worker", "replan.adapters.storage.postgres"]
-    )
+    _forks.set_forkserver_preload(["replan.workers.open_worker", "replan.storage.postgres"])
     parts: dict[str, Callable[[House, Namespace], Any]] = {
         "killed": killed,
         "stalled": stalled,
@@ -214,10 +212,10 @@ async def checked(house: House, runtime: Runtime, names: list[str]) -> Row:
     wrong = Counter[str]()
     storage: Any = runtime.storage
     for name in names:
-        view = await runtime.look(name)
+        view = await runtime.get(name)
         wrong["not ended"] += view.outcome != "completed"
-        wrong["lost"] += STEPS - len(await storage.journal.results(name))
-        ledger = await storage.journal.ledger(name)
+        wrong["lost"] += STEPS - len(await storage.log.results(name))
+        ledger = await storage.log.ledger(name)
         done = Counter(each.step_id for each in ledger if each.outcome == "done")
         wrong["done twice"] += sum(number > 1 for number in done.values())
         events = [event async for event in runtime.events(name)]
