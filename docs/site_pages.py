@@ -44,8 +44,9 @@ MOST_LINES = 40
 # Values that no program makes: the name that gives each, whose example is shown.
 GIVEN_BY = {
     "AgentResult": "process", "Agent": "build_agent", "Approval": "waiting_for",
-    "Question": "waiting_for", "Decision": "waiting_for", "RunView": "look",
+    "Question": "waiting_for", "Decision": "waiting_for", "RunView": "get",
     "Run": "start", "Runtime": "open_runtime",
+    "LeftAlone": "resume_interrupted", "RunStatus": "runs",
     "RunResult": "run_sync", "RunEvent": "events", "EnhancedState": "state",
     "CollectedResults": "state", "ExecutionRecord": "state", "ThinkingResult": "state",
     "FeedbackResult": "state", "TaskComplexity": "state", "ActionType": "state",
@@ -53,7 +54,7 @@ GIVEN_BY = {
     "Retriever": "SearchRequest", "Summary": "summarise", "Usage": "usage",
     "TaskPlan": "PlanDocument", "PlanStep": "PlanDocument", "PlanUpdate": "compare",
     "PlanUpdateType": "compare", "HistoryPage": "history", "SessionRecord": "ClientAgentAdapter",
-    "SessionStore": "ClientAgentAdapter", "TakenBack": "ClientAgentAdapter",
+    "SessionStore": "ClientAgentAdapter", "UndoneTurn": "ClientAgentAdapter",
     "ToolProvider": "ToolServer",
     "ToolDefinition": "ToolServer", "ToolExecution": "process", "Fact": "facts",
     "AIAdapter": "ai_adapter", "MessageUpdate": "Response", "SubThreadRequest": "Response",

@@ -47,14 +47,14 @@ class Door(BaseHTTPRequestHandler):
             case ["POST", "runs", run_id, "stop"]:
                 self.runtime.stop(run_id, by="http")
             case ["POST", "runs", run_id, "resume"]:
-                self.runtime.look(run_id)
+                self.runtime.get(run_id)
                 Thread(target=self.runtime.resume, args=[run_id]).start()  # it waits for the end
             case ["GET", "runs", run_id]:
-                run = self.runtime.look(run_id)
-                waiting = {ask.key: ask.text for ask in run.waiting}
+                run = self.runtime.get(run_id)
+                waiting = {ask.key: ask.text for ask in run.pending_questions}
                 return {"outcome": run.outcome, "steps": run.steps, "waiting": waiting}
             case ["GET", "runs", run_id, "events", after]:
-                self.runtime.look(run_id)
+                self.runtime.get(run_id)
                 # A browser that lost the connection sends the number of its last event.
                 known = max(0, int(self.headers.get("Last-Event-ID", after)))
                 events = self.runtime.events(run_id, after=known)

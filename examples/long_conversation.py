@@ -36,7 +36,7 @@ async def talk() -> None:
     for number in range(1, 16):
         async for event in stream(graph, f"calculate {number} * {number}", config=thread):
             if event.type == "memory_applied":
-                print(f"turn {number}: {event.shown} messages, {event.summarised} in the summary")
+                print(f"turn {number}: {event.visible} messages, {event.summarised} in the summary")
             elif event.type == "memory_summary":
                 print(f"turn {number}: a summary of {event.covered} messages {event.error}")
     summary = await read_summary(graph, thread)

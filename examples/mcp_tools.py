@@ -64,8 +64,8 @@ async def main() -> None:
             async with open_runtime(graph, storage=storage) as runtime:
                 run = await runtime.start("See that there are 50 pencils.")
                 result = await run.result()
-                while result.waiting:
-                    (asked,) = result.waiting
+                while result.pending_questions:
+                    (asked,) = result.pending_questions
                     details = cast("dict[str, Any]", asked.details)
                     print(asked.text, details["arguments"])
                     # Here a person would be asked.

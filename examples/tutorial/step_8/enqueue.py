@@ -25,7 +25,7 @@ async def main() -> None:
     ):
         run = await runtime.start({"plan": (HERE / "plan.md").read_text("utf-8")})
         result = await run
-        print(result.outcome, [ask.text for ask in result.waiting])
+        print(result.outcome, [ask.text for ask in result.pending_questions])
         run = await runtime.answer(result.run_id, {"2": "10"}, by="anna")
         print((await run).outcome)
 
