@@ -33,9 +33,9 @@ def harmful_events(harm, at):
     call = {**step, "node": harm("node"), "call": harm("call"), "seconds": 0.1}
     model = {**call, "model": harm("model name")}
     told = [
-        ("model_called", {**model, "prompt": [{"role": harm("role"), "ref": "p", "length": 9}]}),
+        ("model_invoked", {**model, "prompt": [{"role": harm("role"), "ref": "p", "length": 9}]}),
         (
-            "model_answered",
+            "model_completed",
             {
                 **model,
                 "error": harm("model error"),
@@ -65,7 +65,7 @@ def harmful_events(harm, at):
                 "sources": [
                     {"source": harm("source"), "line": 3, "heading": harm("heading"), "score": 1.0}
                 ],
-                "left_out": [harm("left out")],
+                "skipped": [harm("left out")],
                 "unused": [harm("unused")],
                 "failed": [harm("failed")],
             },
@@ -76,10 +76,10 @@ def harmful_events(harm, at):
             {
                 **step,
                 "specialist": harm("memory of"),
-                "shown": 1,
+                "visible": 1,
                 "summarised": 0,
-                "left_out": 0,
-                "cut": 0,
+                "omitted": 0,
+                "truncated": 0,
             },
         ),
         ("memory_summary", {"error": harm("summary error"), "covered": 1, "calls": 0}),
@@ -91,7 +91,7 @@ def harmful_events(harm, at):
         ("phase_entered", {**step, "phase": harm("phase")}),
         ("feedback_generated", {"feedback": harm("feedback")}),
         ("limit_reached", {"limit": harm("limit"), "value": 1, "scope": harm("scope")}),
-        ("reply_unreadable", {"node": harm("unreadable node"), "complaint": harm("complaint")}),
+        ("reply_parse_failed", {"node": harm("unreadable node"), "problem": harm("problem")}),
         (
             "run_corrected",
             {"action": "retry", "step_id": 1, "by": harm("corrected by"), "origin": harm("origin")},
@@ -121,7 +121,7 @@ def harmful_events(harm, at):
             },
         ),
         (
-            "answer_given",
+            "answer_received",
             {
                 **step,
                 "key": harm("key"),

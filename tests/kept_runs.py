@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ import warm
 from replan import Limits, RunSettings, open_storage, raise_limits, run
 from replan.assembly.graphs import team_graph
 from replan.cli.main import app
+from replan.log.run_log import RunLog
 
 AFTER = {1: (), 2: (1,), 3: (1,), 4: (), 5: (2, 3), 6: (4, 5)}
 PLAN = "".join(
@@ -78,6 +80,7 @@ class KeptRun:
         folder: Where its files are.
         where: Where it is kept.
         traps: What a step meets before it has its effect, once.
+        dies_behind: The step with whose result, once that is on record, the process is killed.
         model: Its host's model, if it is not the team's.
         environment: The variables of its shell.
         again: Steps that were on record and were done again.
@@ -87,6 +90,7 @@ class KeptRun:
     folder: Path
     where: str
     traps: dict[int, Trap] = field(default_factory=dict[int, Trap])
+    dies_behind: int = 0
     model: str | None = None
     environment: dict[str, str] = field(default_factory=dict[str, str])
     again: Counter[int] = field(default_factory=Counter[int])
@@ -118,9 +122,7 @@ class KeptRun:
     def resume(self, by, *, max_steps=None):
         """Go on with the run until it ends or meets a trap, with a larger limit if one is named."""
         if by == "terminal":
-            self._typed(
-                "resume", "last", *(["--limit", f"max_steps={max_steps}"] * bool(max_steps))
-            )
+            self._typed("resume", "last", *(["--set", f"max_steps={max_steps}"] * bool(max_steps)))
         else:
             asyncio.run(self._resumed(max_steps))
 
@@ -142,7 +144,7 @@ class KeptRun:
         self.lost.update(step for step, text in recorded.items() if kept.get(step) != text)
 
     def on_record(self):
-        """The texts of the results that the journal has, by step; and the thread's state."""
+        """The texts of the results that the log has, by step; and the thread's state."""
         return asyncio.run(self._on_record())
 
     async def _on_record(self):
@@ -150,10 +152,29 @@ class KeptRun:
             state = (await graph.aget_state(config)).values
         return await self._recorded(), state
 
+    def goes_on_at(self):
+        """The nodes with which the graph goes on, by its newest checkpoint."""
+        return asyncio.run(self._goes_on_at())
+
+    async def _goes_on_at(self):
+        async with self._graph() as (graph, config, _):
+            return (await graph.aget_state(config)).next
+
+    def completed(self):
+        """The steps whose completion others heard of, one entry for each time."""
+        return asyncio.run(self._completed())
+
+    async def _completed(self):
+        async with self._graph() as (_, config, storage):
+            logged = await storage.log.events(config["configurable"]["thread_id"])
+        assert [each.seq for each in logged] == [*range(1, len(logged) + 1)]
+        events = [each.event for each in logged]
+        return [each["step_id"] for each in events if each["type"] == "specialist_completed"]
+
     async def _recorded(self):
         async with open_storage(self.where) as storage:
             (record,) = await storage.runs.recent(1)
-            results = await storage.journal.results(record.thread_id)
+            results = await storage.log.results(record.thread_id)
         return {each.step_id: each.text for each in results.values() if not each.is_failed}
 
     async def _given(self, given):
@@ -184,7 +205,7 @@ class KeptRun:
 
     def _typed(self, *words):
         with self.at_work():
-            words = (*words, "--storage", self.where, "--grace", 0)
+            words = (*words, "--storage", self.where, "--shutdown-timeout", 0)
             done = CliRunner().invoke(app, [*map(str, words)], env=self.environment)
         assert "Traceback" not in done.output
         assert "Warning" not in done.output
@@ -192,8 +213,16 @@ class KeptRun:
 
     @contextmanager
     def at_work(self):
+        finish = RunLog.finished
+
+        async def finished(log, attempt, *given, **named):
+            await finish(log, attempt, *given, **named)
+            if attempt.step_id == self.dies_behind:
+                await kill(self)
+
         _runs.append(self)
         try:
-            yield
+            with patch.object(RunLog, "finished", finished):
+                yield
         finally:
             _runs.pop()

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.rows import Request
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.ports.journal import LedgerEntry
-from replan.ports.run_book import Request
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
 from replan.state.results import SpecialistResult
@@ -66,7 +66,7 @@ def whole(**changes):
         "title": "Buy",
         "outcome": "partial",
         "started_at": NOON,
-        "updated_at": at(100),
+        "last_seen_at": at(100),
         "labels": {"user": "eva"},
         "plan": TaskPlan(title="Buy", steps=STEPS, version=2),
         "answer": "It did not work.",
@@ -75,13 +75,13 @@ def whole(**changes):
         "warnings": (),
         "usage": Usage(),
         "spent": {},
-        "waiting": (),
+        "pending_questions": (),
         "questions": {},
         "results": (SpecialistResult(specialist_name="worker", step_id=1, error="x" * 900),),
         "ledger": (
             attempt(1, 1, 1, 10, "failed", "ConnectionError: reset"),
             attempt(1, 2, 12, 20),
-            attempt(2, 1, 20, None, "in doubt"),
+            attempt(2, 1, 20, None, "unknown_outcome"),
             attempt(2, 2, 60, 80, "failed", "no money"),
         ),
         "requests": (
@@ -100,10 +100,10 @@ def whole(**changes):
             event(
                 3,
                 10,
-                "model_answered",
+                "model_completed",
                 **answered(None, None, "h", 0.5),
             ),
-            event(4, 15, "model_answered", **answered(1, 2, "a", 0.25)),
+            event(4, 15, "model_completed", **answered(1, 2, "a", 0.25)),
             event(
                 5,
                 19,
@@ -113,7 +113,7 @@ def whole(**changes):
                 result="Error: no quote",
                 seconds=0.5,
             ),
-            event(6, 25, "model_answered", **answered(2, 1, "b")),
+            event(6, 25, "model_completed", **answered(2, 1, "b")),
             event(7, 60, "run_resumed", by="otto"),
             event(8, 90, "feedback_generated", feedback="Nothing more can be done."),
             event(9, 100, "task_completed", outcome="partial", warnings=[]),

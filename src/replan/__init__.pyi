@@ -5,7 +5,6 @@ from replan.adapters.knowledge.langchain import (
     VectorStoreRetriever as VectorStoreRetriever,
 )
 from replan.adapters.knowledge.postgres_knowledge import PostgresRetriever as PostgresRetriever
-from replan.adapters.storage.opening import open_storage as open_storage
 from replan.assembly.agents import build_agent as build_agent
 from replan.assembly.graphs import build_graph as build_graph
 from replan.assembly.jobs import job_agent as job_agent, job_processor as job_processor
@@ -77,12 +76,14 @@ from replan.ports.tool_provider import (
     ToolDefinition as ToolDefinition,
     ToolProvider as ToolProvider,
 )
+from replan.runs.continued.recovery import LeftAlone as LeftAlone, Recovery as Recovery
 from replan.runs.continued.resuming import raise_limits as raise_limits
 from replan.runs.log.event_log import RunEvent as RunEvent
 from replan.runs.looking import RunView as RunView
 from replan.runs.result import RunResult as RunResult
 from replan.runs.run import Run as Run
 from replan.runs.service import Runtime as Runtime
+from replan.runs.statuses import RunStatus as RunStatus
 from replan.runs.summaries import (
     read_summary as read_summary,
     reset_summary as reset_summary,
@@ -99,7 +100,7 @@ from replan.runtime import (
 )
 from replan.server.serving import open_server as open_server
 from replan.sessions.client.adapter import ClientAgentAdapter as ClientAgentAdapter
-from replan.sessions.client.kept_turn import TakenBack as TakenBack
+from replan.sessions.client.kept_turn import UndoneTurn as UndoneTurn
 from replan.state.enhanced import EnhancedState as EnhancedState
 from replan.state.knowledge import Chunk as Chunk, RAGOptions as RAGOptions, Source as Source
 from replan.state.limits import (
@@ -136,6 +137,7 @@ from replan.state.session.context import (
 )
 from replan.state.session.session import Session as Session
 from replan.state.usage import Usage as Usage
+from replan.storage.opening import open_storage as open_storage
 from replan.team.fallback import Fallback as Fallback
 from replan.team.host import Host as Host
 from replan.team.specialist import Specialist as Specialist

@@ -532,7 +532,7 @@ class LimitReachedError(ReplanError):
         limit: The limit's name.
         value: Its value.
         scope: The owner of the limit: `run`, `specialist/<name>` or `step/<id>`.
-        why: The figures: what is spent, what is kept back, what the call may need.
+        reason: The figures: what is spent, what is kept back, what the call may need.
         wants: What the refused call may need; 0 if no call was refused.
         kept: What is kept back for the answer.
         is_overcome: Whether a smaller request was made instead, so that nothing is missing.
@@ -557,7 +557,7 @@ class LimitReachedError(ReplanError):
         self.kept = kept
         back = f", {_figure(kept)} kept for the answer" if kept else ""
         needs = f"{_figure(spent)} spent{back}, and the next call may need {_figure(wants)}"
-        self.why = needs if wants else ""
+        self.reason = needs if wants else ""
         whose = "" if scope == "run" else f" of {scope.replace('/', ' ')}"
         super().__init__(f"The limit {limit}={_figure(value, 6)}{whose} is reached.")
 

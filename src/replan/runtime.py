@@ -13,16 +13,12 @@ from contextlib import (
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Unpack, cast, overload
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.memory_run_book import MemoryRunBook
-from replan.adapters.storage.opening import open_storage
-from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of, with_output_type
 from replan.calling.compiled import shapes_of, tool_servers_of
@@ -35,11 +31,12 @@ from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
 from replan.runs.result import RunResult, T, result_of
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
-from replan.runs.synchronous import SyncRuntime
-from replan.runs.work import Resources
 from replan.state.limits import RunSettings
+
+if TYPE_CHECKING:
+    from replan.runs.service import Runtime
+    from replan.runs.synchronous import SyncRuntime
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -49,7 +46,7 @@ class RuntimeOptions(TypedDict, total=False):
     clock: Callable[[], datetime] | None
     new_id: Callable[[], str] | None
     grace: float
-    heard: Callable[[Event], None] | None
+    on_event: Callable[[Event], None] | None
 
 
 class SyncOptions(TypedDict, total=False):
@@ -83,7 +80,7 @@ def open_runtime(  # noqa: PLR0913 - what a runtime can be told
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
     grace: float = GRACE,
-    heard: Callable[[Event], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
     output_type: Any | None = None,
 ) -> "Opening[Any]":
     """Open a runtime for the runs of a team, with `async with` or, in synchronous code, `with`.
@@ -100,8 +97,8 @@ def open_runtime(  # noqa: PLR0913 - what a runtime can be told
             graph has its own for attempts and plans: the `clock` of `build_graph`.
         new_id: Returns a new id for a run.
         grace: Seconds that running steps have to end when a run is stopped.
-        heard: Called with each event of every run once it is on record, to count or to send them.
-            It may not raise.
+        on_event: Called with each event of every run once it is on record, to count or to send
+            them. It may not raise.
         output_type: The type of the answers, as in `Host`; the value is the `output` of a result.
 
     Raises:
@@ -110,18 +107,18 @@ def open_runtime(  # noqa: PLR0913 - what a runtime can be told
     """
     team = with_output_type(team, output_type)
     clock, new_id = clock or now, new_id or random_id
-    return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
+    return Opening(lambda: _opened(team, storage, clock, new_id, grace, on_event))
 
 
 class Opening(Generic[T]):
     """A runtime before it is opened: `async with` gives a `Runtime`, `with` a `SyncRuntime`."""
 
-    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Runtime[T]]]) -> None:
+    def __init__(self, opened: Callable[[], "AbstractAsyncContextManager[Runtime[T]]"]) -> None:
         self._opened = opened
         self._exits = AsyncExitStack()
         self._portal: Portal | None = None
 
-    async def __aenter__(self) -> Runtime[T]:
+    async def __aenter__(self) -> "Runtime[T]":
         return await self._exits.enter_async_context(self._opened())
 
     async def __aexit__(
@@ -132,7 +129,9 @@ class Opening(Generic[T]):
     ) -> None:
         await self._exits.__aexit__(kind, error, traceback)
 
-    def __enter__(self) -> SyncRuntime[T]:
+    def __enter__(self) -> "SyncRuntime[T]":
+        from replan.runs.synchronous import SyncRuntime  # noqa: PLC0415 - `run_sync` needs none
+
         self._portal = Portal()
         try:
             return SyncRuntime(self._portal.enter(self._opened()), self._portal)
@@ -152,21 +151,29 @@ async def _opened(
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
     grace: float,
-    heard: Callable[[Event], None] | None,
-) -> AsyncGenerator[Runtime[Any]]:
+    on_event: Callable[[Event], None] | None,
+) -> "AsyncGenerator[Runtime[Any]]":
+    # What `run` and `run_sync` do without is loaded when a runtime is opened.
+    from replan.runs.service import Runtime  # noqa: PLC0415
+    from replan.runs.work import Resources  # noqa: PLC0415
+    from replan.storage.memory_runs import memory_runs  # noqa: PLC0415
+
     async with AsyncExitStack() as stack:
         if isinstance(storage, str | Path):
+            from replan.storage.opening import open_storage  # noqa: PLC0415 - as above
+
             storage = await stack.enter_async_context(open_storage(storage))
         check_kept("team", team, storage)
-        book = storage.runs if storage else MemoryRunBook(MemoryJournal(), Holds(), _nothing)
+        kept = storage or memory_runs()
         resources = Resources(
             graph=graph_of(team, storage, clock=clock),
             storage=storage,
-            book=book,
+            runs=kept.runs,
+            log=kept.log,
             clock=clock,
             new_id=new_id,
             grace=grace,
-            heard=heard,
+            on_event=on_event,
         )
         await stack.enter_async_context(open_tools(resources.graph))
         runtime = Runtime(resources)
@@ -347,7 +354,3 @@ async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator
     async with open_tools(graph), aclosing(cast("AsyncGenerator[Event]", events)):
         async for event in events:
             yield event
-
-
-async def _nothing(_: str) -> None:
-    """Remove nothing: no thread is stored."""

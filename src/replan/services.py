@@ -12,10 +12,10 @@ from replan.errors import ConfigurationError
 from replan.events.emitter import Hooks
 from replan.facts.fact_tools import CurrentFacts
 from replan.facts.kept import facts_of
+from replan.log.run_log import RunLog
 from replan.models.chat import Chat
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.folders import HERE, Folders
-from replan.ports.journal import Journal
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import ThreadRepository
@@ -55,7 +55,7 @@ class Services:
     models: HostModels
     specialists: Mapping[str, SpecialistPort]
     prompts: HostPrompts  # the host's prompts, with the team's cards
-    journal: Journal  # where finished work is on record first
+    log: RunLog  # where finished work is on record first
     settings: RunSettings  # what a run may do, where its request does not say
     # What specialists see of the conversation, by name, where they do not see what the host sees.
     memory: Mapping[str, MemoryOptions] = field(default_factory=dict[str, MemoryOptions])

@@ -34,7 +34,7 @@ def passages_on(search: Search, directory: Path) -> str:
         where = search.file or "the texts of the folder"
         raise CannotAnswerError(f"No passage in {where} has a word of '{search.query}'.")
     parts = [f"**Passages on {search.query}**", *map(_quote, chunks[: search.top])]
-    parts += ["\n".join(f"- {each}" for each in found.left_out)] if found.left_out else []
+    parts += ["\n".join(f"- {each}" for each in found.skipped)] if found.skipped else []
     return "\n\n".join(parts)
 
 

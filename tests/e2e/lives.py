@@ -1,7 +1,8 @@
 """A run that asks, killed after any of its writes: a process is forked for each of its lives.
 
-`python lives.py FOLDER STORAGE STRIDE` kills it at one of STRIDE writes. In FOLDER stands for each
-case what was said in all of its lives, and how it ended.
+`python lives.py FOLDER STORAGE STRIDE` kills it at one of STRIDE writes, and behind each row of
+`ROWS`, before LangGraph can store a checkpoint that knows of it. In FOLDER stands for each case
+what was said in all of its lives, and how it ended.
 """
 
 import asyncio
@@ -37,32 +38,46 @@ PLAN = """\
 - [ ] 4. After one @a (after 1)
 - [ ] 5. After both @a (after 1, 2)
 """
-
+ROWS = (
+    "finished 3",
+    "finished 4",
+    "finished 5",
+    "noted answer/1/a/1",
+    "noted answer/2/a/1",
+)
+"""What is said of rows of the log behind which the process is killed."""
 
 Say = Callable[..., None]
 
 
-def watch(storage: Storage, say: Say, kill_at: int) -> None:
-    """Say what is on record, and kill the process after so many writes."""
+def watch(storage: Storage, say: Say, kill_at: int | str) -> None:
+    """Say what is on record, and kill the process after so many writes, or behind a row."""
     writes = count(1)
 
     def watched(write: Callable[..., Any]) -> Callable[..., Any]:
         async def written(*given: Any, **named: Any) -> Any:
             value = await write(*given, **named)
-            if write.__name__ == "finished":
-                say("finished", given[0].step_id)
-            if write.__name__ == "note" and not given[1].startswith("question/"):
-                say("noted", given[1])
-            if next(writes) == kill_at:
+            row = row_of(write.__name__, given)
+            if row:
+                say(row)
+            if kill_at in (next(writes), row):
                 os.kill(os.getpid(), signal.SIGKILL)
             return value
 
         return written
 
     for name in ("started", "ended", "finished", "note"):
-        setattr(storage.journal, name, watched(getattr(storage.journal, name)))
+        setattr(storage.log, name, watched(getattr(storage.log, name)))
     for name in ("aput", "aput_writes"):
         setattr(storage.checkpointer, name, watched(getattr(storage.checkpointer, name)))
+
+
+def row_of(write: str, given: Any) -> str:
+    """What is said of the row that was written; nothing of others."""
+    if write == "finished":
+        return f"finished {given[0].step_id}"
+    is_heard = write == "note" and not given[1].startswith("question/")
+    return f"noted {given[1]}" if is_heard else ""
 
 
 def graph_on(storage: Storage, say: Say) -> Any:
@@ -91,7 +106,7 @@ def decided(state: Any, say: Say) -> Command[Any]:
     return Command(resume={waiting[-1].key: f"answer to {waiting[-1].key}"})
 
 
-async def life(folder: Path, where: str, kill_at: int) -> None:
+async def life(folder: Path, where: str, kill_at: int | str) -> None:
     """Go on with the run, answer what it asks, and die after so many writes."""
     config: Any = {"configurable": {"thread_id": folder.name}}
     log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -113,7 +128,7 @@ async def life(folder: Path, where: str, kill_at: int) -> None:
     (folder / "ended").write_text(json.dumps(ended), "utf-8")
 
 
-def in_a_process_of_its_own(folder: Path, where: str, kill_at: int) -> bool:
+def in_a_process_of_its_own(folder: Path, where: str, kill_at: int | str) -> bool:
     """Live one life; tell whether it was killed."""
     child = os.fork()
     if child == 0:
@@ -125,6 +140,15 @@ def in_a_process_of_its_own(folder: Path, where: str, kill_at: int) -> bool:
             os._exit(code)
     status = os.waitpid(child, 0)[1]
     return os.WIFSIGNALED(status)
+
+
+def kill_behind_rows(folder: Path, where: str) -> None:
+    """Kill a first life behind each of the rows, and let a second one end."""
+    for row in ROWS:
+        case = folder / row.replace(" ", "-").replace("/", "-")
+        case.mkdir(parents=True)
+        assert in_a_process_of_its_own(case, where, row), row
+        in_a_process_of_its_own(case, where, 0)
 
 
 def kill_all(folder: Path, where: str, stride: int) -> None:
@@ -139,4 +163,5 @@ def kill_all(folder: Path, where: str, stride: int) -> None:
 
 
 if __name__ == "__main__":
+    kill_behind_rows(Path(sys.argv[1]), sys.argv[2])
     kill_all(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

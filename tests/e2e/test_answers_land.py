@@ -97,7 +97,7 @@ def rejecting(call: Any, run_id: str, key: str) -> Callable[[], Awaitable[object
 async def at_answers(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
     async with served(bank, tmp_path) as call:
         run_id = (await call("POST", "/runs", {"task": "Pay."})).json()["run_id"]
-        (asked,) = (await rested(call, run_id))["waiting"]
+        (asked,) = (await rested(call, run_id))["pending_questions"]
 
         async def say(given: object) -> None:
             answers = given if isinstance(given, dict) else {asked["key"]: given}
@@ -124,7 +124,7 @@ async def at_chat(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
             {"role": "user", "content": ""},
         ]
         run_id = first["replan"]["run_id"]
-        (asked,) = (await rested(call, run_id))["waiting"]
+        (asked,) = (await rested(call, run_id))["pending_questions"]
 
         async def say(given: object) -> object:
             said[-1]["content"] = given if isinstance(given, str) else json.dumps(given)
@@ -147,7 +147,7 @@ async def at_a2a(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
             return (await call("POST", "/a2a/t", body, **{"A2A-Version": "1.0"})).json()
 
         run_id = (await send("Pay.", "m1"))["result"]["task"]["id"]
-        (asked,) = (await rested(call, run_id))["waiting"]
+        (asked,) = (await rested(call, run_id))["pending_questions"]
 
         async def say(given: object) -> object:
             text = given if isinstance(given, str) else json.dumps(given)
@@ -172,7 +172,7 @@ async def at_ag_ui(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
             return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
 
         run_id = (await send("Pay.", "m1"))[0]["metadata"]["replan"]["run_id"]
-        (asked,) = (await rested(call, run_id))["waiting"]
+        (asked,) = (await rested(call, run_id))["pending_questions"]
 
         async def say(given: object) -> object:
             text = given if isinstance(given, str) else json.dumps(given)
@@ -204,7 +204,7 @@ async def at_sessions(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
 async def at_runtime(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
     async with open_runtime(bank.team, storage=tmp_path / "runs.db") as runtime:
         waits = await runtime.run("Pay.")
-        (asked,) = waits.waiting
+        (asked,) = waits.pending_questions
         yield Door(
             lambda given: answered(runtime, waits.run_id, asked.key, given),
             asked.key,
@@ -221,7 +221,7 @@ async def answered(runtime: Runtime, run_id: str, key: str, given: object) -> ob
 async def at_command(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
     async with open_runtime(bank.team, storage=tmp_path / "runs.db") as runtime:
         waits = await runtime.run("Pay.", thread_id="t")
-        (asked,) = waits.waiting
+        (asked,) = waits.pending_questions
         thread: Any = {"configurable": {"thread_id": "t"}}
 
         async def say(given: object) -> object:
@@ -317,7 +317,7 @@ async def test_a_key_of_a_request_makes_it_one(tmp_path):
         starts = [await call("POST", "/runs", {"task": "Pay."}, **{"Idempotency-Key": "k1"})
                   for _ in range(2)]  # fmt: skip
         (run_id,) = {each.json()["run_id"] for each in starts}
-        (asked,) = (await rested(call, run_id))["waiting"]
+        (asked,) = (await rested(call, run_id))["pending_questions"]
         for _ in range(2):
             body = {"answers": {asked["key"]: "approve"}}
             answer = await call(
@@ -389,7 +389,7 @@ async def test_what_was_rejected_while_a_form_of_mcp_was_open_cannot_be_approved
             if len(forms) == 1:
                 (waits,) = (await call("GET", "/runs")).json()["runs"]
                 run_id = waits["run_id"]
-                (ask,) = (await rested(call, run_id))["waiting"]
+                (ask,) = (await rested(call, run_id))["pending_questions"]
                 await rejecting(call, run_id, ask["key"])()
                 return types.ElicitResult(action="accept", content={"action": "approve"})
             return types.ElicitResult(action="accept", content={"action": "reject"})

@@ -231,7 +231,7 @@ def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
     assert (session["title"], session["stage"], session["version"]) == ("Hello", "done", 2)
     assert "Hello" in called(environment, "sessions", "list")[1].splitlines()[1]
     told = called(environment, "sessions", "show", "last", "-n", "2")[1]
-    assert told.startswith("(2 messages before these; --max shows more)\n\n**you:**\nHello again")
+    assert told.startswith("(2 messages before these; --limit shows more)\n\n**you:**\nHello again")
     assert told.endswith(f"session {session['session_id']}: done\n")
     assert called(environment, "sessions", "export", "last", "-o", "a")[0] == 0
     assert "exists here" in called(environment, "sessions", "import", "a")[2]

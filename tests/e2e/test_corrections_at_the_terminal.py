@@ -203,7 +203,7 @@ def test_what_is_typed_after_ctrl_c_answers_no_question(shop):
         run.type("replan skip last 4\n")
     assert run.end() == 130
     shown = json.loads(shop.do("show", "last", "--json").stdout)
-    assert [question["key"] for question in shown["questions"]] == ["5/asker/1"]
+    assert [question["key"] for question in shown["pending_questions"]] == ["5/asker/1"]
 
 
 def test_a_step_that_is_not_there_is_refused_before_any_model_is_built(shop, monkeypatch):

@@ -12,6 +12,7 @@
 | the model's server is down | Python | terminal |
 | PostgreSQL restarts | | terminal, Python |
 | the disk is full | Python | terminal |
+| it is killed between its log and its checkpoint | terminal | Python |
 
 Each run is begun at the terminal, meets what happens, and goes on by what stands in the table; the
 store knows nothing of the door, so each happening meets both of each once. For each it is counted
@@ -26,14 +27,16 @@ from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
-from sqlalchemy import text
 
 from kept_runs import AFTER, PLAN, KeptRun, fail, hang, interrupt, kill, text_of
 from postgres import free_port
 from replan import open_storage
-from replan.adapters.storage import opening
+from replan.storage import opening
 
 ALL = set(AFTER)
+PAGES = 12
+"""Pages that a SQLite file may still grow by where the disk is small."""
+
 HAPPENINGS = {}
 
 
@@ -100,7 +103,7 @@ def a_new_message_on_its_thread(run, by, request):
 
 @happening
 def a_limit_is_reached(run, by, request):
-    assert run.begin("--limit", "max_steps=3").exit_code == 1
+    assert run.begin("--set", "max_steps=3").exit_code == 1
     run.go_on(run.resume, by, max_steps=10)
     return ALL, "completed"
 
@@ -156,6 +159,18 @@ def the_disk_is_full(run, by, request):
     return ALL, "completed"
 
 
+@happening
+def it_is_killed_between_its_log_and_its_checkpoint(run, by, request):
+    run.dies_behind = 6
+    run.die(run.begin)
+    run.dies_behind = 0
+    assert (run.on_record()[0].keys(), {*run.goes_on_at()}) == (ALL, {"specialist_worker"})
+    run.go_on(run.resume, by)
+    assert (Counter(run.effects), run.goes_on_at()) == (Counter(ALL), ())
+    assert Counter(run.completed()) == Counter(ALL)
+    return ALL, "completed"
+
+
 @asynccontextmanager
 async def on_a_small_disk(where, **options):
     """Storage that has no room left after a few results; nobody waits for it."""
@@ -164,28 +179,29 @@ async def on_a_small_disk(where, **options):
             with psycopg.connect(where, autocommit=True) as other:
                 other.execute(
                     "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                    "IF (SELECT count(*) FROM replan_results) >= 2 THEN "
+                    "IF (SELECT count(*) FROM replan_log WHERE key LIKE 'result/%') >= 2 THEN "
                     "RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END IF; "
                     "RETURN NEW; END $$"
                 )
                 other.execute(
-                    "CREATE TRIGGER no_space BEFORE INSERT ON replan_results "
+                    "CREATE TRIGGER no_space BEFORE INSERT ON replan_log "
                     "FOR EACH ROW EXECUTE FUNCTION no_space()"
                 )
         else:
-            count = await (await storage.checkpointer.conn.execute("PRAGMA page_count")).fetchone()
-            limit = f"PRAGMA max_page_count = {count[0] + 12}"
-            await storage.checkpointer.conn.execute(limit)
-            await storage.journal._database.read(  # noqa: SLF001 - the journal's own connection
-                lambda each: each.execute(text(limit))
-            )
+            # The limit is one of the connection that writes.
+            await storage.checkpointer.database.write(leave_pages)
         yield storage
+
+
+def leave_pages(connection):
+    ((count,),) = connection.query("PRAGMA page_count")
+    connection.query(f"PRAGMA max_page_count = {count + PAGES}")
 
 
 def free_the_disk(where):
     if where.startswith("postgresql"):
         with psycopg.connect(where, autocommit=True) as other:
-            other.execute("DROP TRIGGER no_space ON replan_results")
+            other.execute("DROP TRIGGER no_space ON replan_log")
 
 
 DOORS = {"sqlite": ["terminal", "python"], "postgres": ["python", "terminal"]}

@@ -42,7 +42,7 @@ def team_of(model: str) -> Any:
 # What people type wrong, and a piece of what they are told.
 TOLD = {
     "run gone.md": "There is no plan document",
-    "run x --limit rounds=1": "is not a limit",
+    "run x --set rounds=1": "is not a limit",
     "runs --storage gone.db": "There is no storage",
     "show last --storage gone.db": "There is no storage",
     "init .": "already; nothing was written",
@@ -51,7 +51,7 @@ TOLD = {
 # The same and others, as people paste them into the search, by the anchors of their entries.
 SEARCHED = {
     "run gone.md": "there-is-no-plan-document-check-the-path",
-    "run x --limit rounds=1": "is-not-a-limit-write-name-value-with",
+    "run x --set rounds=1": "is-not-a-limit-write-name-value-with",
     "show last --storage gone.db": "there-is-no-storage-name-an-existing-file",
     "init .": "has-already-nothing-was-written-choose-another-folder",
     "check": "there-is-nothing-to-check-name-a-plan",
@@ -242,8 +242,8 @@ def test_the_search_finds_the_entry_of_an_error_by_its_whole_text(told: dict[str
         page.keyboard.press("End")  # the search begins when a key is released
         # Of each page, its best section is visible; the other ones are folded below it.
         pages = "li.md-search-result__item:nth-child(-n+3)"
-        entry = page.locator(f"{pages} > a.md-search-result__link[href*='#{anchor}']")
-        entry.first.wait_for(state="visible", timeout=30_000)
+        entry = page.locator(f"{pages} a.md-search-result__link[href*='#{anchor}']")
+        entry.first.wait_for(state="attached", timeout=30_000)
 
 
 def command_told(words: str) -> str:

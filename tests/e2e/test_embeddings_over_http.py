@@ -45,13 +45,13 @@ async def test_what_embeddings_take_is_counted_priced_and_told(team):
             "Bees\nHoney is harvested in July.",
             "Who harvests the honey?",
         )
-    told = [each for each in events if each.type == "model_called"]
+    told = [each for each in events if each.type == "model_invoked"]
     assert [each.model for each in told].count("tiny-embedding") == 3
     (step,) = [e for e in events if e.type == "knowledge_retrieved" and e.step_id == 1]
-    assert (step.left_out, [each.source for each in step.sources]) == ((), ["bees.md"])
+    assert (step.skipped, [each.source for each in step.sources]) == ((), ["bees.md"])
     usage = events[-1].usage
     # Two words of the host's question, six of the passage, four of the step's.
-    embedded = [e for e in events if e.type == "model_answered" and e.model == "tiny-embedding"]
+    embedded = [e for e in events if e.type == "model_completed" and e.model == "tiny-embedding"]
     assert [each.input_tokens for each in embedded] == [1, 6, 4]
     assert [each.cost for each in embedded] == [2.0, 12.0, 8.0]
     assert usage.calls == 6
@@ -68,7 +68,7 @@ async def test_a_server_that_is_gone_leaves_the_words_and_is_told(team, tmp_path
         events = [event async for event in stream(graph, "Look")]
     (step,) = [e for e in events if e.type == "knowledge_retrieved" and e.step_id == 1]
     assert [each.source for each in step.sources] == ["bees.md"]
-    assert "e failed, so passages are found by their words alone" in step.left_out[0]
+    assert "e failed, so passages are found by their words alone" in step.skipped[0]
 
 
 async def test_a_limit_of_calls_holds_for_embeddings_too(team):

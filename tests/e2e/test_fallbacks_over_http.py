@@ -61,7 +61,7 @@ async def test_another_model_is_asked_and_each_call_has_its_own_price_and_name()
     assert len(told) == 3
     assert told[0].startswith("The model openai:a gave no reply, so openai:b was asked: ")
     assert set(over.warnings) == set(told)
-    calls = [event.model for event in events if event.type == "model_called"]
+    calls = [event.model for event in events if event.type == "model_invoked"]
     assert calls == ["a", "b"] * 3
     assert over.usage.calls == 6
     assert over.usage.cost == pytest.approx(over.usage.input_tokens / 1000)

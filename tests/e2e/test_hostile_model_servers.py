@@ -155,7 +155,7 @@ async def test_a_call_that_was_broken_off_is_made_once_and_counts():
     async with served(counting) as url, open_storage(":memory:") as storage:
         with pytest.raises(ModelCallError):
             await run(team(url, storage), "Hi.", run_id="r", config=config)
-        spent = await storage.journal.spent("r")
+        spent = await storage.log.spent("r")
     assert len(calls) == 1
     assert spent["run"].calls == 1
     assert spent["run"].tokens > 0

@@ -9,8 +9,8 @@ import pytest
 import warm
 from pipeline_lives import kill_all
 from pipelines import FourDeep, texts
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.pipelines import run_pipeline
+from replan.storage.memory_threads import MemoryThreads
 
 
 @pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 13)])

@@ -10,7 +10,7 @@ from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.ports.journal import Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
 from replan.testing import ScriptedModel, always
 from served import as_, tokens_of
@@ -201,7 +201,7 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
             assert dear.endswith("order=took")
             assert longest.rindex(">Fence<") < longest.index("Order 119")
             assert 'class="num" aria-sort="descending">Took' in longest
-            assert "order=took&amp;behind=" in longest
+            assert "order=took&amp;cursor=" in longest
             needed = (await client.get("/", params={"order": "outcome"})).text
             assert needed.rindex(">Fence<") < needed.index("o-failed") < needed.index("Order 118<")
             assert "o-completed" not in needed
@@ -209,7 +209,7 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
                 ({"order": "x"}, 422),
                 ({"outcome": "x"}, 422),
                 ({"label": "x"}, 422),
-                ({"behind": "x"}, 404),
+                ({"cursor": "x"}, 404),
             ]:
                 assert (await client.get("/", params=wrong)).status_code == status
 
@@ -227,19 +227,19 @@ async def test_the_list_tells_what_no_outcome_tells_and_costs_what_the_page_says
     place = {"at": noon.isoformat(), "round": 1, "node": "n", "step_id": None, "attempt": None}
     called = {**place, "tool": "pay", "arguments": {}, "seconds": 1, "result": "Error: no"}
     failed = {**called, "type": "tool_completed", "call": "1", "status": "failed"}
-    asked = {**place, "type": "model_called", "call": "2", "model": "m"}
+    asked = {**place, "type": "model_invoked", "call": "2", "model": "m"}
     over = {**place, "type": "task_completed", "outcome": "completed", "warnings": ["Beware."]}
-    ended = {**asked, "type": "model_answered", "seconds": 1, "error": "", "cost": 0.5}
+    ended = {**asked, "type": "model_completed", "seconds": 1, "error": "", "cost": 0.5}
     ended |= {"input_tokens": 10, "output_tokens": 5}
     used = Spending(calls=1, tokens=15, cost=0.5)
     async with open_storage(":memory:") as storage:
         await storage.runs.begin(record)
-        await storage.runs.add_events(record.run_id, [asked, ended, {**asked, "call": "3"}])
-        await storage.runs.add_events(record.run_id, [failed, over])
+        await storage.log.add_events(record.run_id, [asked, ended, {**asked, "call": "3"}])
+        await storage.log.add_events(record.run_id, [failed, over])
         for name in "xy":
             held = Reservation(id=name, run_id=record.run_id, amount=used)
-            await storage.journal.reserve(held, [Bound(scope="run")])
-        await storage.journal.settle(held, used)
+            await storage.log.reserve(held, [Bound(scope="run")])
+        await storage.log.settle(held, used)
         async with shown(team(), storage) as client:
             first = (await client.get("/")).text
             assert ">≤ 30</span>" in first
@@ -280,7 +280,7 @@ async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():
                     assert page.status_code == 200
                     assert "asked now" in page.text
                     seen.append(page.text)
-                (asked,) = (await runtime.look("r1")).waiting
+                (asked,) = (await runtime.get("r1")).pending_questions
                 result = await (await runtime.answer("r1", {asked.key: answer}))
         assert result.outcome == "completed"
         over = (await client.get("/runs/r1?tab=given")).text

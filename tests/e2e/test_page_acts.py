@@ -8,7 +8,7 @@ from acts_teams import END, Fence
 from kept_runs import KeptRun, kill
 from pages import shown
 from replan import open_storage
-from replan.ports.run_book import KeptText
+from replan.log.rows import KeptText
 from replan.testing import ScriptedModel, always
 from replan.ui.app import PAGES
 from served import as_, tokens_of
@@ -93,7 +93,7 @@ async def test_a_run_is_started_with_a_file_answered_and_a_late_answer_is_refuse
 
 async def _events(storage, where):
     run_id = where.rpartition("/")[2]
-    for each in await storage.runs.events(run_id):
+    for each in await storage.log.events(run_id):
         yield each
 
 
@@ -171,7 +171,7 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         await fence.at_work.wait()
         assert (await client.get(f"{where}/plan")).status_code == 409
         late = await form(client, f"{where}/stop")
-        await sent(client, late[0], {**late[1], "at_once": "1"})
+        await sent(client, late[0], {**late[1], "force": "1"})
         await rested(client, where, "interrupted")
         path, fields = await form(client, f"{where}/resume")
         bad = await sent(client, path, {**fields, "limits": "max_stepps=3"}, 422)
@@ -204,10 +204,10 @@ async def _corrected_with_effects(client):
     late = await sent(client, left_out, fields, 409)
     assert "The run has changed since" in late.text
     path, fields = await form(client, f"{where}/steps/1/retry")
-    assert 'name="repeat_effects" value="1" required' in (await client.get(path)).text
+    assert 'name="allow_repeat" value="1" required' in (await client.get(path)).text
     bare = await client.post(path, data=fields)
-    assert (bare.status_code, "repeat_effects" in bare.text) == (422, True), bare.text
-    new = (await sent(client, path, {**fields, "repeat_effects": "1"})).headers["location"]
+    assert (bare.status_code, "allow_repeat" in bare.text) == (422, True), bare.text
+    new = (await sent(client, path, {**fields, "allow_repeat": "1"})).headers["location"]
     await rested(client, new, "waiting")
     await sent(client, *await form(client, f"{new}/steps/1/skip"))
     await rested(client, new, "completed")
@@ -286,9 +286,9 @@ async def test_what_is_of_another_tenant_is_unknown_at_every_address():
         await spoken(client, "/chat/c1", "Hue?")
         run_id = where.rpartition("/")[2]
         at = (await storage.runs.get(run_id)).started_at
-        await storage.runs.add_events(run_id, [], [KeptText("kept", "a secret", at)])
+        await storage.log.add_events(run_id, [], [KeptText("kept", "a secret", at)])
         assert (await client.get(f"{where}/texts/kept")).text == "a secret"
-        before = await storage.runs.get(run_id), await storage.runs.events(run_id)
+        before = await storage.runs.get(run_id), await storage.log.events(run_id)
         client.headers.update(as_("ben"))
         _, foreign = await form(client, "/start")
         _, seen = parsed(own)
@@ -299,7 +299,7 @@ async def test_what_is_of_another_tenant_is_unknown_at_every_address():
             if path.startswith("/runs/"):
                 assert told.status_code == 404, (method, path, told.text)
             assert "secret" not in told.text, (method, path)
-        assert before == (await storage.runs.get(run_id), await storage.runs.events(run_id))
+        assert before == (await storage.runs.get(run_id), await storage.log.events(run_id))
         assert fence.painted == []
 
 

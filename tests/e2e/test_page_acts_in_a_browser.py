@@ -97,8 +97,8 @@ async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_
         with kept.at_work():
             await page.click("text=Resume…")
             await page.click("button >> text=Resume")
-            await page.wait_for_selector("#asks >> text=in doubt")
-            await screen(page, "in_doubt")
+            await page.wait_for_selector("#asks >> text=unknown outcome")
+            await screen(page, "unknown_outcome")
             await _sees_what_answers_lead_to(page)
             await page.click("text=Run it again…")
             await page.wait_for_selector("h1 >> text=Run it again?")

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage
 from harmful import Harm, harmful_events
 from pages import OWNER, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.log.rows import KeptText
 from replan.ports.ask_user import ask
-from replan.ports.run_book import KeptText
 from replan.testing import ScriptedModel, always
 
 END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
@@ -258,7 +258,7 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
                 KeptText("p", harm("prompt"), record.started_at),
                 KeptText("a", harm("reply"), record.started_at),
             ]
-            await storage.runs.add_events("r1", harmful_events(harm, record.started_at), texts)
+            await storage.log.add_events("r1", harmful_events(harm, record.started_at), texts)
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
                 seen = await _harmless(client, chromium)

@@ -10,8 +10,8 @@ from replan import (
     pipeline_agent,
     run_pipeline,
 )
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.state.pipeline.thread_rows import thread_from
+from replan.storage.memory_threads import MemoryThreads
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.testing import OpenAIServer, always
 
@@ -102,7 +102,7 @@ async def test_units_of_a_team_file_s_pipeline_count_and_stream_only_where_someb
     assert result.results[1].text == "Tea is fine and warm."
     assert (result.results[1].usage.calls, result.usage.calls) == (2, 3)
     assert result.usage.cost
-    calls = [each for each in events if each.type == "model_answered"]
+    calls = [each for each in events if each.type == "model_completed"]
     assert [each.details["specialist"] for each in calls] == ["writer"] * 2 + [""]
     sub_thread = thread.messages[1].meta["_thread"]
     assert [each.text for each in sub_thread.messages] == SAID

@@ -21,7 +21,7 @@ def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     else:
         with fresh_database(request.getfixturevalue("postgres_dsn")) as address:
             kill_all(folder / "cases", address, STRIDES["postgres"])
-    return sorted((folder / "cases").iterdir(), key=lambda case: int(case.name))
+    return sorted((folder / "cases").iterdir())
 
 
 def kill_all(*words: object) -> None:
@@ -30,7 +30,7 @@ def kill_all(*words: object) -> None:
 
 
 def test_a_run_that_asks_outlives_every_kill_with_the_right_answers(cases):
-    assert len(cases) > 3
+    assert sum(case.name.isdigit() for case in cases) > 3
     for case in cases:
         ended = json.loads((case / "ended").read_text("utf-8"))
         heard = {step: f"{step}: answer to {step}/a/1" for step in (1, 2)}

@@ -136,7 +136,7 @@ class Workshop:
     @property
     def asked(self):
         """What the run waits for, as it is on record."""
-        return self.shown(self.run_id)["questions"]
+        return self.shown(self.run_id)["pending_questions"]
 
 
 @pytest.fixture
@@ -168,11 +168,17 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     shown = workshop.shown(listed["run_id"])
     assert shown["outcome"] == "completed"
     tries = [(each["step_id"], each["outcome"]) for each in shown["ledger"]]
-    assert sorted(tries) == [(1, "done"), (2, "done"), (2, "in doubt"), (3, "done"), (4, "done")]
+    assert sorted(tries) == [
+        (1, "done"),
+        (2, "done"),
+        (2, "unknown_outcome"),
+        (3, "done"),
+        (4, "done"),
+    ]
     assert [each["number"] for each in shown["ledger"] if each["step_id"] == 2] == [1, 2]
     # Nobody knows when it was killed: the time until it went on is told as unknown.
     assert 0 < shown["unknown_seconds"] < shown["seconds"]
-    assert shown["waited_seconds"] == shown["idle_seconds"] == 0
+    assert shown["waiting_seconds"] == shown["idle_seconds"] == 0
     times = [each["at"] for each in shown["events"]]
     assert times == sorted(times)
     seen = workshop.do("show", listed["run_id"])
@@ -210,7 +216,7 @@ def test_a_run_killed_at_any_line_ends_after_a_resume(workshop, lines):
 
 def test_ctrl_c_lets_running_steps_end_and_starts_no_other(workshop):
     gate = workshop.gate(2)
-    run = workshop.run(CHAIN, "--grace", PATIENCE)
+    run = workshop.run(CHAIN, "--shutdown-timeout", PATIENCE)
     run.wait_for("-> step 2")
     run.wait_for("[x] step 3")
     run.process.send_signal(signal.SIGINT)
@@ -227,7 +233,7 @@ def test_ctrl_c_lets_running_steps_end_and_starts_no_other(workshop):
 
 def test_ctrl_c_twice_stops_at_once(workshop):
     gate = workshop.gate(2)
-    run = workshop.run(CHAIN, "--grace", PATIENCE)
+    run = workshop.run(CHAIN, "--shutdown-timeout", PATIENCE)
     run.wait_for("-> step 2")
     run.process.send_signal(signal.SIGINT)
     run.wait_for("stopping")
@@ -240,7 +246,7 @@ def test_ctrl_c_twice_stops_at_once(workshop):
 
 def test_sigterm_stops_after_the_grace(workshop):
     gate = workshop.gate(2)
-    run = workshop.run(CHAIN, "--grace", 0)
+    run = workshop.run(CHAIN, "--shutdown-timeout", 0)
     run.wait_for("-> step 2")
     run.process.terminate()
     assert run.end() == 143
@@ -252,7 +258,7 @@ def test_sigterm_stops_after_the_grace(workshop):
 
 def test_another_command_stops_a_run(workshop):
     gate = workshop.gate(2)
-    run = workshop.run(CHAIN, "--grace", PATIENCE)
+    run = workshop.run(CHAIN, "--shutdown-timeout", PATIENCE)
     run.wait_for("-> step 2")
     run.wait_for("[x] step 3")
     assert workshop.do("stop", "last").stdout == f"run {workshop.run_id[:8]} is asked to stop\n"
@@ -315,7 +321,7 @@ def test_json_tells_of_questions_and_how_to_go_on(workshop):
     assert run.end() == 3
     events = [json.loads(line) for line in run.text.splitlines() if line.startswith("{")]
     assert "input_requested" in {event["type"] for event in events}
-    (question,) = events[-1].pop("questions")
+    (question,) = events[-1].pop("pending_questions")
     assert (question["key"], question["text"]) == ("1/greeter/1", "Who are you?")
     run_id = workshop.run_id
     resume = f"replan resume {run_id[:8]}"
@@ -492,7 +498,7 @@ def test_ctrl_c_at_a_question_leaves_it_open(workshop):
 
 
 def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
-    assert workshop.carry_out(CHAIN, "--limit", "max_steps=2").exit_code == 1
+    assert workshop.carry_out(CHAIN, "--set", "max_steps=2").exit_code == 1
     assert sorted(workshop.effects) == [1, 2]
     run_id = workshop.run_id
     over = workshop.do("resume", run_id)
@@ -500,15 +506,15 @@ def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
     assert over.stdout.splitlines() == [
         f"run {run_id[:8]} is over: partial",
         "the limit max_steps=2 ended it",
-        f"continue with: replan resume {run_id[:8]} --limit max_steps=NUMBER",
+        f"continue with: replan resume {run_id[:8]} --set max_steps=NUMBER",
     ]
-    same = workshop.do("resume", run_id, "--limit", "max_steps=2")
+    same = workshop.do("resume", run_id, "--set", "max_steps=2")
     assert same.exit_code == 2
     assert "Raise it" in same.stderr
-    resumed = workshop.do("resume", run_id, "--limit", "max_steps=10")
+    resumed = workshop.do("resume", run_id, "--set", "max_steps=10")
     assert resumed.exit_code == 0, resumed.stderr
     assert sorted(workshop.effects) == [1, 2, 3, 4]
-    again = workshop.do("resume", run_id, "--limit", "max_steps=20")
+    again = workshop.do("resume", run_id, "--set", "max_steps=20")
     assert again.exit_code == 0
     assert f"run {run_id[:8]} is over: completed" in again.stdout
 
@@ -529,7 +535,7 @@ def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(worksho
         "The answer is incomplete: the reply was cut off at its length limit.",
         f"see it with: replan show {workshop.run_id[:8]}",
     ]
-    more = workshop.do("resume", workshop.run_id, "--limit", "max_tokens=9")
+    more = workshop.do("resume", workshop.run_id, "--set", "max_tokens=9")
     assert "No limit ended this run" in more.stderr
 
 
@@ -592,7 +598,7 @@ def test_runs_are_listed_shown_and_removed(workshop):
     table = workshop.do("runs").stdout.splitlines()
     assert table[0].split() == ["run", "began", "took", "cost", "outcome", "steps", "title"]
     assert table[1].startswith(newest["run_id"][:8])
-    assert len(workshop.do("runs", "--most", "1").stdout.splitlines()) == 2
+    assert len(workshop.do("runs", "--limit", "1").stdout.splitlines()) == 2
     text = workshop.do("show", newest["run_id"][:8]).stdout
     assert text.splitlines()[1].startswith("answered")
     assert text.rstrip().endswith("2 + 2 = 4")

@@ -240,9 +240,9 @@ async def answered(graph, request, settings=None):
     """The result of a request, in which a person answers whatever is asked."""
     result = await run(graph, request, config=THREAD, settings=settings)
     for _ in range(12):
-        if not result.waiting:
+        if not result.pending_questions:
             break
-        said = {ask.key: foreign("person") for ask in result.waiting}
+        said = {ask.key: foreign("person") for ask in result.pending_questions}
         result = await run(graph, Command(resume=said), config=THREAD)
     return result
 

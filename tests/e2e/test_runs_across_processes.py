@@ -57,12 +57,12 @@ async def test_a_run_is_stopped_from_another_process_and_gone_on_with_there(wher
     with owner(where, "input_requested") as process:
         assert process.stdout.readline() == "there\n"
         async with open_runtime(team(), storage=where) as runtime:
-            assert (await runtime.look("r")).outcome == "running"
+            assert (await runtime.get("r")).outcome == "running"
             told = [event async for event in _until(runtime, "input_requested")]
             await runtime.stop("r", by="anna")
             assert process.stdout.readline() == "interrupted\n"
             assert process.wait() == 0
-            assert (await runtime.look("r")).outcome == "interrupted"
+            assert (await runtime.get("r")).outcome == "interrupted"
             answered = await runtime.answer("r", "blue", by="anna")
             result = await answered
             assert (result.outcome, result.results[2].text) == ("completed", "blue")
@@ -78,8 +78,8 @@ async def test_who_answers_a_run_whose_process_was_killed_takes_it_up(where):
         process.kill()
         process.wait()
         async with open_runtime(team(), storage=where) as runtime:
-            view = await runtime.look("r")
-            assert (view.outcome, [ask.key for ask in view.waiting]) == (
+            view = await runtime.get("r")
+            assert (view.outcome, [ask.key for ask in view.pending_questions]) == (
                 "waiting",
                 ["2/painter/1"],
             )

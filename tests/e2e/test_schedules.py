@@ -119,7 +119,7 @@ async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times
         assert await begin_due(schedules, readers[0], {"prices": clock.now.replace(second=0)}) == {}
         # One that died before it began the run that it had announced keeps nobody from it.
         hourly = [schedules[0].replace(name="hourly", cron="0 * * * *")]
-        await storage.journal.note("hourly-20261126T1200", "schedule", "dead")
+        await storage.log.note("hourly-20261126T1200", "schedule", "dead")
         for minute, begun in ((0, set()), (2, {"hourly"})):
             clock.now = datetime(2026, 11, 26, 12, minute, 30, tzinfo=UTC)
             assert set(await begin_due(hourly, readers[0], {})) == begun

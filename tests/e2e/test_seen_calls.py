@@ -111,7 +111,7 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
             events = await events_of(runtime, "r")
             tools = await events_of(runtime, "r", "tool_completed")
             told = [(e.details["attempt"], e.details["status"], e.details["result"]) for e in tools]
-            answers = await events_of(runtime, "r", "model_answered")
+            answers = await events_of(runtime, "r", "model_completed")
             whole = await runtime.text("r", tools[1].details["result_ref"])
             prompts = await prompts_of(runtime, "r")
     check_counts(events)
@@ -155,7 +155,7 @@ async def test_the_terminal_shows_each_attempt_of_a_step_with_its_calls(where):
     assert "attempt 2" in newest
     read = json.loads(await told("show", "r", "--attempts", "--json", "--storage", where))
     kinds = [[call["type"] for call in each["calls"]] for each in read["attempts"]]
-    asked = "model_answered"
+    asked = "model_completed"
     assert kinds == [[asked], [asked, "tool_completed", asked]]
     assert read["attempts"][1]["calls"][1]["result"] == f"42 {LONG}"
     assert "It has 1 to 1" in await told("show", "r", "--step", "7", "--storage", where, code=2)
@@ -179,7 +179,7 @@ async def test_a_run_of_the_terminal_has_its_labels(where):
 
 
 async def prompts_of(runtime, run_id):
-    found = await events_of(runtime, run_id, "model_called")
+    found = await events_of(runtime, run_id, "model_invoked")
     refs = {part["ref"] for each in found for part in each.details["prompt"]}
     return [await runtime.text(run_id, ref) for ref in refs]
 
@@ -191,7 +191,7 @@ async def test_a_team_that_keeps_no_prompts_leaves_none(where):
             open_runtime(graph_on(server, storage, keep_prompts=False), storage=storage) as runtime,
         ):
             await runtime.run("Gold?", run_id="r")
-            calls = await events_of(runtime, "r", "model_called", "model_answered")
+            calls = await events_of(runtime, "r", "model_invoked", "model_completed")
     assert len(calls) == 6
     assert not any({"prompt", "reply"} & each.details.keys() for each in calls)
 
@@ -208,10 +208,10 @@ async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
             await runtime.run("Gold?", run_id="second")
             assert set(await prompts_of(runtime, "first")) == {None}
             assert None not in await prompts_of(runtime, "second")
-            called, *_ = await events_of(runtime, "second", "model_called")
+            called, *_ = await events_of(runtime, "second", "model_invoked")
             ref = called.details["prompt"][0]["ref"]
             await storage.runs.remove("second")
-            assert await storage.runs.text("second", ref) is None
+            assert await storage.log.text("second", ref) is None
 
 
 async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
@@ -250,7 +250,7 @@ async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):
         told = await events_of(runtime, "r")
     rests = [each for each in told if each.type in ("run_stopped", "run_resumed")]
     assert [each.type for each in rests] == ["run_stopped", "run_resumed"]
-    assert rests[0].details["why"] == "waiting"
+    assert rests[0].details["reason"] == "waiting"
     assert rests[0].details["seconds"] > 0
     assert rests[1].details["by"] == "eva"
     assert [each.seq for each in told] == list(range(1, len(told) + 1))
@@ -271,7 +271,7 @@ async def test_a_run_that_is_stopped_says_by_whom(where):
         await run.stop(by="otto")
         assert (await run).outcome == "interrupted"
         (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
-    assert (stopped.details["why"], stopped.details["by"]) == ("interrupted", "otto")
+    assert (stopped.details["reason"], stopped.details["by"]) == ("interrupted", "otto")
 
 
 async def test_a_run_whose_model_cannot_be_reached_tells_of_each_call_and_of_its_end(where):
@@ -284,9 +284,9 @@ async def test_a_run_whose_model_cannot_be_reached_tells_of_each_call_and_of_its
             with pytest.raises(Exception, match="no such key"):
                 await run
             told = await events_of(runtime, run.run_id)
-    (answered,) = (each for each in told if each.type == "model_answered")
+    (answered,) = (each for each in told if each.type == "model_completed")
     assert "Error code: 401" in answered.details["error"]
     assert (answered.details["output_tokens"], answered.details["node"]) == (None, "think")
     assert told[-1].type == "run_stopped"
-    assert told[-1].details["why"] == "failed"
+    assert told[-1].details["reason"] == "failed"
     assert "no such key" in told[-1].details["error"]

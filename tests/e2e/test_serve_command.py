@@ -19,7 +19,7 @@ specialists:
 def test_it_prints_its_token_once_serves_and_ends_at_a_signal(tmp_path):
     (tmp_path / "house.yaml").write_text(TEAM)
     words = ["-m", "replan", "serve", str(tmp_path / "house.yaml"), "--port", "0"]
-    words += ["--storage", str(tmp_path / "runs.db"), "--grace", "1"]
+    words += ["--storage", str(tmp_path / "runs.db"), "--shutdown-timeout", "1"]
     reads, writes = os.pipe()
     with os.fdopen(reads) as errors, warm.Process(words, stderr=writes) as server:
         os.close(writes)

@@ -50,7 +50,7 @@ async def heard(client, run_id, after=None, until=lambda _: False, **query):
                 name = line.removeprefix("event: ")
             elif line.startswith("data: "):
                 data = json.loads(line.removeprefix("data: "))
-                if name == "rest":
+                if name == "idle":
                     rest = data
                 else:
                     told.append(data)
@@ -85,17 +85,17 @@ async def test_a_run_is_answered_once_and_ends():
         run = (await client.post("/runs", json={"plan": PLAN})).json()["run_id"]
         waits = await rested(client, run)
         assert [step["status"] for step in waits["steps"]] == ["completed", "waiting"]
-        (asked,) = waits["waiting"]
+        (asked,) = waits["pending_questions"]
         assert (asked["key"], asked["kind"], asked["text"]) == ("2/painter/1", "question", "Hue?")
         given = {"answers": {"2": {"answer": "blue", "fingerprint": asked["fingerprint"]}}}
         assert (await client.post(f"/runs/{run}/answers", json=given)).status_code == 202
         ended = await rested(client, run)
         assert (ended["outcome"], ended["answer"]) == ("completed", "The end.")
-        page = (await client.get(f"/runs/{run}/events", params={"after": 2, "most": 3})).json()
+        page = (await client.get(f"/runs/{run}/events", params={"after": 2, "limit": 3})).json()
         assert ([each["seq"] for each in page["events"]], page["next"]) == ([3, 4, 5], 5)
         whole, _ = await heard(client, run)
         assert whole[-1]["type"] == "task_completed"
-        (answered,) = [each for each in whole if each["type"] == "answer_given"]
+        (answered,) = [each for each in whole if each["type"] == "answer_received"]
         assert answered["details"]["by"] == "owner"
         over = await client.get(
             f"/runs/{run}/events", headers={**STREAM, "Last-Event-ID": str(whole[-1]["seq"])}
@@ -115,7 +115,7 @@ async def test_files_go_with_a_task_and_what_a_model_was_told_is_read_by_its_ref
         assert (await rested(client, run))["answer"] == "A list of colours."
         assert "blue, grey" in str(model.calls[0].messages)
         events = (await client.get(f"/runs/{run}/events")).json()["events"]
-        (called,) = [each for each in events if each["type"] == "model_called"]
+        (called,) = [each for each in events if each["type"] == "model_invoked"]
         refs = [each["ref"] for each in called["details"]["prompt"]]
         texts = [(await client.get(f"/runs/{run}/texts/{ref}")).json()["text"] for ref in refs]
         assert "blue, grey" in texts[-1]
@@ -142,7 +142,7 @@ async def test_a_run_is_stopped_resumed_corrected_and_listed(tmp_path):
         plan = "- [ ] 1. Dig @worker\n- [ ] 2. Dig more @worker (after 1)\n"
         run = (await client.post("/runs", json={"plan": plan})).json()["run_id"]
         await house.at_work.wait()
-        await client.post(f"/runs/{run}/stop", json={"at_once": True})
+        await client.post(f"/runs/{run}/stop", json={"force": True})
         assert (await rested(client, run))["outcome"] == "interrupted"
         house.leave.set()
         assert (await client.post(f"/runs/{run}/resume")).status_code == 202
@@ -156,11 +156,11 @@ async def test_a_run_is_stopped_resumed_corrected_and_listed(tmp_path):
         for number in range(3):
             body = {"plan": "- [ ] 1. Dig @worker\n", "labels": {"n": str(number)}}
             await rested(client, (await client.post("/runs", json=body)).json()["run_id"])
-        pages, behind = [], {}
-        while behind is not None:
-            page = (await client.get("/runs", params={"most": 2, **behind})).json()
+        pages, cursor = [], {}
+        while cursor is not None:
+            page = (await client.get("/runs", params={"limit": 2, **cursor})).json()
             pages.append([each["run_id"] for each in page["runs"]])
-            behind = page["next"] and {"behind": page["next"]}
+            cursor = page["next"] and {"cursor": page["next"]}
         assert [len(each) for each in pages] in ([2, 2, 1], [2, 2, 1, 0])
         assert pages[2] == [run]
         by_label = (await client.get("/runs", params={"label": "n:1"})).json()["runs"]
@@ -203,7 +203,7 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
             f"{never}?before=1": (422, "bad_request"),
             f"/runs/{run}/texts/abc": (404, "unknown_text"),
             "/runs?label=a": (422, "bad_request"),
-            "/runs?behind=nobody": (422, "bad_request"),
+            "/runs?cursor=nobody": (422, "bad_request"),
             "/teams/castle": (404, "unknown_team"),
             "/castle": (404, "unknown_address"),
         }

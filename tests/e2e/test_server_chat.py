@@ -121,7 +121,7 @@ async def test_a_plan_is_decided_by_a_word_that_is_one_and_by_who_may():
         ends = await anna.chat.completions.create(messages=said("red"), **session)
         assert ends.choices[0].message.content == "The hall is painted."
         events = await client.get(f"/runs/{ends.replan['run_id']}/events", headers=as_("anna"))
-        given = [e["details"] for e in events.json()["events"] if e["type"] == "answer_given"]
+        given = [e["details"] for e in events.json()["events"] if e["type"] == "answer_received"]
         assert [(each["kind"], each["by"]) for each in given] == [
             ("plan", "anna"),
             ("question", "anna"),

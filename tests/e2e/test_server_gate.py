@@ -99,7 +99,7 @@ async def test_a_run_uses_what_is_of_the_person_and_the_tenant_of_its_token(tmp_
         began = await client.post("/runs", json={"plan": DIG}, headers=as_("cleo"))
         run = (await rested(client, began.json()["run_id"], headers=as_("cleo")))["run_id"]
     async with open_runtime(house(), storage=where) as runtime:
-        settings = (await runtime.look(run)).state["settings"]
+        settings = (await runtime.get(run)).state["settings"]
     assert (settings.tenant, settings.user) == ("north", "Cleo")
 
 
@@ -113,7 +113,7 @@ async def test_a_role_bounds_what_a_token_does():
         await client.post(f"/runs/{run}/answers", json=BLUE, headers=as_("cleo"))
         assert (await rested(client, run, headers=as_("cleo")))["outcome"] == "completed"
         events = await client.get(f"/runs/{run}/events", headers=as_("anna"))
-        given = [each for each in events.json()["events"] if each["type"] == "answer_given"]
+        given = [each for each in events.json()["events"] if each["type"] == "answer_received"]
         assert [each["details"]["by"] for each in given] == ["Cleo"]
 
 
@@ -270,8 +270,8 @@ async def test_figures_are_for_who_watches_and_name_no_tenant():
     for line in (
         'replan_runs_total{outcome="answered",team="house"} 1.0',
         'replan_runs_total{outcome="waiting",team="house"} 1.0',
-        'replan_runs_standing{outcome="waiting",team="house"} 1.0',
-        'replan_runs_at_work{team="house"} 0.0',
+        'replan_runs_unfinished{outcome="waiting",team="house"} 1.0',
+        'replan_runs_active{team="house"} 0.0',
         'replan_model_call_seconds_count{model="scripted",result="ok",team="house"} 1.0',
         "replan_open_streams 0.0",
         "replan_loop_lag_seconds_count",

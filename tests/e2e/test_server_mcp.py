@@ -84,7 +84,9 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
             seen = await client.get(f"/runs/{run}", headers=as_("anna"))
             assert seen.json()["outcome"] == "waiting"
         async with client_of(client, "anna-has-this-token") as mcp:
-            asked = (await client.get(f"/runs/{run}", headers=as_("anna"))).json()["waiting"]
+            asked = (await client.get(f"/runs/{run}", headers=as_("anna"))).json()[
+                "pending_questions"
+            ]
             place = f"{asked[0]['key']} {asked[0]['fingerprint']}".strip()
             answer = {place: types.ElicitResult(action="accept", content={"answer": "blue"})}
             given = {"input_responses": answer, "request_state": run}

@@ -105,7 +105,7 @@ async def test_a_plan_that_is_changed_at_its_approval_loosens_nothing(name):
         began = await client.post("/runs", json={"task": "Look."})
         run = await rested(client, began.json()["run_id"])
         edit = {"action": "edit", "plan": LOOSER[name]}
-        bound = {"answer": LOOSER[name], "fingerprint": run["waiting"][0]["fingerprint"]}
+        bound = {"answer": LOOSER[name], "fingerprint": run["pending_questions"][0]["fingerprint"]}
         for decision in (edit, LOOSER[name], bound):
             path, body = f"/runs/{run['run_id']}/answers", {"answers": {"plan": decision}}
             refused = await client.post(path, json=body)

@@ -85,7 +85,7 @@ async def test_a_session_is_read_by_pages_moved_taken_back_and_removed(tmp_path)
     async with served(House().team(), tmp_path / "runs.db", TOKENS) as client:
         run = (await taken(client, "hall", input="Paint the hall.")).json()["metadata"]["run_id"]
         await taken(client, "hall", input="Blue.")
-        page = await client.get("/sessions/hall/history?most=3", headers=as_("anna"))
+        page = await client.get("/sessions/hall/history?limit=3", headers=as_("anna"))
         said = [each["content"] for each in page.json()["messages"]]
         assert said == ["Which colour?", "Blue.", "The hall is painted."]
         before = {"before": page.json()["before"]}
@@ -217,7 +217,7 @@ async def test_a_turn_is_stopped_by_its_run_and_what_means_nothing_is_a_mistake_
         await house.at_work.wait()
         (run,) = (await client.get("/runs", headers=as_("anna"))).json()["runs"]
         path = f"/runs/{run['run_id']}/stop"
-        await client.post(path, json={"at_once": True}, headers=as_("anna"))
+        await client.post(path, json={"force": True}, headers=as_("anna"))
         async with asyncio.timeout(20):
             assert (await turn).json()["metadata"]["outcome"] == "interrupted"
         house.leave.set()

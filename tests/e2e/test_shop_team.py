@@ -57,7 +57,7 @@ async def test_a_team_from_one_file_remembers_looks_up_acts_and_asks(tmp_path, m
             )
             (fact,) = await runtime.facts("ada")
             second = await runtime.run("Pencils and refunds?", settings=settings, config=CONFIG)
-            (asked,) = second.waiting
+            (asked,) = second.pending_questions
             last = await (await runtime.answer(second.run_id, {asked.key: "approve"}))
             events = [each async for each in runtime.events(last.run_id)]
     assert (first.outcome, fact.text) == ("answered", "Orders are for the north shop.")
@@ -67,7 +67,7 @@ async def test_a_team_from_one_file_remembers_looks_up_acts_and_asks(tmp_path, m
     assert last.results[2].sources == ()
     assert last.state["memory_summary"].text == "Pencils were ordered."
     told = {each.type for each in events}
-    assert {"knowledge_retrieved", "memory_summary", "answer_given", "tool_completed"} <= told
+    assert {"knowledge_retrieved", "memory_summary", "answer_received", "tool_completed"} <= told
     assert any(
         "The model first gave no reply, so second was asked" in each for each in last.warnings
     )

@@ -141,12 +141,12 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             old, key = int(begun("there")[1]), begun("there")[2]
             assert old == int(begun("bill")[1]) != int(begun("here")[1])
             async with asyncio.timeout(30):
-                while {5, 6} - {each.step_id for each in await storage.journal.ledger("r")}:  # noqa: ASYNC110 - in other processes
+                while {5, 6} - {each.step_id for each in await storage.log.ledger("r")}:  # noqa: ASYNC110 - in other processes
                     await asyncio.sleep(0.05)
                 await asyncio.to_thread(models.wait_for_requests, 1)
                 both_begun.set()
                 # A call whose process is killed is charged, and nobody has its usage.
-                while 5 not in {each.step_id for each in (await runtime.look("r")).results}:  # noqa: ASYNC110 - in another process
+                while 5 not in {each.step_id for each in (await runtime.get("r")).results}:  # noqa: ASYNC110 - in another process
                     await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
             worker("there again", "gpu")
@@ -159,7 +159,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             (tmp_path / "gate-bill").rename(tmp_path / "open-bill")
             # What is unsafe was not done again: a person is asked.
             assert not begun("bill", but={old})
-            asks = {each.key: each.text for each in (await runtime.look("r")).waiting}
+            asks = {each.key: each.text for each in (await runtime.get("r")).pending_questions}
             assert set(asks) == {"3/asker/1", "4/biller/1"}, asks
             answers = {"3/asker/1": "blue", "4/biller/1": "done"}
             result = await (await runtime.answer("r", answers, by="anna"))
@@ -172,11 +172,11 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                 5: "A thought.",
                 6: "A thought.",
             }
-            # A call of another process is in the usage, in the journal and among the events.
+            # A call of another process is in the usage, in the log and among the events.
             assert result.usage.calls >= 1
-            assert (await storage.journal.spent("r"))["run"].calls == result.usage.calls
+            assert (await storage.log.spent("r"))["run"].calls == result.usage.calls
             events = [event async for event in runtime.events("r")]
-            answered = [each for each in events if each.type == "model_answered"]
+            answered = [each for each in events if each.type == "model_completed"]
             by = {each.details["specialist"] for each in answered if each.details["step_id"]}
             assert by == {"thinker", "ponderer"}
             where = f"http://127.0.0.1:{port}/metrics"

@@ -172,7 +172,9 @@ def test_json_on_a_terminal_is_json_and_nothing_else(terminal):
 def test_ctrl_c_leaves_the_plan_as_it_is_and_the_terminal_in_order(terminal, tmp_path):
     out = tmp_path / "plan.md"
     replies = {"think": PLAN, "step 1": "EU.", "step 2": Reply(fault=Hang())}
-    shown = terminal("run", "Compare.", "--plan-out", str(out), "--grace", "0", replies=replies)
+    shown = terminal(
+        "run", "Compare.", "--plan-out", str(out), "--shutdown-timeout", "0", replies=replies
+    )
     shown.wait_for("1 of 3 done")
     begun = time.monotonic()
     os.kill(shown.process.pid, signal.SIGINT)

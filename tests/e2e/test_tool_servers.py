@@ -223,7 +223,7 @@ async def asked_of(graph, storage, answers, *, first=None):
     async with open_runtime(graph, storage=storage) as runtime:
         result = await (await runtime.start("Do it.", run_id="r")).result()
         for answer in answers:
-            (ask,) = result.waiting
+            (ask,) = result.pending_questions
             questions.append(ask)
             result = await (await runtime.answer("r", {ask.key: answer})).result()
     return questions, result
@@ -237,7 +237,7 @@ async def test_an_unsafe_call_whose_server_died_is_asked_about_and_not_made_agai
             graph = graph_on(model, servers, storage=storage)
             (ask,), result = await asked_of(graph, storage, ["done: it was paid"])
             answers = told(model)
-    assert ask.kind == "in doubt"
+    assert ask.kind == "unknown_outcome"
     assert "t__pay_and_die" in ask.text
     assert (result.outcome, answers) == ("completed", ["it was paid"])
     assert mcp_servers.calls(tmp_path) == ["pay 3"]
@@ -343,7 +343,7 @@ async def test_a_run_that_is_killed_in_a_paying_call_asks_when_it_goes_on(tmp_pa
             graph = graph_on(model, servers, storage=storage)
             async with open_runtime(graph, storage=storage) as runtime:
                 waits = await runtime.resume("r")
-                (ask,) = waits.waiting
+                (ask,) = waits.pending_questions
                 result = await (await runtime.answer("r", {ask.key: "done"})).result()
-    assert (ask.kind, result.outcome) == ("in doubt", "completed")
+    assert (ask.kind, result.outcome) == ("unknown_outcome", "completed")
     assert mcp_servers.calls(tmp_path) == ["pay 3"]

@@ -137,7 +137,7 @@ async def test_the_host_uses_its_tools_and_its_answer_streams(streaming):
     tokens = [event.text for event in events if event.type == "answer_token"]
     assert "".join(tokens) == "It is three."
     assert (len(tokens) > 1) is streaming
-    assert "answer_restarted" not in [event.type for event in events]
+    assert "answer_reset" not in [event.type for event in events]
     assert "tools" not in thinking.body
     assert all("tools" in request.body for request in direct)
 

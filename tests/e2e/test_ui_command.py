@@ -18,7 +18,7 @@ specialists:
 def shown(tmp_path, port):
     """The program, and the address that it printed."""
     words = ["-m", "replan", "ui", str(tmp_path / "house.yaml"), "--port", str(port)]
-    words += ["--storage", str(tmp_path / "runs.db"), "--grace", "1"]
+    words += ["--storage", str(tmp_path / "runs.db"), "--shutdown-timeout", "1"]
     reads, writes = os.pipe()
     with os.fdopen(reads) as errors, warm.Process(words, stderr=writes) as program:
         os.close(writes)

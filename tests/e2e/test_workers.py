@@ -70,7 +70,7 @@ class House:
         self.workers = []
 
     def worker(self, *words):
-        words = ["--team", self.team, "--lease", LEASE, "--grace", 0.2, *words]
+        words = ["--team", self.team, "--lease", LEASE, "--shutdown-timeout", 0.2, *words]
         process = warm.Process(["-m", "replan", "worker", "--storage", self.address, *words])
         self.workers.append(process)
         return process
@@ -140,7 +140,7 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
     async with queued(house) as (runtime, queue):
         run = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         again = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
-        assert (await run.look()).outcome == "running"
+        assert (await run.view()).outcome == "running"
         house.worker("--concurrency", 1)
         assert (await run).outcome == (await again).outcome == "waiting"
         assert not await queue.has(lock_of("asks"))
@@ -152,7 +152,7 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
         assert (result.outcome, result.results[1].text) == ("completed", "It is blue.")
         # The same once more does nothing.
         assert (await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")) is not None
-        assert (await runtime.rested("asks")).outcome == "completed"
+        assert (await runtime.wait("asks")).outcome == "completed"
         events = [event.type async for event in runtime.events("asks")]
         assert Counter(events)["run_started"] == Counter(events)["task_completed"] == 1
         assert [name for name, _ in house.begun] == ["beside"]
@@ -182,7 +182,7 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
         for name, run in runs.items():
             result = await run
             assert (name, result.outcome) == (name, "completed")
-            attempts = (await runtime.look(name)).plan
+            attempts = (await runtime.get(name)).plan
             assert all(step.status.value == "completed" for step in attempts.steps)
             events = [event async for event in runtime.events(name)]
             assert [event.seq for event in events] == [*range(1, len(events) + 1)]
@@ -204,9 +204,9 @@ async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_the
         )
         for number in range(4, 10):
             await runtime.stop(f"m{number}")
-        assert (await runtime.look("m9")).outcome == "interrupted"
+        assert (await runtime.get("m9")).outcome == "interrupted"
         house.worker("--concurrency", 1)
-        results = [await runtime.rested(f"m{number}") for number in range(4)]
+        results = [await runtime.wait(f"m{number}") for number in range(4)]
         assert {each.outcome for each in results} == {"completed"}
         assert [name for name, _ in house.begun] == [
             "urgent", "many0", "few", "many1", "many2", "many3"
@@ -226,7 +226,7 @@ async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
         house.worker()
         async with queued(house) as (newer, _):
             assert (await newer.run(plan("new"), run_id="new")).outcome == "completed"
-        assert (await run.look()).outcome == "running"
+        assert (await run.view()).outcome == "running"
         house.team.write_text(old)
         house.worker()
         assert (await run).outcome == "completed"
@@ -270,7 +270,7 @@ async def test_a_server_leaves_its_runs_to_workers(house):  # noqa: PLR0915 - on
 
             async def is_waiting():
                 told = (await client.get("/runs/r")).json()
-                return told["waiting"] and told["outcome"] == "waiting"
+                return told["pending_questions"] and told["outcome"] == "waiting"
 
             await until(is_waiting)
             answers = {"answers": {"1/asker/1": "blue"}}

@@ -287,10 +287,10 @@ async def test_a_decision_outlives_a_process_that_is_killed_before_it_is_used():
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran = graph_of(model, saver)
         state = (await run(graph, "Do it.", config=CONFIG)).state
-        journal = graph.nodes["plan_approval"].bound.afunc.keywords["services"].journal
+        log = graph.nodes["plan_approval"].bound.afunc.keywords["services"].log
         edited = {"action": "edit", "plan": PLAN.replace("Two", "Mine")}
         # What the gate writes before anything else; the checkpoint knows nothing of it.
-        await journal.note(state["run_id"], decision_key(state["current_plan"], 1), edited)
+        await log.note(state["run_id"], decision_key(state["current_plan"], 1), edited)
         state = (await run(graph, None, config=CONFIG)).state
     assert ran == [(1, "One"), (2, "Mine")]
     assert state["outcome"] == "completed"
@@ -354,7 +354,7 @@ async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
         second = [event async for event in stream(graph, resume, config=CONFIG)]
     assert first[-1].type == "approval_requested"
     assert first[-1].approval.approve == PLAN
-    assert (second[0].type, second[0].action) == ("answer_given", "edited")
+    assert (second[0].type, second[0].action) == ("answer_received", "edited")
     assert (second[1].type, second[1].by) == ("plan_updated", "person")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from replan import AgentContext, Host, Specialist, Team, ask_user, build_agent
 from replan.errors import ContextError
-from replan.server.bodies import Nothing
+from replan.server.bodies import EmptyRequest
 from replan.server.problems import RefusedError
 from replan.server.request_body import MOST_VALUES, read_json
 from replan.testing import ScriptedModel, always
@@ -68,7 +68,7 @@ def test_of_many_mistakes_some_are_named():
 )
 def test_a_request_with_too_many_values_is_refused_at_every_door(value):
     with pytest.raises(RefusedError) as error:
-        read_json(json.dumps({"messages": value}).encode(), Nothing)
+        read_json(json.dumps({"messages": value}).encode(), EmptyRequest)
     assert f"more than {MOST_VALUES:,} values" in error.value.problem.detail
     assert "messages" in error.value.problem.detail
 

@@ -77,7 +77,7 @@ async def test_a_failed_step_of_a_waiting_run_is_done_again_by_a_persons_word(of
         second = await (await runtime.retry(first.run_id, 2, by="anna"))
         assert (second.run_id, second.outcome) == (first.run_id, "waiting")
         assert office.did == [1, 2, 2, 3]
-        view = await runtime.look(first.run_id)
+        view = await runtime.get(first.run_id)
         update = view.plan.update_history[-1]
         assert (update.by, update.version, update.description) == (
             "person",
@@ -130,7 +130,7 @@ async def test_callbacks_hear_of_a_correction_and_of_each_rest_in_the_order_of_t
     assert logged.count("run_corrected") == 3
     assert logged.count("run_stopped") == 2
     before = ears.heard.index("run_corrected")
-    assert ears.heard[before : before + 3] == ["run_corrected", "steps_reopened", "by person"]
+    assert ears.heard[before : before + 3] == ["run_corrected", "steps_invalidated", "by person"]
 
 
 async def test_what_follows_from_a_completed_step_is_done_again_with_its_new_result(office, where):
@@ -140,7 +140,7 @@ async def test_what_follows_from_a_completed_step_is_done_again_with_its_new_res
         again = await (await runtime.retry(first.run_id, 2))
         assert office.did == [1, 2, 3, 2, 3]
         assert again.results[3].text == "3.2 of 2.2 of 1.1 of nothing"
-        (reopened,) = await told(runtime, first.run_id, "steps_reopened")
+        (reopened,) = await told(runtime, first.run_id, "steps_invalidated")
         assert reopened["reruns"] == ["2 (reopened)", "3 (after 2)"]
 
 
@@ -228,7 +228,7 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
         assert (second.outcome, second.origin) == ("completed", first.run_id)
         assert sorted(office.did) == [1, 2, 2, 3, 4]
         assert second.results[3].text == "3.1 of 2.2 of 1.1 of nothing"
-        view = await runtime.look(second.run_id)
+        view = await runtime.get(second.run_id)
         assert (view.origin, view.record.labels, view.record.title) == (
             first.run_id,
             {"user": "eva"},
@@ -238,7 +238,7 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
         assert [each.type for each in events[:3]] == [
             "run_started",
             "run_corrected",
-            "steps_reopened",
+            "steps_invalidated",
         ]
         assert events[1].details == {
             "action": "retry",
@@ -246,7 +246,7 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
             "by": "anna",
             "origin": first.run_id,
         }
-        assert (await runtime.look(first.run_id)).outcome == "partial"
+        assert (await runtime.get(first.run_id)).outcome == "partial"
 
 
 async def test_the_answer_without_a_model_has_what_an_earlier_run_did(office):
@@ -276,12 +276,12 @@ async def test_a_new_run_repeats_no_effect_unasked(office, effects, tmp_path):
         first = await runtime.run({"plan": PLAN})
         refused = (
             rf"step 2 at @a \({effects}\) was done; step 3 at @a \({effects}\) was done\. "
-            r"Allow it with repeat_effects=True"
+            r"Allow it with allow_repeat=True"
         )
         with pytest.raises(InputError, match=refused):
             await runtime.retry(first.run_id, 2)
         assert [view.run_id for view in await runtime.runs()] == [first.run_id]
-        second = await (await runtime.retry(first.run_id, 2, repeat_effects=True))
+        second = await (await runtime.retry(first.run_id, 2, allow_repeat=True))
         assert (second.outcome, sorted(office.did)) == ("completed", [1, 2, 2, 3, 3, 4])
 
 
@@ -290,7 +290,7 @@ async def test_a_run_that_goes_on_asks_before_it_repeats_an_unsafe_effect(office
     async with open_runtime(office.team("unsafe"), storage=tmp_path / "runs.db") as runtime:
         first = await runtime.run({"plan": PLAN})
         second = await (await runtime.retry(first.run_id, 3))
-        assert {ask.kind for ask in second.waiting} == {"question", "in doubt"}
+        assert {ask.kind for ask in second.pending_questions} == {"question", "unknown_outcome"}
         assert office.did == [1, 2, 3]
 
 
@@ -308,10 +308,10 @@ async def test_what_cannot_be_corrected_says_why_and_nothing_is_done(office, act
     office.asks, office.fails = {4}, {2}
     async with open_runtime(office.team(), storage=":memory:") as runtime:
         first = await runtime.run({"plan": PLAN})
-        before = await runtime.look(first.run_id)
+        before = await runtime.get(first.run_id)
         with pytest.raises(InputError, match=problem):
             await getattr(runtime, action)(first.run_id, step)
-        assert await runtime.look(first.run_id) == before
+        assert await runtime.get(first.run_id) == before
 
 
 async def test_a_step_is_not_skipped_twice(office):
@@ -340,7 +340,7 @@ async def test_a_plan_that_waits_for_a_word_is_shown_with_the_correction(office)
         with pytest.raises(InputError, match="Step 2 is still to be done"):
             await runtime.retry(first.run_id, 2)
         second = await (await runtime.skip(first.run_id, 2, by="anna"))
-        (asked,) = second.waiting
+        (asked,) = second.pending_questions
         assert (asked.kind, "- [-] 2. Text" in asked.text) == ("plan", True)
         done = await (await runtime.answer(first.run_id, {asked.key: "approve"}))
         assert (done.outcome, sorted(office.did)) == ("completed", [1, 3, 4])
@@ -448,8 +448,8 @@ async def test_of_a_run_that_goes_on_only_a_failure_is_told_that_may_have_acted(
     office.asks, office.fails = {4}, {2}
     async with open_runtime(office.team("unsafe"), storage=tmp_path / "runs.db") as runtime:
         first = await runtime.run({"plan": PLAN})
-        view = await runtime.look(first.run_id)
-        known = view, team_of(runtime.graph), runtime.storage.journal
+        view = await runtime.get(first.run_id)
+        known = view, team_of(runtime.graph), runtime.storage.log
         # The run itself asks before it repeats the first step; the second follows from it.
         for step in (1, 2):
             told = await repeated_by(Correction(action="retry", step=step), *known)

@@ -53,9 +53,9 @@ async def test_of_a_plan_that_is_cut_off_twice_no_step_runs_and_the_planner_is_a
         1,
         2,
     ]
-    record = next(event for event in events if event.type == "reply_unreadable")
+    record = next(event for event in events if event.type == "reply_parse_failed")
     assert (record.node, record.fallback) == ("think", "the plan is asked for by itself")
-    assert "length limit" in record.complaint
+    assert "length limit" in record.problem
 
 
 async def test_a_planner_that_is_cut_off_twice_leaves_one_step_with_the_request(team):
@@ -69,7 +69,7 @@ async def test_a_planner_that_is_cut_off_twice_leaves_one_step_with_the_request(
         ("think", "the plan is asked for by itself"),
         ("plan_creation", "a plan of one step"),
     ]
-    assert "is incomplete" in state["unreadable_replies"][1].complaint
+    assert "is incomplete" in state["unreadable_replies"][1].problem
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_refusal_is_told_in_its_own_words(team):
     text = "There is no answer: the model refused: I cannot help with that."
     assert state["final_answer"].text == text
     assert state["limit_reached"] == "content_filter"
-    assert "I cannot help with that" in state["unreadable_replies"][0].complaint
+    assert "I cannot help with that" in state["unreadable_replies"][0].problem
 
 
 @pytest.mark.parametrize("calls", ["merged", "separate"])
@@ -232,7 +232,7 @@ async def test_a_plan_update_that_was_cut_off_is_asked_for_again_and_cut_twice_c
         )
     ).state
     assert [step.description for step in state["current_plan"].steps] == ["A", "B", "C"]
-    assert "is incomplete" in state["unreadable_replies"][0].complaint
+    assert "is incomplete" in state["unreadable_replies"][0].problem
 
 
 async def test_a_result_that_was_cut_off_is_asked_for_once_more_shorter(team):

@@ -72,7 +72,7 @@ def cut_off(storage):
 
 
 async def ledger_of(storage):
-    return [(e.number, e.outcome) for e in await storage.journal.ledger("r") if e.step_id == 1]
+    return [(e.number, e.outcome) for e in await storage.log.ledger("r") if e.step_id == 1]
 
 
 async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_off):
@@ -80,7 +80,7 @@ async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_
     graph = await cut_off(acts)
     state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
-    assert (question.kind, question.key) == ("in doubt", "1/actor/1")
+    assert (question.kind, question.key) == ("unknown_outcome", "1/actor/1")
     assert question.details == {"attempt": 1, "task": "Act"}
     assert question.text == (
         "Step 1 at @actor was cut off in attempt 1: nobody knows whether it took effect. Answer "
@@ -148,7 +148,7 @@ async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(st
     assert "2/other" not in state["current_specialist_results"]
     assert state["outcome"] == "partial"
     assert acts.times == 1
-    (entry,) = [e for e in await storage.journal.ledger("r") if e.step_id == 1]
+    (entry,) = [e for e in await storage.log.ledger("r") if e.step_id == 1]
     assert entry.outcome == "failed"
     assert entry.started_at < entry.ended_at <= datetime.now(UTC)
 
@@ -178,7 +178,7 @@ async def test_work_that_declares_nothing_is_asked_about(cut_off, way):
     graph = await cut_off(acts, **ways[way])
     state = (await run(graph, None, config=CONFIG)).state
     (question,) = waiting_for(state)
-    assert question.kind == "in doubt"
+    assert question.kind == "unknown_outcome"
     assert acts.times == 1
 
 

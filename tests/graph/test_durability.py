@@ -14,7 +14,6 @@ from dataclasses import replace
 import psycopg
 import pytest
 from langchain_core.messages import AIMessage
-from sqlalchemy import text
 
 from replan import (
     Host,
@@ -95,7 +94,7 @@ class World:
 
     async def recorded(self, run_id="r"):
         async with open_storage(self.where) as storage:
-            return {each.step_id for each in (await storage.journal.results(run_id)).values()}
+            return {each.step_id for each in (await storage.log.results(run_id)).values()}
 
     async def is_cancelled_at(self, at, given):
         """Run until a step is reached and all others are on record that do not wait for it."""
@@ -113,7 +112,7 @@ class World:
         async with self.opened() as (graph, storage):
 
             async def recorded():
-                results = await storage.journal.results("r")
+                results = await storage.log.results("r")
                 return {each.step_id for each in results.values()}
 
             running = asyncio.ensure_future(state_of(run(graph, given, config=THREAD, run_id="r")))
@@ -183,7 +182,7 @@ async def test_a_step_times_out_once(world):
     limits = Limits(step_retries=1, step_timeout=0.3)
     async with world.opened(limits=limits) as (graph, storage):
         state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
-        tries = [each for each in await storage.journal.ledger("r") if each.step_id == 3]
+        tries = [each for each in await storage.log.ledger("r") if each.step_id == 3]
     assert (state["outcome"], len(tries)) == ("completed", 2)
     world.is_right(state)
     world.is_right(await world.goes_on())
@@ -254,28 +253,28 @@ async def test_the_model_server_is_down(world):
 
 
 class SlowToRecord:
-    """A journal whose writes of results take long, while LangGraph's go on."""
+    """A log whose writes of results take long, while LangGraph's go on."""
 
-    def __init__(self, journal):
-        self.journal = journal
+    def __init__(self, log):
+        self.log = log
 
     def __getattr__(self, name):
-        return getattr(self.journal, name)
+        return getattr(self.log, name)
 
-    async def finished(self, attempt, result, at, key=""):
+    async def finished(self, *args):
         for _ in range(200):
             await asyncio.sleep(0)
-        await self.journal.finished(attempt, result, at, key)
+        await self.log.finished(*args)
 
 
 async def test_no_step_starts_before_what_it_waits_for_is_on_record(world):
     async with world.opened(
-        wrap=lambda storage: replace(storage, journal=SlowToRecord(storage.journal))
+        wrap=lambda storage: replace(storage, log=SlowToRecord(storage.log))
     ) as (graph, storage):
         seen = {}
 
         async def disturb(step):
-            results = await storage.journal.results("r")
+            results = await storage.log.results("r")
             seen[step] = {each.step_id for each in results.values()}
 
         world.disturb = disturb
@@ -331,12 +330,10 @@ async def test_the_disk_is_full(tmp_path, pages):
 
 async def grow_by(storage, pages):
     """Let SQLite itself refuse to let the file grow by more, as it does on a full disk."""
-    count = await (await storage.checkpointer.conn.execute("PRAGMA page_count")).fetchone()
-    limit = f"PRAGMA max_page_count = {count[0] + pages}"
-    await storage.checkpointer.conn.execute(limit)
-    await storage.journal._database.read(  # noqa: SLF001 - the journal's own connection
-        lambda each: each.execute(text(limit))
-    )
+    database = storage.log._store._database  # noqa: SLF001 - the connection that writes
+    ((count,),) = await database.write(lambda each: each.query("PRAGMA page_count"))
+    limit = f"PRAGMA max_page_count = {count + pages}"
+    await database.write(lambda each: each.query(limit))
 
 
 async def test_the_disk_of_the_server_is_full(postgres_database):
@@ -345,17 +342,17 @@ async def test_the_disk_of_the_server_is_full(postgres_database):
         with psycopg.connect(postgres_database, autocommit=True) as other:
             other.execute(
                 "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                "IF (SELECT count(*) FROM replan_results) >= 3 THEN "
+                "IF (SELECT count(*) FROM replan_log WHERE kind = NEW.kind) >= 3 THEN "
                 "RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END IF; "
                 "RETURN NEW; END $$"
             )
             other.execute(
-                "CREATE TRIGGER no_space BEFORE INSERT ON replan_results "
-                "FOR EACH ROW EXECUTE FUNCTION no_space()"
+                "CREATE TRIGGER no_space BEFORE INSERT ON replan_log FOR EACH ROW "
+                "WHEN (NEW.kind = 'specialist_completed') EXECUTE FUNCTION no_space()"
             )
             with pytest.raises(StorageError, match="disk is full"):
                 await run(graph, GIVEN, config=THREAD, run_id="r")
-            other.execute("DROP TRIGGER no_space ON replan_results")
+            other.execute("DROP TRIGGER no_space ON replan_log")
     # Two that were written at the same time did not see each other.
     assert len(await world.recorded()) in (3, 4)
     world.is_right(await world.goes_on())
@@ -414,7 +411,7 @@ async def test_a_team_that_lacks_who_was_sent_a_step_is_refused(world):
 
 @pytest.mark.parametrize("world", ["postgres"], indirect=True)
 async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
-    """What the journal gives back is what the step gave, in every field."""
+    """What the log gives back is what the step gave, in every field."""
     given = SpecialistResult(result=AIMessage("x", id="m"), confidence=0.5)
 
     async def work(context):
@@ -425,6 +422,6 @@ async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
         state = await state_of(
             run(graph, {**GIVEN, "plan": "- [ ] 1. One @a\n"}, config=THREAD, run_id="r")
         )
-        (kept,) = (await storage.journal.results("r")).values()
+        (kept,) = (await storage.log.results("r")).values()
     assert state["current_specialist_results"] == {"1/a": kept}
     assert (kept.confidence, kept.result) == (0.5, given.result)

@@ -222,12 +222,12 @@ async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
     team = Crew()
     text = (await finished(team)).replace("Compare both", "Compare all")
     events = [event async for event in stream(team.graph(), {"plan": text})]
-    told = [event for event in events if event.type == "steps_reopened"]
+    told = [event for event in events if event.type == "steps_invalidated"]
     assert [list(map(str, event.reruns)) for event in told] == [["3 (edited)", "5 (after 3)"]]
-    assert [event.type for event in events[:2]] == ["run_started", "steps_reopened"]
+    assert [event.type for event in events[:2]] == ["run_started", "steps_invalidated"]
     unedited = await finished(team)
     types = {event.type async for event in stream(team.graph(), {"plan": unedited})}
-    assert "steps_reopened" not in types
+    assert "steps_invalidated" not in types
 
 
 async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():

@@ -203,7 +203,7 @@ async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tm
         state = (await run(graph, None, config=CONFIG)).state
         if effects == "unsafe":
             [question] = waiting_for(state)
-            assert (question.kind, len(done)) == ("in doubt", 1)
+            assert (question.kind, len(done)) == ("unknown_outcome", 1)
             given = {question.key: question_answer(question)}
             state = (await run(graph, Resume(resume=given), config=CONFIG)).state
     assert state["outcome"] == "completed"
@@ -242,7 +242,7 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
                 given = Resume(resume={key: answer})
         calls = str([call.messages for call in model.calls])
     assert (seen, state["outcome"]) == ([right], "completed")
-    told = [event for event in events if event.type == "answer_given"]
+    told = [event for event in events if event.type == "answer_received"]
     assert [each.text for each in told] == ["***", "***", "***"]
     results = state["current_specialist_results"]
     assert 'Result: {"with": "PIN ***", "number": ***}' in results["1/booker"].text
@@ -258,7 +258,7 @@ async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
         async with open_runtime(team, storage=storage) as runtime:
             result = await (await runtime.start(plan, run_id="r")).result()
             for answer in (pin, "yes"):
-                given = {result.waiting[0].key: answer}
+                given = {result.pending_questions[0].key: answer}
                 result = await (await runtime.answer("r", given, by="ann")).result()
         record = await storage.runs.get("r")
         shown = await whole_run(viewer(storage), storage, record, record.updated_at)

@@ -345,7 +345,7 @@ async def test_embeddings_that_tell_no_counts_are_a_call_with_an_unknown_cost(ki
     with ScriptedModel(script) as model:
         graph = graph_of(model, found, prices={"ScriptedModel": Price(input=1, output=1)})
         events = [each async for each in stream(graph, "When are refunds paid?")]
-    asked = [e for e in events if e.type == "model_answered" and e.model == "Letters"]
+    asked = [e for e in events if e.type == "model_completed" and e.model == "Letters"]
     # One question of the host and one of the step.
     assert [(e.node, e.input_tokens, e.cost) for e in asked] == [
         ("think", None, None),

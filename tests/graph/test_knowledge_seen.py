@@ -30,7 +30,7 @@ FOUND = [
 
 class Given:
     def search(self, request):
-        return {"chunks": FOUND, "left_out": ["x.bin is left out: it is not text."]}
+        return {"chunks": FOUND, "skipped": ["x.bin is left out: it is not text."]}
 
 
 class Gone:
@@ -79,7 +79,7 @@ async def test_a_search_is_a_span_of_its_own(content):
         "replan.step.id": 1,
         "replan.knowledge.mode": "map_reduce",
         "replan.knowledge.sources": 1,
-        "replan.knowledge.left_out": 1,
+        "replan.knowledge.skipped": 1,
         "replan.knowledge.unused": 1,
         "replan.knowledge.failed": 1,
     }
@@ -136,5 +136,5 @@ def test_a_run_shows_what_was_given_and_what_was_not(tmp_path):
     ):
         assert each in step
     assert step.count("reads knowledge") == 3
-    assert [each["type"] for each in record["given"]] == ["memory_applied", "knowledge_retrieved"]
-    assert record["given"][1]["sources"][0]["source"] == "0.md"
+    assert [each["type"] for each in record["inputs"]] == ["memory_applied", "knowledge_retrieved"]
+    assert record["inputs"][1]["sources"][0]["source"] == "0.md"

@@ -188,7 +188,7 @@ async def test_chunks_without_a_score_that_can_be_compared_are_left_out_and_name
     odd = [{**FOUND[0], "score": math.nan}, {**FOUND[1], "score": math.inf}, FOUND[2]]
     step, (event,), _, _ = await ran(Given(*odd), RAGOptions())
     assert places(step.sources) == ["2.md:1"]
-    assert event.left_out == (
+    assert event.skipped == (
         "0.md:1 is left out: its score is nan.",
         "1.md:1 is left out: its score is inf.",
     )
@@ -229,15 +229,15 @@ async def test_texts_that_no_storage_keeps_and_huge_ones_are_bounded():
     huge = "x" * 50_000_000
     odd = {"content": f"a\x00b\ud800{huge}", "source": f"s\x00{huge}", "heading": f"\ud800{huge}"}
     step, (event,), (shown,), _ = await ran(
-        Given(odd, left_out=[f"file {n} {huge[:9_000]}" for n in range(1_000)]), RAGOptions()
+        Given(odd, skipped=[f"file {n} {huge[:9_000]}" for n in range(1_000)]), RAGOptions()
     )
     assert "\x00" not in shown
     assert shown.encode()
     assert len(shown) < 6_000
     assert len(step.sources[0].source) + len(step.sources[0].heading) < 1_000
-    assert len(event.left_out) == 21
-    assert event.left_out[-1] == "980 more are left out."
-    assert len(str(event.left_out)) < 10_000
+    assert len(event.skipped) == 21
+    assert event.skipped[-1] == "980 more are left out."
+    assert len(str(event.skipped)) < 10_000
 
 
 async def test_each_line_that_is_shown_can_be_cited_whatever_divides_it():
@@ -271,7 +271,7 @@ async def test_a_warning_of_an_attempt_that_was_cut_off_is_not_lost():
         async with open_runtime(team, storage=":memory:") as runtime:
             going = await runtime.start({"plan": plan}, run_id="r")
             await at_work.wait()
-            await runtime.stop("r", at_once=True)
+            await runtime.stop("r", force=True)
             assert (await going).outcome == "interrupted"
             result = await runtime.resume("r")
     said = "continues without knowledge: ConnectionError: the index does not answer"

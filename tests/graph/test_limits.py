@@ -31,7 +31,7 @@ from replan import (
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.ports.journal import Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, unread_warning
 from replan.state.rules import least_value, rounded_up
 from replan.testing import Reply, ScriptedModel, always
@@ -432,11 +432,11 @@ async def test_what_a_crash_left_unsettled_counts_in_the_next_process(tmp_path):
         # What a process leaves behind that was killed in the middle of two calls.
         for name in ("one", "two"):
             lost = Reservation(id=name, run_id=run_id, amount=Spending(calls=1, tokens=9))
-            await storage.journal.reserve(lost, [Bound(scope="run", calls=5)])
+            await storage.log.reserve(lost, [Bound(scope="run", calls=5)])
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=limits)
         state = (await run(graph, Command(resume="This."), config=config)).state
-        assert (await storage.journal.spent(run_id)).get("run", Spending()).calls <= 5
+        assert (await storage.log.spent(run_id)).get("run", Spending()).calls <= 5
     # Two steps and the answer: the other two calls are those of the crash.
     assert len(model.calls) == 3
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
@@ -536,7 +536,7 @@ async def test_a_limit_that_refuses_a_call_says_the_figures_and_the_least_that_h
         figures = (
             r"0\.00\d+ spent, 0\.00\d+ kept for the answer, and the next call may need 0\.0\d+"
         )
-        assert re.fullmatch(figures, hit.details["why"])
+        assert re.fullmatch(figures, hit.details["reason"])
         least = least_value(first.state, "max_cost")
         assert 0.01 < least < 0.02
         # With so much, one step more is done at least.

@@ -81,7 +81,7 @@ async def test_what_is_left_out_of_a_window_is_told_only_if_something_is():
         await talked(graph, range(1))
         assert "memory_applied" not in [event.type for event in await events_of(graph)]
         (told,) = [e for e in await events_of(graph) if e.type == "memory_applied"]
-    assert (told.node, told.mode, told.shown, told.left_out) == ("think", "window", 3, 2)
+    assert (told.node, told.mode, told.visible, told.omitted) == ("think", "window", 3, 2)
 
 
 async def test_a_summary_is_written_after_the_answer_and_charged_to_the_run():
@@ -242,7 +242,7 @@ async def test_a_specialist_may_see_less_or_more_than_the_host():
     assert seen["less"] == ["all of it"]
     assert len(seen["more"]) == 13
     assert len(seen["same"]) == 9
-    told = {e.specialist: (e.step_id, e.left_out) for e in events if e.type == "memory_applied"}
+    told = {e.specialist: (e.step_id, e.omitted) for e in events if e.type == "memory_applied"}
     assert told == {"": (None, 4), "less": (1, 12)}
 
 
@@ -404,9 +404,9 @@ async def test_a_stop_after_the_answer_leaves_the_run_as_it_ended(tmp_path):
         async with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
             first = await (await runtime.start("question 0", thread_id="t")).result()
             assert first.outcome == "answered"
-            begun = await runtime.start("question 1", thread_id="t", heard=heard, stop=stop)
+            begun = await runtime.start("question 1", thread_id="t", on_event=heard, stop=stop)
             assert (await begun.result()).outcome == "answered"
-            assert (await runtime.look(begun.run_id)).outcome == "answered"
+            assert (await runtime.get(begun.run_id)).outcome == "answered"
             result = await runtime.resume(begun.run_id)
             assert result.state["memory_summary"].text == TALK
 

@@ -86,7 +86,7 @@ async def test_an_answer_of_another_type_is_asked_for_once_more_with_its_mistake
     shown = [each.type for each in events if each.type.startswith("answer")]
     assert [kind for kind, _ in groupby(shown)] == [
         "answer_token",
-        "answer_restarted",
+        "answer_reset",
         "answer_token",
     ]
 

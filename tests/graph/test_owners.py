@@ -32,11 +32,12 @@ from replan import (
     stream,
     waiting_for,
 )
-from replan.adapters import thread_holds
-from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.events.types import RunStarted
+from replan.log.run_log import RunLog
 from replan.ports import ownership
+from replan.storage import holds as holding
+from replan.storage.holds import FileHolds
+from replan.storage.memory_log import MemoryLogs
 from replan.testing import ScriptedModel, always
 from states import state_of
 
@@ -75,8 +76,8 @@ class Bank:
 @pytest.fixture(autouse=True)
 def times(monkeypatch):
     """Holds are looked after when a test says so, and nobody waits for one to fall."""
-    monkeypatch.setattr(thread_holds, "BEAT", 600)
-    monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
+    monkeypatch.setattr(holding, "BEAT", 600)
+    monkeypatch.setattr(holding, "MOMENT", 0.01)
 
 
 @asynccontextmanager
@@ -97,7 +98,7 @@ def cut_off(where):
 
 
 async def ledger_of(storage):
-    return [(each.step_id, each.number, each.outcome) for each in await storage.journal.ledger("r")]
+    return [(each.step_id, each.number, each.outcome) for each in await storage.log.ledger("r")]
 
 
 @pytest.mark.parametrize("wakes", [True, False])
@@ -109,7 +110,7 @@ async def test_an_owner_whose_thread_was_taken_stops_and_pays_nothing_twice(wher
         state = (await run(other.graph, None, config=THREAD)).state
         # Nobody but the first knows whether bill 2 was paid.
         (question,) = waiting_for(state)
-        assert (question.kind, other.paid) == ("in doubt", [3, 4])
+        assert (question.kind, other.paid) == ("unknown_outcome", [3, 4])
         if wakes:
             # It finds out when it writes.
             owner.go_on.set()
@@ -145,13 +146,13 @@ async def test_an_owner_whose_thread_was_taken_adds_no_event_and_no_outcome(wher
         await owner.at_work.wait()
         cut_off(where)
         assert (await elsewhere.resume("r")).outcome == "waiting"
-        told = await elsewhere.storage.runs.events("r")
+        told = await elsewhere.storage.log.events("r")
         work = here._works.begun("r")  # noqa: SLF001 - whatever the run does would be refused before
         work.log.take(RunStarted(run_id="r", request="late"))
         with pytest.raises(ThreadLostError, match="another run has taken the thread"):
             await run
-        assert await elsewhere.storage.runs.events("r") == told
-        assert (await elsewhere.look("r")).outcome == "waiting"
+        assert await elsewhere.storage.log.events("r") == told
+        assert (await elsewhere.get("r")).outcome == "waiting"
 
 
 async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(where):
@@ -187,10 +188,8 @@ async def is_free(holds):
     """Whether nobody holds the thread, without a take of it."""
     if isinstance(holds, FileHolds):
         return not any(holds._folder.glob("*.lock"))  # noqa: SLF001 - nothing else tells
-    connection = await holds._connect()  # noqa: SLF001
-    async with connection:
-        rows = await connection.execute(HELD)
-        return await rows.fetchone() is None
+    with holds.database.connect() as connection:
+        return connection.execute(HELD).fetchone() is None
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
@@ -208,24 +207,24 @@ async def test_of_bare_calls_at_once_one_works_and_the_others_are_refused(kind, 
         bank.go_on.set()
         state = await called.pop()
         assert (state["outcome"], bank.paid) == ("completed", [1, 2, 3, 4])
-        ledger = await storage.journal.ledger(state["run_id"])
+        ledger = await storage.log.ledger(state["run_id"])
         assert Counter(each.step_id for each in ledger) == dict.fromkeys((1, 2, 3, 4), 1)
 
 
-class Meanwhile(MemoryJournal):
-    """A journal in which somebody else records the result of a step when it is to begin."""
+class Meanwhile(RunLog):
+    """A log in which somebody else records the result of a step when it is to begin."""
 
-    async def started(self, attempt, key=""):
+    async def started(self, attempt, key="", announced=None):
         if attempt.step_id == 2:
             message = AIMessage("paid by another")
             result = SpecialistResult(specialist_name="clerk", step_id=2, round=1, result=message)
             await self.finished(attempt, result, attempt.started_at, key)
-        return await super().started(attempt, key)
+        return await super().started(attempt, key, announced)
 
 
 async def test_a_result_that_somebody_recorded_meanwhile_is_taken(tmp_path):
     async with open_storage(tmp_path / "runs.sqlite") as storage:
-        bank = Bank(replace(storage, journal=Meanwhile()))
+        bank = Bank(replace(storage, log=Meanwhile(MemoryLogs())))
         events = [event async for event in stream(bank.graph, BILLS, config=THREAD)]
         results = (await bank.graph.aget_state(THREAD)).values["current_specialist_results"]
     assert (events[-1].outcome, bank.paid) == ("completed", [1, 3, 4])
@@ -282,7 +281,7 @@ async def test_a_bare_call_has_its_run_on_record_before_a_step_begins(where):
         await owner.at_work.wait()
         # Whoever continued the thread without it would begin all steps again.
         state = (await other.graph.aget_state(THREAD)).values
-        assert [each.step_id for each in await other.storage.journal.ledger(state["run_id"])] == [1]
+        assert [each.step_id for each in await other.storage.log.ledger(state["run_id"])] == [1]
         owner.go_on.set()
         assert (await first)["outcome"] == "completed"
 
@@ -360,7 +359,7 @@ async def test_a_fork_on_a_host_whose_clock_is_behind_is_the_newest(where):
 
 
 async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
-    monkeypatch.setattr(thread_holds, "BEAT", 0.05)
+    monkeypatch.setattr(holding, "BEAT", 0.05)
     async with open_storage(where) as storage, AsyncExitStack() as stack:
         holds = storage.checkpointer.holds
         owners = [await stack.enter_async_context(holds.holding(name)) for name in "abc"]

@@ -48,11 +48,11 @@ class Course:
 
     @property
     def records(self):
-        return [(e.node, e.fallback) for e in self.events if e.type == "reply_unreadable"]
+        return [(e.node, e.fallback) for e in self.events if e.type == "reply_parse_failed"]
 
     @property
     def complaints(self):
-        return "\n".join(e.complaint for e in self.events if e.type == "reply_unreadable")
+        return "\n".join(e.problem for e in self.events if e.type == "reply_parse_failed")
 
 
 async def course(feedback, plan=PLAN, *, updates=(), **options):

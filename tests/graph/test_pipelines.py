@@ -27,13 +27,13 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
 from replan.runs.course.story import story_of
 from replan.runs.course.whole_run import whole_run
 from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
+from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
@@ -176,8 +176,8 @@ async def test_a_question_in_the_third_level_is_answered_in_another_process(tmp_
         open_storage(where) as storage,
         open_runtime(build_graph(team(Asking), storage=storage), storage=storage) as runtime,
     ):
-        view = await runtime.look("r")
-        (ask,) = view.waiting
+        view = await runtime.get("r")
+        (ask,) = view.pending_questions
         result = await (await runtime.answer("r", {ask.key: "blue"}))
         assert result.outcome == "completed"
         thread = await thread_of(storage, "r")
@@ -201,7 +201,7 @@ async def test_the_same_words_in_another_round_are_another_question(tmp_path: An
     ) as runtime:
         result = await runtime.run(PLAN, run_id="r")
         for colour in ("red", "blue"):
-            (ask,) = (await runtime.look("r")).waiting
+            (ask,) = (await runtime.get("r")).pending_questions
             result = await (await runtime.answer("r", {ask.key: colour}))
     assert (result.outcome, result.results[1].text) == ("completed", "/doors: blue")
 

@@ -78,9 +78,9 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
         first = list(world.done)
         async with open_runtime(world.team(model), storage=elsewhere) as there:
             await there.adopt(run)
-            view = await there.look("r")
+            view = await there.get("r")
             assert (view.outcome, view.state.get("current_plan")) == ("waiting", waits.plan)
-            assert [ask.key for ask in view.waiting] == ["2/painter/1"]
+            assert [ask.key for ask in view.pending_questions] == ["2/painter/1"]
             result = await (await there.answer("r", "blue"))
     assert waits.outcome == "waiting"
     assert (result.outcome, result.run_id) == ("completed", "r")
@@ -118,11 +118,11 @@ async def test_a_plan_is_approved_elsewhere_and_only_for_what_was_shown(elsewher
         async with open_runtime(team, storage=":memory:") as here:
             waits = await here.run(plan, run_id="r", settings=always_ask)
             run = sent(await here.export("r"))
-        (asked,) = waits.waiting
+        (asked,) = waits.pending_questions
         async with open_runtime(team, storage=elsewhere) as there:
             await there.adopt(run)
             again = await there.resume("r")
-            assert again.waiting[0].fingerprint == asked.fingerprint
+            assert again.pending_questions[0].fingerprint == asked.fingerprint
             wrong = {"action": "approve", "fingerprint": "another"}
             with pytest.raises(InputError):
                 await there.answer("r", {"plan": wrong})
@@ -178,7 +178,7 @@ async def test_a_tool_loop_goes_on_in_its_middle_and_no_reply_is_asked_for_again
         async with open_runtime(team, storage=":memory:") as here:
             waits = await here.run(plan, run_id="r")
             run = sent(await here.export("r"))
-    (ask,) = waits.waiting
+    (ask,) = waits.pending_questions
     assert (ask.kind, ask.key) == ("approval", "1/buyer/1")
     assert [name for name, _ in world.done] == ["pay 5"]
     with ScriptedModel({"step 1": "Bought.", "feedback": COMPLETE}) as model:
@@ -223,7 +223,7 @@ async def test_a_stopped_round_goes_on_elsewhere_and_repeats_nothing(elsewhere):
         world.pausing.set()
         async with open_runtime(team, storage=elsewhere) as there:
             await there.adopt(run)
-            assert (await there.look("r")).outcome == "interrupted"
+            assert (await there.get("r")).outcome == "interrupted"
             result = await there.resume("r")
     assert result.outcome == "completed"
     assert [name for name, _ in world.done] == ["Look around"]
@@ -243,9 +243,9 @@ async def test_what_was_spent_stays_spent(elsewhere):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         async with open_runtime(world.team(model, limits=limited), storage=elsewhere) as there:
             await there.adopt(run)
-            assert (await there.storage.journal.spent("r"))["run"].calls == 1
+            assert (await there.storage.log.spent("r"))["run"].calls == 1
             result = await (await there.answer("r", "blue"))
-            assert (await there.storage.journal.spent("r"))["run"].calls == 2
+            assert (await there.storage.log.spent("r"))["run"].calls == 2
     assert (result.outcome, result.usage.calls) == ("completed", 2)
 
 
@@ -274,8 +274,11 @@ async def test_a_graph_that_waits_inside_of_a_run_goes_on_elsewhere(elsewhere, t
         assert run.waits
         async with open_runtime(team, storage=elsewhere) as there:
             await there.adopt(run)
-            view = await there.look("r")
-            assert (view.outcome, [ask.text for ask in view.waiting]) == ("waiting", ["Well?"])
+            view = await there.get("r")
+            assert (view.outcome, [ask.text for ask in view.pending_questions]) == (
+                "waiting",
+                ["Well?"],
+            )
             result = await (await there.answer("r", "Yes."))
     assert (result.outcome, done) == ("completed", ["looked"])
     assert result.results[1].text == "It is dark. Yes."

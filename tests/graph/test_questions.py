@@ -54,8 +54,8 @@ def graph_with(specialist, model, checkpointer):
     return build_graph(config, checkpointer=checkpointer)
 
 
-def journal_of(graph):
-    return graph.nodes["user_input"].bound.afunc.keywords["services"].journal
+def log_of(graph):
+    return graph.nodes["user_input"].bound.afunc.keywords["services"].log
 
 
 def given(plan):
@@ -126,9 +126,9 @@ async def test_each_question_is_told_of_once_and_the_run_is_not_over_while_it_wa
     requested = next(event for event in events if event.type == "input_requested")
     assert (requested.step_id, requested.specialist, requested.attempt) == (2, "a", 1)
     assert requested.question.text == "question 2"
-    parked = [event.step_id for event in events if event.type == "specialist_parked"]
+    deferred = [event.step_id for event in events if event.type == "step_deferred"]
     # Once, in the round that asked; what waits for an answer is not sent again.
-    assert sorted(parked) == [4, 5]
+    assert sorted(deferred) == [4, 5]
 
 
 async def test_another_process_goes_on_from_the_question():
@@ -146,11 +146,11 @@ async def test_an_answer_outlives_a_process_that_is_killed_before_it_is_used():
         graph = graph_of(asking([]), model, InMemorySaver())
         state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
         # What the gate writes before anything else; the checkpoint knows nothing of it.
-        await journal_of(graph).note(state["run_id"], "answer/3/a/1", "three")
+        await log_of(graph).note(state["run_id"], "answer/3/a/1", "three")
         state = (await run(graph, None, config=CONFIG)).state
         assert keys(state) == ["2/a/1"]
         # The first word counts, and what comes with it is not lost.
-        await journal_of(graph).note(state["run_id"], "answer/2/a/1", "two")
+        await log_of(graph).note(state["run_id"], "answer/2/a/1", "two")
         state = await answer(graph, "too late")
     assert state["current_specialist_results"]["2/a"].text == "heard two"
     assert state["current_specialist_results"]["3/a"].text == "heard three"
@@ -160,7 +160,7 @@ async def test_what_is_answered_beside_an_answer_on_record_is_taken_too():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
         state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
-        await journal_of(graph).note(state["run_id"], "answer/3/a/1", "three")
+        await log_of(graph).note(state["run_id"], "answer/3/a/1", "three")
         state = await answer(graph, {"2/a/1": "two"})
     assert state["outcome"] == "completed"
 
@@ -545,7 +545,7 @@ async def test_a_try_that_asked_stands_in_the_ledger():
     with ScriptedModel({}) as model:
         graph = graph_of(lambda context: ask_user("Well?"), model, InMemorySaver())
         state = (await run(graph, given(ONE), config=CONFIG)).state
-        (entry,) = await journal_of(graph).ledger(state["run_id"])
+        (entry,) = await log_of(graph).ledger(state["run_id"])
     assert (entry.step_id, entry.outcome) == (1, "waiting")
 
 
@@ -623,7 +623,7 @@ async def test_answers_that_are_handed_in_go_to_their_places():
     assert state["answers"] is None
 
 
-@pytest.mark.parametrize("kind", ["approval", "in doubt"])
+@pytest.mark.parametrize("kind", ["approval", "unknown_outcome"])
 async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
     def work(context):
         word = ask("Pay 9999 to somebody?", kind=kind, details={"tool": "pay"})
@@ -634,9 +634,9 @@ async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
         answers = {"1/a/1": "yes", "1/a/2": "blue"}
         state = (await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)).state
         assert [(q.key, q.kind) for q in waiting_for(state)] == [("1/a/3", kind)]
-        said = {"approval": "reject", "in doubt": "done"}
+        said = {"approval": "reject", "unknown_outcome": "done"}
         state = await answer(graph, {"1/a/3": said[kind]})
-    said = {"approval": "{'action': 'reject'} blue", "in doubt": "done blue"}
+    said = {"approval": "{'action': 'reject'} blue", "unknown_outcome": "done blue"}
     assert state["current_specialist_results"]["1/a"].text == said[kind]
 
 

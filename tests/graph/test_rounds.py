@@ -347,7 +347,7 @@ async def test_fifty_steps_keep_their_own_results():
         assert result.text.startswith(f"text {key.partition('/')[0]} of ")
 
 
-async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
+async def test_events_tell_when_a_step_really_starts_and_when_it_is_deferred():
     def work(context):
         return failed("no") if context.plan_step.id == 1 else "done"
 
@@ -357,7 +357,7 @@ async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
         given = {"messages": [("user", "Go.")], "plan": plan}
         events = [event async for event in stream(graph, given)]
     assert {event.seq for event in events} == {None}, "nothing numbers what is not kept"
-    left_out = ("answer_token", "model_called", "model_answered")
+    left_out = ("answer_token", "model_invoked", "model_completed")
     kinds = [event.type for event in events if event.type not in left_out]
     assert kinds == [
         "run_started",
@@ -366,13 +366,13 @@ async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
         "plan_created",
         "specialist_invoked",
         "specialist_completed",
-        "specialist_parked",
+        "step_deferred",
         "plan_updated",
         "feedback_generated",
         "task_completed",
     ]
-    parked = next(event for event in events if event.type == "specialist_parked")
-    assert parked.waiting_for == (1,)
+    deferred = next(event for event in events if event.type == "step_deferred")
+    assert deferred.waiting_for == (1,)
 
 
 @pytest.mark.parametrize(

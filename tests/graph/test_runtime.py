@@ -78,8 +78,8 @@ async def test_a_run_is_begun_awaited_and_looked_at(bench, where):
         result = await run
         assert (result.outcome, result.text, result.run_id) == ("completed", "The end.", run.run_id)
         assert result.results[2].text == "did Two"
-        view = await run.look()
-        assert (view.outcome, view.progress, view.waiting) == ("completed", (2, 2), ())
+        view = await run.view()
+        assert (view.outcome, view.progress, view.pending_questions) == ("completed", (2, 2), ())
         assert [(each.run_id, each.record.title) for each in await runtime.runs()] == [
             (run.run_id, "Chain")
         ]
@@ -124,14 +124,14 @@ async def test_without_storage_events_go_when_the_result_was_handed_out(bench):
 async def test_questions_are_answered_one_by_one_by_whoever_knows(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         result = await runtime.run(ASKS)
-        assert (result.outcome, [ask.key for ask in result.waiting]) == (
+        assert (result.outcome, [ask.key for ask in result.pending_questions]) == (
             "waiting",
             ["1/painter/1", "2/painter/1"],
         )
         with pytest.raises(InputError, match="open: '1/painter/1', '2/painter/1'"):
             await runtime.answer(result.run_id, "blue")
         result = await (await runtime.answer(result.run_id, {"2": "grey"}, by="anna"))
-        assert [ask.key for ask in result.waiting] == ["1/painter/1"]
+        assert [ask.key for ask in result.pending_questions] == ["1/painter/1"]
         result = await (await runtime.answer(result.run_id, "blue", by="otto"))
         assert (result.outcome, result.results[1].text, result.results[2].text) == (
             "completed",
@@ -158,8 +158,8 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
 
 async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, where, monkeypatch):
     async with open_runtime(bench.team(), storage=where) as runtime:
-        book, resting, leave = runtime.storage.runs, asyncio.Event(), asyncio.Event()
-        update, add = book.update, book.add_request
+        resting, leave = asyncio.Event(), asyncio.Event()
+        update, add = runtime.storage.runs.update, runtime.storage.log.add_request
 
         async def late(run_id, outcome, at):
             resting.set()
@@ -170,8 +170,8 @@ async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, 
             await add(request)
             leave.set()
 
-        monkeypatch.setattr(book, "update", late)
-        monkeypatch.setattr(book, "add_request", added)
+        monkeypatch.setattr(runtime.storage.runs, "update", late)
+        monkeypatch.setattr(runtime.storage.log, "add_request", added)
         run = await runtime.start(ASKS)
         await resting.wait()
         result = await (await runtime.answer(run.run_id, {"1": "blue", "2": "grey"}))
@@ -182,7 +182,7 @@ async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, 
 async def test_an_answer_may_say_what_it_is_about(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
-        (ask,) = waits.waiting
+        (ask,) = waits.pending_questions
         with pytest.raises(InputError, match="does not answer what is asked now"):
             await runtime.answer(waits.run_id, {"answer": "approve", "fingerprint": "another"})
         run = await runtime.answer(waits.run_id, {"plan": ask.bound("approve")})
@@ -192,19 +192,19 @@ async def test_an_answer_may_say_what_it_is_about(bench, where):
 async def test_whoever_goes_on_with_a_run_hears_it_and_can_stop_it(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         heard, stop = [], asyncio.Event()
-        waits = await runtime.run(ASKS, heard=heard.append)
+        waits = await runtime.run(ASKS, on_event=heard.append)
         assert [event.type for event in heard].count("input_requested") == 2
         assert [event.seq for event in heard] == [*range(1, len(heard) + 1)]
-        again = await runtime.resume(waits.run_id, heard=heard.append)
-        assert (again.outcome, again.waiting) == ("waiting", waits.waiting)
+        again = await runtime.resume(waits.run_id, on_event=heard.append)
+        assert (again.outcome, again.pending_questions) == ("waiting", waits.pending_questions)
         told = len(heard)
-        run = await runtime.answer(waits.run_id, {"1": "blue"}, heard=heard.append, tokens=True)
+        run = await runtime.answer(waits.run_id, {"1": "blue"}, on_event=heard.append, tokens=True)
         assert (await run).outcome == "waiting"
         assert "specialist_completed" in [event.type for event in heard[told:]]
         stop.set()
         run = await runtime.answer(waits.run_id, {"2": "grey"}, stop=stop)
         assert (await run).outcome == "interrupted"
-        result = await runtime.resume(waits.run_id, tokens=True, heard=heard.append)
+        result = await runtime.resume(waits.run_id, tokens=True, on_event=heard.append)
         assert result.outcome == "completed"
         pieces = [event.text for event in heard if event.type == "answer_token"]
         assert "".join(pieces) == "The end."
@@ -228,7 +228,7 @@ async def test_a_run_that_is_stopped_at_once_gets_no_grace(bench, where):
         await bench.at_work.wait()
         await run.stop()
         assert stop.is_set(), "whoever stops it, who began it knows"
-        await runtime.stop(run.run_id, at_once=True)
+        await runtime.stop(run.run_id, force=True)
         assert (await run).outcome == "interrupted"
         bench.leave.set()
         assert (await runtime.resume(run.run_id)).outcome == "completed"
@@ -245,7 +245,7 @@ async def test_a_plan_is_approved_changed_or_rejected(bench, where):
         ):
             bench.did.clear()
             waits = await runtime.run(CHAIN, settings=asking)
-            assert [ask.kind for ask in waits.waiting] == ["plan"]
+            assert [ask.kind for ask in waits.pending_questions] == ["plan"]
             result = await (await runtime.answer(waits.run_id, {"plan": answer}))
             assert (result.outcome, bench.did) == (outcome, did)
 
@@ -258,10 +258,13 @@ async def test_a_run_is_stopped_and_gone_on_with(bench, where):
         await run.stop(by="anna")
         bench.leave.set()
         assert (await run).outcome == "interrupted"
-        assert (await run.look()).outcome == "interrupted"
+        assert (await run.view()).outcome == "interrupted"
         assert bench.did == [1]
-        result = await runtime.resume(run.run_id)
-        assert (result.outcome, bench.did) == ("completed", [1, 2])
+        bench.leave.clear()
+        resumed = await runtime.resume(run.run_id, wait=False)
+        assert (await resumed.view()).outcome == "running"
+        bench.leave.set()
+        assert ((await resumed).outcome, bench.did) == ("completed", [1, 2])
         assert (await runtime.resume(run.run_id)).text == "The end."
 
 
@@ -291,10 +294,10 @@ async def test_who_stops_a_run_that_comes_to_rest_meanwhile_leaves_it_as_it_is(b
         late = replace(storage, runs=Stale(storage.runs, times=2))
         async with open_runtime(bench.team(), storage=late) as runtime:
             await runtime.stop("r")
-            assert (await runtime.look("r")).outcome == "interrupted"
+            assert (await runtime.get("r")).outcome == "interrupted"
         late = replace(storage, runs=Stale(storage.runs, times=1))
         async with open_runtime(bench.team(), storage=late) as runtime:
-            assert (await runtime.look("r")).outcome == "interrupted"
+            assert (await runtime.get("r")).outcome == "interrupted"
 
 
 async def test_who_leaves_the_runtime_leaves_runs_that_can_go_on(bench, tmp_path):
@@ -305,7 +308,7 @@ async def test_who_leaves_the_runtime_leaves_runs_that_can_go_on(bench, tmp_path
         await bench.at_work.wait()
     bench.leave.set()
     async with open_runtime(bench.team(), storage=where) as runtime:
-        assert (await runtime.look(run.run_id)).outcome == "interrupted"
+        assert (await runtime.get(run.run_id)).outcome == "interrupted"
         assert (await runtime.resume(run.run_id)).outcome == "completed"
         numbers = [event.seq for event in await listed(runtime.events(run.run_id))]
         assert numbers == [*range(1, len(numbers) + 1)]
@@ -325,14 +328,14 @@ async def test_stop_and_answers_reach_the_owner_through_the_storage(bench, tmp_p
                 break
         with pytest.raises(ThreadBusyError):
             await other.resume(run.run_id)
-        stop_taken, take = asyncio.Event(), owner.storage.runs.take_requests
+        stop_taken, take = asyncio.Event(), owner.storage.log.take_requests
 
         async def taken(requests, at):
             await take(requests, at)
             if any(request.kind == "stop" for request in requests):
                 stop_taken.set()
 
-        monkeypatch.setattr(owner.storage.runs, "take_requests", taken)
+        monkeypatch.setattr(owner.storage.log, "take_requests", taken)
         elsewhere = await other.answer(run.run_id, {"1": "blue", "2": "grey"}, by="anna")
         await other.stop(run.run_id, by="otto")
         await stop_taken.wait()
@@ -359,8 +362,8 @@ async def test_runs_of_one_conversation_are_told_apart(bench, where):
         first = await runtime.run(CHAIN, thread_id="talk")
         second = await runtime.run("Hello?", thread_id="talk")
         assert [message.type for message in second.state["messages"]] == ["human", "ai"] * 2
-        assert (await runtime.look(first.run_id)).progress == (2, 2)
-        assert (await runtime.look(second.run_id)).plan is None
+        assert (await runtime.get(first.run_id)).progress == (2, 2)
+        assert (await runtime.get(second.run_id)).plan is None
 
 
 async def test_a_refused_request_leaves_no_run(bench, where):
@@ -401,7 +404,7 @@ async def test_clock_and_ids_can_be_handed_in(bench, where):
         at = [event.at for event in await listed(run.events())]
         assert at == sorted(at)
         assert at[0] > noon
-        assert (await run.look()).record.started_at == noon
+        assert (await run.view()).record.started_at == noon
 
 
 async def test_the_clock_that_is_handed_in_is_that_of_attempts_too(bench):
@@ -411,7 +414,7 @@ async def test_the_clock_that_is_handed_in_is_that_of_attempts_too(bench):
         open_runtime(bench.team(), storage=storage, clock=lambda: noon) as runtime,
     ):
         run_id = (await runtime.run(CHAIN)).run_id
-        ledger = await storage.journal.ledger(run_id)
+        ledger = await storage.log.ledger(run_id)
     assert [(each.started_at, each.ended_at) for each in ledger] == [(noon, noon)] * 2
 
 
@@ -435,7 +438,7 @@ def test_synchronous_code_has_the_same_with_storage(tmp_path):
         assert run.result().outcome == "completed"
         assert runtime.resume(run.run_id).run_id == run.run_id
         runtime.stop(run.run_id)
-        assert runtime.look(run.run_id).outcome == "completed"
+        assert runtime.get(run.run_id).outcome == "completed"
         assert len(runtime.runs()) == 2
 
 

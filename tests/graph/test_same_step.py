@@ -240,7 +240,7 @@ async def test_unsafe_work_with_other_inputs_asks_before_it_is_done_once_more(bu
     graph = build(world.config(round_scope="ready", member={"effects": "unsafe"}))
     state = await forked_with_another_result(graph, world)
     (question,) = waiting_for(state)
-    assert (question.kind, question.key) == ("in doubt", "2/a/1")
+    assert (question.kind, question.key) == ("unknown_outcome", "2/a/1")
     assert question.text.startswith("Step 2 at @a was done in attempt 1, and is to be done again")
     assert world.done == []
     state = await graph.ainvoke(await said(graph, "run again", THREAD), THREAD)
@@ -265,7 +265,7 @@ async def test_unsafe_work_that_is_opened_again_may_stay_as_it_was(answer, text,
         await graph.aupdate_state(THREAD, {"current_plan": plan}, as_node="plan_creation")
         assert waiting_for(await graph.ainvoke(None, THREAD))
         state = await graph.ainvoke(await said(graph, answer, THREAD), THREAD)
-        ledger = await storage.journal.ledger("r")
+        ledger = await storage.log.ledger("r")
     result = state["current_specialist_results"]["1/a"]
     assert (result.text, state["outcome"], len(world.done)) == (text, outcome, 1)
     assert [(each.number, each.outcome) for each in ledger] == [(1, "done")]

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
+from databases import opened_database
 from replan import (
     AgentContext,
     AgentResult,
@@ -29,10 +30,11 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.adapters.memory_sessions import MemorySessions
 from replan.ports.session_store import SessionKey
 from replan.sessions.session_runs import thread_of
 from replan.state.session import context as session_context
+from replan.storage.encryption import Cipher
+from replan.storage.sessions import Sessions
 from replan.testing import ScriptedModel, always
 
 SIMPLE = "---\ncomplexity: simple\n---\n"
@@ -53,6 +55,13 @@ async def storage(request, tmp_path):
 async def memory():
     async with open_storage(":memory:") as storage:
         yield storage
+
+
+@pytest.fixture
+async def session_store(tmp_path):
+    """A store of sessions alone, which keeps no runs."""
+    async with opened_database("memory", tmp_path) as database:
+        yield Sessions(database, Cipher())
 
 
 class Painter:
@@ -129,10 +138,11 @@ async def test_of_two_clients_who_race_none_loses_a_turn_or_pays_for_one_in_vain
     assert sorted(each.metadata["version"] for each in taken) == [*range(1, len(taken) + 1)]  # type: ignore[type-var]
 
 
-async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_versions():
-    store = MemorySessions()
+async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_versions(
+    session_store,
+):
     with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
-        clients = [client_of(store, model) for _ in range(3)]
+        clients = [client_of(session_store, model) for _ in range(3)]
         both = (each.process("s", "Hello.") for each in clients)
         results = await asyncio.gather(*both, return_exceptions=True)
         refused = [each for each in results if isinstance(each, SessionConflictError)]
@@ -142,11 +152,11 @@ async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_ve
 
 
 @pytest.mark.parametrize("keeps_runs", [True, False])
-async def test_a_turn_is_taken_back_and_another_one_takes_its_place(keeps_runs):
+async def test_a_turn_is_taken_back_and_another_one_takes_its_place(keeps_runs, session_store):
     with ScriptedModel({"think": ONE, "feedback": always(COMPLETE)}) as model:
         painter = Painter()
         async with open_storage(":memory:") as storage:
-            client = client_of(storage if keeps_runs else MemorySessions(), model, painter)
+            client = client_of(storage if keeps_runs else session_store, model, painter)
             await client.process("s", "Paint.")
             await client.process("s", "Blue.", turn_id="blue")
             taken = await client.undo("s")
@@ -186,11 +196,11 @@ async def test_a_session_is_unknown_to_others_and_goes_with_all_that_belongs_to_
         runs = await storage.runs.recent(9)
         assert {each.labels["user"] for each in runs} == {"anna", "tom"}
         (own,) = [each.run_id for each in runs if each.labels["user"] == "anna"]
-        assert await storage.runs.events(own)
+        assert await storage.log.events(own)
         await client.delete("s")
         assert [each.labels["user"] for each in await storage.runs.recent(9)] == ["tom"]
-        assert not await storage.runs.events(own)
-        assert not await storage.journal.ledger(own)
+        assert not await storage.log.events(own)
+        assert not await storage.log.ledger(own)
         config: Any = {"configurable": {"thread_id": own}}
         assert await storage.checkpointer.aget_tuple(config) is None
         assert await client.sessions() == []
@@ -355,13 +365,18 @@ class Mixed(Own):
         return super().load_session_context("other")
 
 
-class MixedTurns(MemorySessions):
-    async def load(self, key, version=None):  # type: ignore[override]
+class MixedTurns(Sessions):
+    async def load(self, key, version=None):
         return await super().load(key._replace(session_id="other"), version)
 
 
-@pytest.mark.parametrize("store", [Mixed(), MixedTurns()])
-async def test_a_store_that_answers_with_another_session_is_refused(store):
+@pytest.mark.parametrize("has_turns", [False, True])
+async def test_a_store_that_answers_with_another_session_is_refused(has_turns, tmp_path):
+    async with opened_database("memory", tmp_path) as database:
+        await refused_as_mixed(MixedTurns(database, Cipher()) if has_turns else Mixed())
+
+
+async def refused_as_mixed(store):
     with ScriptedModel({"think": [f"{SIMPLE}Paris."]}) as model:
         client = client_of(store, model)
         await client.process("other", "The capital?")
@@ -500,7 +515,7 @@ async def test_the_runs_of_a_session_are_seen_by_everybody_who_looks(memory):
         async with open_runtime(agent_team(model), storage=memory) as runtime:
             (view,) = await runtime.runs(labels={"session": "s", "user": "anna"})
             assert (view.run_id, view.outcome) == (result.metadata["run_id"], "waiting")
-            assert [ask.key for ask in view.waiting] == ["1/painter/1"]
+            assert [ask.key for ask in view.pending_questions] == ["1/painter/1"]
             kinds = [event.type async for event in runtime.events(view.run_id)]
     assert "input_requested" in kinds
 

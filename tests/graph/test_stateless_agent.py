@@ -34,10 +34,10 @@ from replan import (
     build_graph,
     run,
 )
-from replan.adapters.storage.stored_values.sealing import StrictSerializer
 from replan.events import calls
-from replan.events.types import ModelCalled
+from replan.events.types import ModelInvoked
 from replan.sessions.tool_calls import ToolCalls
+from replan.storage.serializer import StrictSerializer
 from replan.testing import ScriptedModel, always
 
 KEY = "a key that only the test knows"
@@ -415,7 +415,7 @@ async def test_prompts_are_written_out_only_for_whoever_gets_them(monkeypatch):
         await agent_of(model).process("The capital?", EMPTY)
         assert not written
         told = [each async for each in agent_of(model).stream("The capital?", EMPTY)]
-    prompts = [each.prompt for each in told if isinstance(each, ModelCalled)]
+    prompts = [each.prompt for each in told if isinstance(each, ModelInvoked)]
     assert [bool(prompt) for prompt in prompts] == [True]
     assert written
 
@@ -554,7 +554,7 @@ async def test_the_graph_gets_what_memory_shows_and_no_more():
     assert "word 999" in seen
     assert "word 990" not in seen
     (applied,) = [each for each in told if getattr(each, "type", "") == "memory_applied"]
-    assert (applied.shown, applied.left_out) == (9, 992)  # type: ignore[union-attr]
+    assert (applied.visible, applied.omitted) == (9, 992)  # type: ignore[union-attr]
     updates: Any = told[-1].context_updates  # type: ignore[union-attr]
     assert len(updates["dialogue_history"]["append"]) == 2
 
@@ -843,7 +843,7 @@ async def test_a_damaged_note_is_found_before_anything_runs():
     notes: Any = whole["project_state"]["run"]["rows"]["notes"]
     damaged = set()
     for place, (key, note) in enumerate(notes):
-        if not isinstance(note, dict) or key.startswith("answer told/"):
+        if not isinstance(note, dict) or key.startswith("answer_reported/"):
             continue
         damaged.add(key.partition("/")[0])
         notes[place][1] = []

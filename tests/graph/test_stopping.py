@@ -58,7 +58,7 @@ def others():
 
 
 async def outcomes(storage, run_id="r"):
-    return [(e.step_id, e.number, e.outcome) for e in await storage.journal.ledger(run_id)]
+    return [(e.step_id, e.number, e.outcome) for e in await storage.log.ledger(run_id)]
 
 
 async def test_a_step_that_runs_ends_in_its_grace_and_no_other_starts(storage):

@@ -19,7 +19,7 @@ THREAD = {"configurable": {"thread_id": "t"}}
 # In turns of a few, so that they run side by side. The faults are above the store, so some of the
 # writes are enough to see that PostgreSQL is no other.
 TURNS = [*(("sqlite", first, 4) for first in range(1, 5)), ("postgres", 3, 6)]
-JOURNAL_WRITES = ("reserve", "settle", "started", "ended", "finished", "note", "strike")
+LOG_WRITES = ("reserve", "settle", "started", "ended", "finished", "note", "strike")
 SAVER_WRITES = ("aput", "aput_writes")
 
 
@@ -55,7 +55,7 @@ class Faults:
     def into(self, storage):
         for name in SAVER_WRITES:
             setattr(storage.checkpointer, name, self.failing(getattr(storage.checkpointer, name)))
-        return replace(storage, journal=FaultyJournal(storage.journal, self))
+        return replace(storage, log=FaultyLog(storage.log, self))
 
     def failing(self, write):
         async def faulty(*arguments: Any, **named: Any) -> Any:
@@ -71,13 +71,13 @@ class Faults:
         return faulty
 
 
-class FaultyJournal:
-    def __init__(self, journal, faults):
-        self.journal, self.faults = journal, faults
+class FaultyLog:
+    def __init__(self, log, faults):
+        self.log, self.faults = log, faults
 
     def __getattr__(self, name):
-        method = getattr(self.journal, name)
-        return self.faults.failing(method) if name in JOURNAL_WRITES else method
+        method = getattr(self.log, name)
+        return self.faults.failing(method) if name in LOG_WRITES else method
 
 
 async def first_try(world, faults, where, thread, run_id):
@@ -89,7 +89,7 @@ async def first_try(world, faults, where, thread, run_id):
                 await run(graph, GIVEN, config=thread, run_id=run_id)
                 # A write that fails ends the run loudly, so this run had fewer of them.
                 assert faults.left > 0
-        results = await storage.journal.results(run_id)
+        results = await storage.log.results(run_id)
     return faults.left <= 0, {each.step_id for each in results.values()}
 
 

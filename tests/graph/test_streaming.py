@@ -58,7 +58,7 @@ async def test_an_answer_that_breaks_off_is_announced_and_begun_again(team):
         for event in events
         if event.type.startswith("answer")
     ]
-    restart = said.index("answer_restarted")
+    restart = said.index("answer_reset")
     assert "".join(said[:restart]) == "The cap"
     assert "".join(said[restart + 1 :]) == "The capital is Paris."
     assert events[-1].answer.text == "The capital is Paris."

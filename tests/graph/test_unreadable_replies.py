@@ -30,7 +30,7 @@ async def test_a_call_says_that_it_asks_again_and_no_other_one_is_taken_for_it(t
     async def calls(script):
         with ScriptedModel(script) as model:
             events = [event async for event in stream(team(model), "Do it.")]
-        return [(e.node, e.asks_again) for e in events if e.type == "model_called"]
+        return [(e.node, e.is_reprompt) for e in events if e.type == "model_invoked"]
 
     steps = {"step 1": "a", "step 2": "b", "feedback": ["Well.", COMPLETE]}
     told = await calls({"think": ["", CYCLE], "plan_creation": STRAIGHT, **steps})
@@ -51,7 +51,7 @@ async def test_two_replies_without_front_matter_are_an_answer_and_shown_once(tea
         events = [event async for event in stream(team(model), "Capital?")]
     assert events[-1].answer.text == "I said Paris."
     assert "".join(e.text for e in events if e.type == "answer_token") == "I said Paris."
-    assert "reply_unreadable" in [event.type for event in events]
+    assert "reply_parse_failed" in [event.type for event in events]
 
 
 async def test_a_plan_without_front_matter_is_a_plan(team):
@@ -103,7 +103,7 @@ async def test_a_plan_that_stays_too_large_becomes_one_step_on_record(team):
     assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
     record = state["unreadable_replies"][0]
     assert (record.node, record.fallback) == ("plan_creation", "a plan of one step")
-    assert "at most 5,000 are read" in record.complaint
+    assert "at most 5,000 are read" in record.problem
 
 
 async def test_of_a_plan_that_stays_wrong_what_can_be_read_is_taken(team):
@@ -205,6 +205,6 @@ async def test_a_step_that_still_cannot_be_read_is_left_out_and_on_record(team):
         result = await run(team(model), "Do it.")
     assert list(result.results) == ["1/researcher"]
     (reply,) = result.state["unreadable_replies"]
-    assert "'- [x 2. Two @analyst' looks like a step" in reply.complaint
+    assert "'- [x 2. Two @analyst' looks like a step" in reply.problem
     assert reply.fallback == "the steps that could be read"
     assert any("looks like a step" in warning for warning in result.warnings)

@@ -174,4 +174,4 @@ async def test_postgres_does_not_call_itself_away_because_of_a_nul(postgres_data
         with pytest.raises(StorageError, match="cannot be kept there"):
             await storage.checkpointer.aget_tuple(config)
         with pytest.raises(StorageError, match="cannot be kept there"):
-            await storage.journal.note("a\0b", "key", "value")
+            await storage.log.note("a\0b", "key", "value")

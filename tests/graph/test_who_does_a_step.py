@@ -88,7 +88,7 @@ async def test_a_step_without_a_name_goes_to_the_card_that_fits_and_an_event_say
     graph, _ = host({"think": PLAN + "- [ ] 1. E-mail the customers\n", "feedback": DONE}, did=did)
     events = [event async for event in stream(graph, "x")]
     (routed,) = [event for event in events if event.type == "steps_routed"]
-    assert routed.chosen == {1: "mailer"}
+    assert routed.assignments == {1: "mailer"}
     assert did == [("mailer", 1)]
 
 
@@ -214,5 +214,5 @@ async def test_what_looks_like_a_dependency_and_is_text_is_told_by_an_event():
     graph, _ = host({"feedback": DONE})
     plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send (needs all of it) @mailer\n"
     events = [event async for event in stream(graph, {"plan": plan})]
-    (told,) = [event for event in events if event.type == "plan_doubtful"]
-    assert [(each.line, each.text) for each in told.overlooked] == [(2, "(needs all of it)")]
+    (told,) = [event for event in events if event.type == "plan_parse_warning"]
+    assert [(each.line, each.text) for each in told.parse_warnings] == [(2, "(needs all of it)")]

@@ -73,17 +73,17 @@ async def asked_in(runtime, run, most):
 async def test_who_looks_at_a_run_sees_which_steps_run_and_which_wait(runtime):
     run = await runtime.start({"plan": PLAN})
     assert await asked_in(runtime, run, 3) == [2, 3, 5]
-    view = await runtime.look(run.run_id)
+    view = await runtime.get(run.run_id)
     assert (view.outcome, view.steps) == ("running", ALL)
     runtime.steps.may_end.set()
     result = await run
-    assert [(ask.step_id, ask.who) for ask in result.waiting] == [
+    assert [(ask.step_id, ask.who) for ask in result.pending_questions] == [
         (3, "step 3 twin"),
         (5, "step 5 twin"),
     ]
-    view = await runtime.look(run.run_id)
+    view = await runtime.get(run.run_id)
     assert view.steps == ALL | {1: "completed"}
-    assert sorted((ask.step_id, ask.text) for ask in view.waiting) == [
+    assert sorted((ask.step_id, ask.text) for ask in view.pending_questions) == [
         (2, "Which colour?"),
         (3, "Which twin?"),
         (5, "Which twin?"),
@@ -93,10 +93,10 @@ async def test_who_looks_at_a_run_sees_which_steps_run_and_which_wait(runtime):
 async def test_what_a_graph_asks_by_itself_is_told_once_and_answered_one_by_one(runtime):
     runtime.steps.may_end.set()
     run = await runtime.start({"plan": PLAN})
-    first = (await run).waiting[0]
+    first = (await run).pending_questions[0]
     result = await (await runtime.answer(run.run_id, {first.key: "one"}))
-    assert [ask.step_id for ask in result.waiting] == [5]
-    result = await (await runtime.answer(run.run_id, {result.waiting[0].key: "two"}))
+    assert [ask.step_id for ask in result.pending_questions] == [5]
+    result = await (await runtime.answer(run.run_id, {result.pending_questions[0].key: "two"}))
     result = await (await runtime.answer(run.run_id, {"2": "red"}))
     assert result.outcome == "completed"
     assert (result.results[3].text, result.results[5].text) == ("heard one", "heard two")

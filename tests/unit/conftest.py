@@ -1,4 +1,4 @@
-"""Live things for the tests of single nodes: a team without models, a fixed clock, a journal."""
+"""Live things for the tests of single nodes: a team without models, a fixed clock, a log."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import Host, Specialist, Team
-from replan.adapters.memory_journal import MemoryJournal
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
+from replan.storage.memory_log import memory_log
 from replan.testing import ScriptedModel
 
 
@@ -21,7 +21,7 @@ def services():
         config = Team(host=Host(model=model or ScriptedModel({})), specialists=team)
         live = services_of(config, models_from_environment(environment={}))
         fixed = {
-            "journal": MemoryJournal(),
+            "log": memory_log(),
             "clock": lambda: datetime(2026, 1, 1, 12, tzinfo=UTC),
             "new_id": lambda: "new-run",
             "retry_wait": 0,

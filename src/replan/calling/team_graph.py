@@ -91,14 +91,17 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     async def run_to_rest(
-        self, call: Call, listener: Listener, control: RunControl
+        self, call: Call, listener: Listener, control: RunControl, **options: Any
     ) -> dict[str, Any]:
-        """Work on a thread that nobody else knows until the work rests, and return its state.
+        """Work until the work rests, and return its state; the listener hears its events.
 
-        The thread is written once, when the work comes to rest. The call is what `prepared`
-        returned, or what begins a run on a new thread.
+        Args:
+            call: What `prepared` returned, or what begins a run on a new thread.
+            listener: Hears the events where they happen.
+            control: Stops the work.
+            options: LangGraph's, such as `durability`.
         """
-        options = {"context": call.settings, "durability": "exit", "stream_mode": "values"}
+        options = {**options, "context": call.settings, "stream_mode": "values"}
         state, before = dict[str, Any](), listener_at_work.set(listener)
         try:
             async with aclosing(await self._parts(call, {**options, "control": control})) as parts:

@@ -28,4 +28,4 @@ def retry(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return correct("retry", run_id, step, site, limit, team, repeat_effects=yes)
+    return correct("retry", run_id, step, site, limit, team, allow_repeat=yes)

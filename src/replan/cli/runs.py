@@ -35,7 +35,7 @@ _LOOKED_AT, _TOLD = 1_000, 20
 def runs(
     *,
     most: Annotated[
-        int, typer.Option("--most", "-n", min=1, help="The number of runs to list.")
+        int, typer.Option("--limit", "-n", min=1, help="The number of runs to list.")
     ] = 20,
     label: options.Label = None,
     outcome: Annotated[
@@ -156,7 +156,7 @@ def _record(run: RunView) -> dict[str, object]:
     return {
         "run_id": record.run_id,
         "started_at": record.started_at.isoformat(),
-        "updated_at": run.heard_at.isoformat(),
+        "last_seen_at": run.last_seen_at.isoformat(),
         "seconds": run.seconds,
         "outcome": run.outcome,
         "labels": record.labels,
@@ -166,8 +166,8 @@ def _record(run: RunView) -> dict[str, object]:
         "tokens": usage.tokens,
         "cost": usage.cost,
         "uncounted_cost": usage.uncounted_cost,
-        "calls_without_end": usage.unended,
-        "cost_without_end": usage.unended_cost,
+        "unfinished_calls": usage.unfinished,
+        "unfinished_cost": usage.unfinished_cost,
         "title": record.title,
         "origin": run.origin,
     }

@@ -26,7 +26,7 @@ def serve(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--name",
+            "--allowed-host",
             metavar="HOST",
             help="A host name under which clients reach the server; repeatable.",
         ),

@@ -42,7 +42,7 @@ sessions = typer.Typer(
 async def list_(
     *,
     most: Annotated[
-        int, typer.Option("--max", "-n", min=1, help="The number of sessions to list.")
+        int, typer.Option("--limit", "-n", min=1, help="The number of sessions to list.")
     ] = 20,
     user: options.User = None,
     storage: options.Storage = None,
@@ -68,7 +68,7 @@ async def show(
     *,
     most: Annotated[
         int,
-        typer.Option("--max", "-n", min=1, help="The number of newest messages to show."),
+        typer.Option("--limit", "-n", min=1, help="The number of newest messages to show."),
     ] = _PAGE,
     user: options.User = None,
     storage: options.Storage = None,
@@ -85,7 +85,7 @@ async def show(
         left = len(context.dialogue_history) - len(page.messages)
         text = messages_text(page.messages)
         if left:
-            text = f"({counted(left, 'message')} before these; --max shows more)\n\n{text}"
+            text = f"({counted(left, 'message')} before these; --limit shows more)\n\n{text}"
         if sys.stdout.isatty():
             print_markdown(console_on(sys.stdout), text)
         else:

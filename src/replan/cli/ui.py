@@ -28,7 +28,7 @@ def ui(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--name",
+            "--allowed-host",
             metavar="HOST",
             help="A host name under which browsers reach the page; repeatable.",
         ),

@@ -16,15 +16,15 @@ from langgraph.errors import GraphBubbleUp
 from replan.declared.fields import Effects
 from replan.events.emitter import Emitter
 from replan.events.types import (
-    Approved,
     BaseEvent,
-    ModelAnswered,
-    ModelCalled,
-    Said,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
     ToolCompleted,
-    ToolEnd,
+    ToolDecision,
     ToolInvoked,
-    WarningGiven,
+    ToolStatus,
+    WarningReported,
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
@@ -51,8 +51,8 @@ class Calls:
         self._began[call] = time.monotonic()
         prompt = tuple(map(message_as_text, messages)) if self.emitter.reports_texts else ()
         again = isinstance(messages[-1], AskedAgain) if messages else False
-        about = {"model": model, "provider": provider, "asks_again": again}
-        self._report(ModelCalled, call=call, **about, prompt=prompt)
+        about = {"model": model, "provider": provider, "is_reprompt": again}
+        self._report(ModelInvoked, call=call, **about, prompt=prompt)
 
     def answered(
         self,
@@ -65,7 +65,7 @@ class Calls:
         counted = reported if reported.total_tokens else None
         failed = isinstance(came, BaseException)
         self._report(
-            ModelAnswered,
+            ModelCompleted,
             call=call,
             model=model,
             input_tokens=counted and counted.input_tokens,
@@ -102,12 +102,12 @@ class Calls:
 class ToolOutcome:
     """What is reported about a tool's call when it is over."""
 
-    status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
+    status: ToolStatus = "cancelled"  # how it ended; a call that was cut off says no word
     result: str = ""  # what the model gets
     # What reports it, and the tool, until LangChain reports the same call.
     awaited: tuple[Calls, str] | None = None
 
-    def ends(self, status: ToolEnd, result: str = "") -> None:
+    def ends(self, status: ToolStatus, result: str = "") -> None:
         self.status, self.result = status, result
 
     def answered(self, messages: Sequence[BaseMessage]) -> None:
@@ -138,7 +138,7 @@ emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
 
 def warn_here(text: str) -> None:
     """Report what a person may not expect of the node that works here, whatever runs in it."""
-    report_here(WarningGiven, text=text)
+    report_here(WarningReported, text=text)
 
 
 def report_here(kind: type[BaseEvent], **fields: Any) -> None:
@@ -163,7 +163,7 @@ tool_at_work: ContextVar[ToolOutcome | None] = ContextVar("replan_tool", default
 
 @contextmanager
 def reported_tool_call(
-    call: str, called: ToolCall, effects: Effects, approval: Approved | None
+    call: str, called: ToolCall, effects: Effects, approval: ToolDecision | None
 ) -> Generator[ToolOutcome]:
     """Report a tool's call that is made inside, if something listens."""
     calls = calls_at_work.get()
@@ -189,7 +189,7 @@ def tool_fields(
     tool: str,
     arguments: Mapping[str, Any],
     effects: Effects,
-    approval: Approved | None = None,
+    approval: ToolDecision | None = None,
     tool_call_id: str | None = None,
 ) -> Mapping[str, Any]:
     """The fields that both events of a tool's call have."""
@@ -199,7 +199,7 @@ def tool_fields(
     return {**about, **named, "effects": effects, "approval": approval}
 
 
-def message_as_text(message: BaseMessage) -> Said:
+def message_as_text(message: BaseMessage) -> MessageText:
     """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_other_content(message)]
     if isinstance(message, AIMessage):
@@ -207,7 +207,7 @@ def message_as_text(message: BaseMessage) -> Said:
         parts += [f"[calls {each['name']} {each['args']}]" for each in message.invalid_tool_calls]
     name = message.name if isinstance(message, ToolMessage) else None
     role = f"{message.type} {name}" if name else message.type
-    return Said(role=role, text=storable_text("\n".join(part for part in parts if part)))
+    return MessageText(role=role, text=storable_text("\n".join(part for part in parts if part)))
 
 
 def _other_content(message: BaseMessage) -> list[str]:
@@ -221,11 +221,11 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _reply_in(came: LLMResult) -> Said | None:
+def _reply_in(came: LLMResult) -> MessageText | None:
     found = [one for generations in came.generations for one in generations[:1]]
     if not found:
         return None
     first = found[0]
     if isinstance(first, ChatGeneration):
         return message_as_text(first.message)
-    return Said(role="ai", text=storable_text(first.text))
+    return MessageText(role="ai", text=storable_text(first.text))

@@ -11,9 +11,10 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from replan.events.announcement import Announcement
 from replan.events.at_once import Listener, listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
@@ -22,11 +23,12 @@ from replan.events.trace import AttemptEnded, Trace, trace_at_work
 from replan.events.types import (
     AnswerToken,
     BaseEvent,
+    Event,
     SpecialistCompleted,
     SpecialistInvoked,
     SpecialistToken,
     TaskCompleted,
-    WarningGiven,
+    WarningReported,
 )
 from replan.events.warnings import warnings_in
 from replan.langgraph_inside.tasks import does_nothing
@@ -82,7 +84,7 @@ class Emitter:
     async def warn(self, *texts: str) -> None:
         """Report something that a person may not expect."""
         for text in texts:
-            await self.emit(WarningGiven, text=text)
+            await self.emit(WarningReported, text=text)
 
     async def emit(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Report an event, and wait for its hooks."""
@@ -91,9 +93,18 @@ class Emitter:
 
     def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Report an event at once: the stream first, then the callbacks."""
+        self._publish(self._event(kind, fields))
+
+    def announce(self, kind: type[BaseEvent], /, **fields: Any) -> Announcement:
+        """An event that is reported once the row of the log is safe that it belongs to."""
+        return Announcement(cast("Event", self._event(kind, fields)), self._publish)
+
+    def _event(self, kind: type[BaseEvent], fields: Mapping[str, Any]) -> BaseEvent:
         masked = without_known_secrets(kind, fields) if KNOWN.forms else fields
-        event = kind(run_id=self.run_id, round=self.round, **masked)
-        if kind not in _OFTEN:
+        return kind(run_id=self.run_id, round=self.round, **masked)
+
+    def _publish(self, event: BaseEvent) -> None:
+        if not isinstance(event, _OFTEN):
             self.warnings.extend(warnings_in(event))
             log(event)
         self.pass_on(event)

@@ -3,14 +3,14 @@
 import logging
 
 from replan.events.types import (
-    AnswerGiven,
+    AnswerReceived,
     ApprovalRequested,
     BaseEvent,
     FeedbackGenerated,
     InputRequested,
     KnowledgeRetrieved,
     LimitReached,
-    ReplyUnreadable,
+    ReplyParseFailed,
     RunStarted,
     SpecialistRetried,
     TaskCompleted,
@@ -25,10 +25,10 @@ _LINES: dict[type[BaseEvent], tuple[int, str, tuple[str, ...]]] = {
     SpecialistRetried: (logging.INFO, "another attempt follows", _STEP),
     InputRequested: (logging.INFO, "a step waits for a person", _STEP),
     ApprovalRequested: (logging.INFO, "the plan waits for a person", ()),
-    AnswerGiven: (logging.INFO, "a person answered", ("key", "kind", "action", "by")),
+    AnswerReceived: (logging.INFO, "a person answered", ("key", "kind", "action", "by")),
     LimitReached: (logging.WARNING, "limit reached", ("limit", "value", "scope")),
     KnowledgeRetrieved: (logging.INFO, "knowledge searched", ("node", "step_id", "specialist")),
-    ReplyUnreadable: (logging.WARNING, "reply unreadable", ("node", "fallback")),
+    ReplyParseFailed: (logging.WARNING, "reply parse failed", ("node", "fallback")),
     TaskCompleted: (logging.INFO, "run over", ("outcome",)),
 }
 

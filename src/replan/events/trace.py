@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class AttemptEnded(StepEvent):
-    """An attempt of a step ended without a result; the status is that of the journal."""
+    """An attempt of a step ended without a result; the status is that of the log."""
 
     outcome: str
     error: str = ""

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
 from replan.declared.fields import Effects
-from replan.plan.markdown.overlooked import Overlooked
+from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.knowledge import RagMode, Source
@@ -68,7 +68,7 @@ class CallEvent(WorkEvent):
     attempt: int | None = None
 
 
-class Said(Value):
+class MessageText(Value):
     """A message to or from a model, as text; what is not text is named in brackets."""
 
     role: str
@@ -82,10 +82,10 @@ class RunStarted(BaseEvent):
     request: str
 
 
-class StepsReopened(BaseEvent):
+class StepsInvalidated(BaseEvent):
     """Settled steps run again, of a handed-in plan or after a change of results, and why."""
 
-    type: Literal["steps_reopened"] = "steps_reopened"
+    type: Literal["steps_invalidated"] = "steps_invalidated"
     reruns: tuple[Rerun, ...]
 
 
@@ -105,19 +105,19 @@ class MemoryApplied(WorkEvent):
     Attributes:
         node: `think` or `specialist`.
         mode: The mode of the memory.
-        shown: Messages that are seen.
+        visible: Messages that are seen.
         summarised: Messages that a summary replaces.
-        left_out: Messages that were left out without a summary.
-        cut: Messages among those that are seen of which only the beginning is.
+        omitted: Messages that were left out without a summary.
+        truncated: Messages among those that are seen of which only the beginning is.
     """
 
     type: Literal["memory_applied"] = "memory_applied"
     node: str
     mode: Mode
-    shown: int
+    visible: int
     summarised: int = 0
-    left_out: int = 0
-    cut: int = 0
+    omitted: int = 0
+    truncated: int = 0
 
 
 class ThinkingCompleted(BaseEvent):
@@ -135,11 +135,11 @@ class PlanCreated(BaseEvent):
     markdown: str
 
 
-class PlanDoubtful(BaseEvent):
+class PlanParseWarning(BaseEvent):
     """A plan contains text that was read as something else than it looks like, or was ignored."""
 
-    type: Literal["plan_doubtful"] = "plan_doubtful"
-    overlooked: tuple[Overlooked, ...]
+    type: Literal["plan_parse_warning"] = "plan_parse_warning"
+    parse_warnings: tuple[ParseWarning, ...]
 
 
 class PlanUpdated(BaseEvent):
@@ -153,10 +153,10 @@ class PlanUpdated(BaseEvent):
 
 
 class StepsRouted(BaseEvent):
-    """Steps without a specialist go to the specialists whose cards fit; `chosen` is by step."""
+    """Steps without a specialist go to those whose cards fit; `assignments` has them by step."""
 
     type: Literal["steps_routed"] = "steps_routed"
-    chosen: dict[int, str]
+    assignments: dict[int, str]
 
 
 class SpecialistInvoked(StepEvent):
@@ -180,10 +180,10 @@ class SpecialistRetried(StepEvent):
     error: str
 
 
-class SpecialistParked(StepEvent):
+class StepDeferred(StepEvent):
     """A step cannot start in this round and stays pending."""
 
-    type: Literal["specialist_parked"] = "specialist_parked"
+    type: Literal["step_deferred"] = "step_deferred"
     waiting_for: tuple[int, ...]
 
 
@@ -212,11 +212,11 @@ class ApprovalRequested(BaseEvent):
     approval: Approval
 
 
-Answered = Literal["answered", "approved", "edited", "rejected"]
+AnswerAction = Literal["answered", "approved", "edited", "rejected"]
 """How a person answered what a run asked."""
 
 
-class AnswerGiven(WorkEvent):
+class AnswerReceived(WorkEvent):
     """A person answered what the run asked, and the run has taken it.
 
     Attributes:
@@ -228,45 +228,45 @@ class AnswerGiven(WorkEvent):
             a changed plan, nothing.
     """
 
-    type: Literal["answer_given"] = "answer_given"
+    type: Literal["answer_received"] = "answer_received"
     key: str
     kind: QuestionKind | Literal["plan"]
-    action: Answered
+    action: AnswerAction
     by: str = ""
     text: str = ""
 
 
-class ModelCalled(CallEvent):
+class ModelInvoked(CallEvent):
     """A model is called; each retry is a separate call.
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
     is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
-    empty if prompts are not kept, or nothing listens. `asks_again`: its last reply could not be
+    empty if prompts are not kept, or nothing listens. `is_reprompt`: its last reply could not be
     used as it was, and it is told why.
     """
 
-    type: Literal["model_called"] = "model_called"
+    type: Literal["model_invoked"] = "model_invoked"
     model: str
     provider: str = ""
-    asks_again: bool = False
-    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
+    is_reprompt: bool = False
+    prompt: tuple[MessageText, ...] = Field(default=(), exclude=True, repr=False)
 
 
-class ModelAnswered(CallEvent):
+class ModelCompleted(CallEvent):
     """A call of a model is over: `error` says why if it failed.
 
     `cost` is what is charged for it, in the currency of the prices. Tokens that the server did not
     report, and the cost of a model without a price, are None. `reply` is kept as `prompt` is.
     """
 
-    type: Literal["model_answered"] = "model_answered"
+    type: Literal["model_completed"] = "model_completed"
     model: str
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost: float | None = None
     seconds: float
     error: str = ""
-    reply: Said | None = Field(default=None, exclude=True, repr=False)
+    reply: MessageText | None = Field(default=None, exclude=True, repr=False)
 
 
 class KnowledgeRetrieved(WorkEvent):
@@ -276,7 +276,7 @@ class KnowledgeRetrieved(WorkEvent):
         node: `think` or `specialist`.
         mode: What happens to what is found.
         sources: Where it is, the best first.
-        left_out: What could not be searched, a sentence each.
+        skipped: What could not be searched, a sentence each.
         unused: What was found and is not given, since a model found no help in it or
             `map_max_chunks` kept it from being read, a sentence each.
         failed: What is missing or longer since a model failed, a sentence each.
@@ -289,7 +289,7 @@ class KnowledgeRetrieved(WorkEvent):
     node: str
     mode: RagMode
     sources: tuple[Source, ...] = ()
-    left_out: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     error: str = ""
@@ -297,10 +297,10 @@ class KnowledgeRetrieved(WorkEvent):
     attempt: int | None = None
 
 
-Approved = Literal["approved", "edited", "rejected"]
+ToolDecision = Literal["approved", "edited", "rejected"]
 """What a person said about a tool's call: yes, yes with other arguments, or no."""
 
-ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
+ToolStatus = Literal["success", "failed", "rejected", "waiting", "cancelled"]
 """How a tool's call ended; `waiting` means that it asks a person, and will be called again."""
 
 
@@ -314,7 +314,7 @@ class ToolEvent(CallEvent):
     tool_call_id: str = ""
     arguments: dict[str, JsonValue]
     effects: Effects
-    approval: Approved | None = None
+    approval: ToolDecision | None = None
 
 
 class ToolInvoked(ToolEvent):
@@ -327,7 +327,7 @@ class ToolCompleted(ToolEvent):
     """A tool's call is over, or a person did not allow it; `result` is what the model gets."""
 
     type: Literal["tool_completed"] = "tool_completed"
-    status: ToolEnd
+    status: ToolStatus
     result: str = ""
     seconds: float = 0.0
 
@@ -400,19 +400,19 @@ class LimitReached(BaseEvent):
     `scope` is the owner of the limit: `run`, `specialist/<name>` or `step/<id>`. At a limit of the
     run, the run ends with what it has. At another limit the step fails, and other steps continue.
 
-    `why` has the figures, where a call was refused for which there was no room: what is spent, what
-    is kept for the answer, and what the call might have needed.
+    `reason` has the figures, where a call was refused for which there was no room: what is spent,
+    what is kept for the answer, and what the call might have needed.
 
     If the answer is incomplete, `limit` is `reply_length`, `unfinished_reply` or `content_filter`,
     and `value` is the number of its tokens. If the host's model gave no answer, `limit` is
-    `no_answer`, and `why` is the error.
+    `no_answer`, and `reason` is the error.
     """
 
     type: Literal["limit_reached"] = "limit_reached"
     limit: str
     value: float
     scope: str = "run"
-    why: str = ""
+    reason: str = ""
 
 
 class AnswerToken(BaseEvent):
@@ -422,22 +422,28 @@ class AnswerToken(BaseEvent):
     text: str
 
 
-class AnswerRestarted(BaseEvent):
+class AnswerReset(BaseEvent):
     """The answer tokens so far are void; the answer begins again."""
 
-    type: Literal["answer_restarted"] = "answer_restarted"
+    type: Literal["answer_reset"] = "answer_reset"
 
 
-class ReplyUnreadable(BaseEvent):
-    """A reply of a model could not be read; `fallback` says what is done instead."""
+class ReplyParseFailed(BaseEvent):
+    """A reply of a model could not be read.
 
-    type: Literal["reply_unreadable"] = "reply_unreadable"
+    Attributes:
+        node: The node that asked for it.
+        problem: Why it could not be read.
+        fallback: What is done instead.
+    """
+
+    type: Literal["reply_parse_failed"] = "reply_parse_failed"
     node: str
-    complaint: str
+    problem: str
     fallback: str
 
 
-class WarningGiven(BaseEvent):
+class WarningReported(BaseEvent):
     """Something unexpected that no other event reports."""
 
     type: Literal["warning"] = "warning"
@@ -447,12 +453,12 @@ class WarningGiven(BaseEvent):
 class RunStopped(BaseEvent):
     """The run is not over, and no process works on it.
 
-    `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
+    `reason` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
     `error`. `by` says who requested it, `seconds` how long the run was at work.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
-    why: Literal["waiting", "interrupted", "failed"]
+    reason: Literal["waiting", "interrupted", "failed"]
     by: str = ""
     error: str = ""
     seconds: float = 0.0
@@ -520,30 +526,30 @@ class MemorySummary(BaseEvent):
     cost: float | None = None
     seconds: float = 0.0
     error: str = ""
-    prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
-    reply: Said | None = Field(default=None, exclude=True, repr=False)
+    prompt: tuple[MessageText, ...] = Field(default=(), exclude=True, repr=False)
+    reply: MessageText | None = Field(default=None, exclude=True, repr=False)
 
 
 Event = Annotated[
     RunStarted
-    | StepsReopened
+    | StepsInvalidated
     | ThinkingStarted
     | MemoryApplied
     | ThinkingCompleted
     | PlanCreated
-    | PlanDoubtful
+    | PlanParseWarning
     | PlanUpdated
     | StepsRouted
     | SpecialistInvoked
     | SpecialistToken
     | SpecialistRetried
-    | SpecialistParked
+    | StepDeferred
     | SpecialistCompleted
     | InputRequested
     | ApprovalRequested
-    | AnswerGiven
-    | ModelCalled
-    | ModelAnswered
+    | AnswerReceived
+    | ModelInvoked
+    | ModelCompleted
     | KnowledgeRetrieved
     | ToolInvoked
     | ToolCompleted
@@ -554,9 +560,9 @@ Event = Annotated[
     | FeedbackGenerated
     | LimitReached
     | AnswerToken
-    | AnswerRestarted
-    | ReplyUnreadable
-    | WarningGiven
+    | AnswerReset
+    | ReplyParseFailed
+    | WarningReported
     | RunStopped
     | RunResumed
     | RunCorrected

@@ -6,12 +6,12 @@ from replan.events.types import (
     LimitReached,
     MemorySummary,
     PlanCreated,
-    PlanDoubtful,
+    PlanParseWarning,
     PlanUpdated,
-    ReplyUnreadable,
-    StepsReopened,
+    ReplyParseFailed,
+    StepsInvalidated,
     StepsRouted,
-    WarningGiven,
+    WarningReported,
 )
 from replan.secrets.known import KNOWN
 from replan.state.cuts import CUTS, answer_warning
@@ -20,27 +20,29 @@ from replan.state.cuts import CUTS, answer_warning
 def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for each kind
     """The warnings of an event, a sentence each."""
     match event:
-        case WarningGiven(text=text):
+        case WarningReported(text=text):
             return (text,)
-        case StepsRouted(chosen=chosen):
+        case StepsRouted(assignments=assignments):
             return tuple(
                 f"Step {step} names no specialist; by the cards it goes to @{name}."
-                for step, name in chosen.items()
+                for step, name in assignments.items()
             )
-        case PlanDoubtful(overlooked=doubts):
-            return tuple(f"In the plan, {each}." for each in doubts)
-        case ReplyUnreadable():
+        case PlanParseWarning(parse_warnings=found):
+            return tuple(f"In the plan, {each}." for each in found)
+        case ReplyParseFailed():
             when = f" in round {event.round}" if event.round else ""
             reply = f"The reply of {event.node}{when} could not be used"
-            why = event.complaint.rstrip(".")
+            why = event.problem.rstrip(".")
             return (f"{reply}: {why}. Instead: {event.fallback}.",)
-        case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
+        case StepsInvalidated(reruns=reruns) if any(
+            each.reason == "input_changed" for each in reruns
+        ):
             steps = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {steps}.",)
         case KnowledgeRetrieved() | MemorySummary():
             return _missing_context(event)
-        case LimitReached(limit=limit, why=why) if limit in CUTS:
-            return (answer_warning(limit, why),)
+        case LimitReached(limit=limit, reason=reason) if limit in CUTS:
+            return (answer_warning(limit, reason),)
         case _:
             return secret_warnings("The plan", _new_plan_in(event))
 

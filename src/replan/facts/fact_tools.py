@@ -107,9 +107,10 @@ def _tool(name: str, work: Callable[..., Any], **metadata: str) -> BaseTool:
     return StructuredTool.from_function(coroutine=work, name=name, metadata=metadata)
 
 
-FACT_TOOLS = (
-    _tool("remember", _remember),
-    _tool("recall", _recall, effects="pure"),
-    _tool("forget", _forget, effects="keyed"),
-)
-"""The tools of a member that remembers; `remember` is keyed, as its parameter shows."""
+def fact_tools() -> list[BaseTool]:
+    """Make the tools of a member that remembers; `remember` is keyed, as its parameter shows."""
+    return [
+        _tool("remember", _remember),
+        _tool("recall", _recall, effects="pure"),
+        _tool("forget", _forget, effects="keyed"),
+    ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from langchain_core.messages import AIMessage
 
 from replan.events.emitter import Emitter
-from replan.events.types import AnswerRestarted, AnswerToken
+from replan.events.types import AnswerReset, AnswerToken
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import push_text
 from replan.replies.body_stream import BodyStream, Shown
@@ -50,7 +50,7 @@ class AnswerStream:
         if self._shown:
             self._shown = ""
             self._restarts += 1
-            self._emitter.stream(AnswerRestarted)
+            self._emitter.stream(AnswerReset)
 
     def finish(self, answer: str) -> AIMessage:
         """Show what is not shown yet, and return the whole answer as a message."""

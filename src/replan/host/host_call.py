@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter
-from replan.events.types import LimitReached, ReplyUnreadable
+from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
@@ -267,14 +267,14 @@ class HostCall:
         await self.report_unreadable(complaint.wrong, done)
         return complaint.reading
 
-    async def report_unreadable(self, complaint: str, fallback: str) -> None:
+    async def report_unreadable(self, problem: str, fallback: str) -> None:
         """Report a reply that cannot be used; the state keeps it, too."""
-        record = UnreadableReply(node=self.node, complaint=complaint, fallback=fallback)
+        record = UnreadableReply(node=self.node, problem=problem, fallback=fallback)
         self.unreadable.append(record)
-        await self.emitter.emit(ReplyUnreadable, **dict(record))
+        await self.emitter.emit(ReplyParseFailed, **dict(record))
 
-    async def report_limit(self, limit: str, value: float, why: str = "") -> None:
-        await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)
+    async def report_limit(self, limit: str, value: float, reason: str = "") -> None:
+        await self.emitter.emit(LimitReached, limit=limit, value=value, reason=reason)
 
     async def report_cut(self) -> str:
         """Report that the newest answer is incomplete; return why, or an empty text."""
@@ -290,7 +290,7 @@ class HostCall:
 
     async def release(self) -> None:
         """Release what only a run that continues needs."""
-        await self.services.journal.closed(self.run_id)
+        await self.services.log.closed(self.run_id)
         await self.services.threads.closed(self.run_id)
         self.services.accounts.close(self.run_id)
 
@@ -310,7 +310,7 @@ class HostCall:
         calls, cost = charged.calls - used.calls, max(0.0, charged.cost - used.known_cost)
         if calls <= 0:
             return used
-        # The journal does not say which of them have a price.
+        # The log does not say which of them have a price.
         is_known = cost > 0 and not (used.unpriced_calls or self.services.unpriced)
         lost = TokenCount(calls=calls, known_cost=cost, unpriced_calls=0 if is_known else calls)
         return used.plus((CUT_OFF, lost))
@@ -339,7 +339,7 @@ class HostCall:
 
     @property
     def _account(self) -> Account:
-        return self.services.accounts.of(self.services.journal, self.run_id)
+        return self.services.accounts.of(self.services.log, self.run_id)
 
 
 def _length(messages: list[BaseMessage]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from replan.host.plan_texts import with_fitting_document
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.markdown.overlooked import Kind, Overlooked
+from replan.plan.markdown.overlooked import Kind, ParseWarning
 from replan.plan.model import PlanStep, TaskPlan
 from replan.services import Services
 
@@ -16,7 +16,7 @@ def bounded_plan(
     services: Services,
     step_timeout: float,
     before: TaskPlan | None = None,
-) -> tuple[TaskPlan, tuple[Overlooked, ...]]:
+) -> tuple[TaskPlan, tuple[ParseWarning, ...]]:
     """Remove from a model's plan what only a person may set, and return what was removed."""
     known = (before or TaskPlan()).by_id
     unsafe = unsafe_members(services)
@@ -27,7 +27,7 @@ def bounded_plan(
         return plan, ()
     document = PlanDocument.recover(plan.content)
     taken = tuple(
-        Overlooked(line=document.line_of(step.id) or 1, kind=kind, step=step.id, text=text)
+        ParseWarning(line=document.line_of(step.id) or 1, kind=kind, step=step.id, text=text)
         for step, within in zip(plan.steps, steps, strict=True)
         for kind, text in _removed(step, within)
     )

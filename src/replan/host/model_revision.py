@@ -8,7 +8,7 @@ from replan.host.plan_texts import plan_with_team_names
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
-from replan.plan.markdown.overlooked import Overlooked
+from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.merging import matched, merged_plan
 from replan.plan.model import PlanStep, TaskPlan
 from replan.replies.dropping import crossed_out, removed_steps
@@ -29,7 +29,7 @@ class Revision:
     plan: TaskPlan  # the plan after it; the old one if nothing could be taken
     complaints: list[str] = field(default_factory=list[str])  # what could not be taken, and why
     left_out: str = ""  # the complaint about steps that it silently leaves out, or empty
-    withheld: tuple[Overlooked, ...] = ()  # what it sets that only a person may set
+    withheld: tuple[ParseWarning, ...] = ()  # what it sets that only a person may set
 
     @property
     def problems(self) -> list[str]:

@@ -10,7 +10,7 @@ from langgraph.types import Overwrite
 
 from replan.host.host_call import emitter_of
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
-from replan.ports.journal import TOLD
+from replan.log.run_log import TOLD
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -122,17 +122,17 @@ async def _report_warnings(
     loosened = [each for each in state.get("warnings", []) if each.startswith(LOOSENED)]
     if not new and not loosened:
         return []
-    run_id, journal = state.get("run_id", ""), services.journal
+    run_id, log = state.get("run_id", ""), services.log
     if new and (checkpoint := checkpoint_of(runtime)):
         # A node that begins again says the same, though it is later.
         place = f"{TOLD}at/{checkpoint}"
-        new = cast("list[str]", await journal.note(run_id, place, [*new]))
-    noted = await journal.notes(run_id, TOLD)
+        new = cast("list[str]", await log.note(run_id, place, [*new]))
+    noted = await log.notes(run_id, TOLD)
     emitter = emitter_of(state, services, runtime)
     for text in (*loosened, *new):
         if (key := TOLD + fingerprint_of(text)) not in noted:
             await emitter.warn(text)
-            await journal.note(run_id, key, value=True)
+            await log.note(run_id, key, value=True)
     return new
 
 

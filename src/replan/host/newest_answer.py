@@ -8,7 +8,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from replan.errors import InputError
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class RepeatedAnswerError(Exception):
 
 
 async def newest_answer(
-    journal: Journal,
+    log: RunLog,
     run_id: str,
     place: str,
     show: Callable[[str, object], object],
@@ -35,7 +35,7 @@ async def newest_answer(
     the state has changed since.
 
     Args:
-        journal: Where refusals are on record.
+        log: Where refusals are on record.
         run_id: The run.
         place: What is asked, and at which checkpoint the answers are counted.
         show: Gives what the interrupt shows, with the last answer and its problem.
@@ -44,7 +44,7 @@ async def newest_answer(
         schema: The JSON schema of an answer, for clients that draw a form; LangGraph checks
             nothing.
     """
-    refused = await journal.notes(run_id, place := f"{REFUSED}{place}/")
+    refused = await log.notes(run_id, place := f"{REFUSED}{place}/")
     newest, problem, last = list[T](), "", object()
     for number in count(1):
         try:
@@ -64,5 +64,5 @@ async def newest_answer(
         except InputError as error:
             # It may quote half of a character, which no storage takes.
             problem = str(error).encode("utf-8", "replace").decode()
-            await journal.note(run_id, key, problem)
+            await log.note(run_id, key, problem)
     raise AssertionError("unreachable")  # pragma: no cover - counting does not end

@@ -17,9 +17,9 @@ from replan.jobs.extraction.port import Extracted, Extractor, Wanted
 from replan.jobs.phrasing import Phraser
 from replan.jobs.sayings import Language
 from replan.jobs.views import without_secrets
+from replan.log.run_log import RunLog
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
-from replan.ports.journal import Journal
 from replan.state.person.verdicts import ask_what_became_of
 from replan.values import restored
 
@@ -98,7 +98,7 @@ class RecordedExecutor:
 
 
 @dataclass(frozen=True)
-class JournaledExecutor:
+class LoggedExecutor:
     """Does actions on record, each job in its own record, where no run has one.
 
     If it is unknown whether an unsafe action took effect, the job fails and says so. If
@@ -106,11 +106,11 @@ class JournaledExecutor:
     """
 
     executor: Executor
-    journal: Journal
+    log: RunLog
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Return what is on record of an action; else do it."""
-        record = Transcript(self.journal, f"job/{call.job.id}", call.job.id, "tell")
+        record = Transcript(self.log, f"job/{call.job.id}", call.job.id, "tell")
         return await RecordedExecutor(self.executor, record).execute(call)
 
 

@@ -55,7 +55,7 @@ def _counting(found: SearchResponse, options: RAGOptions) -> _Counting:
     ordered = sorted(full, key=lambda each: -each.score)[:most]
     enough = [each for each in ordered if each.score >= least]
     low = ordered[len(enough) :]
-    left_out = [*map(_name, found.left_out), *map(_left_out_for_score, odd)]
+    left_out = [*map(_name, found.skipped), *map(_left_out_for_score, odd)]
     unused = [
         f"{place_of(_bounded(each))} is not used: its score {each.score:.3g} is below "
         f"min_score={least:g}."
@@ -130,7 +130,7 @@ class Search:
             **about,
             mode=self.options.mode,
             sources=knowledge.sources,
-            left_out=counting.left_out,
+            skipped=counting.left_out,
             unused=(*knowledge.unused, *counting.unused),
             failed=(*knowledge.failed, *counting.failed),
             error=error,

@@ -49,19 +49,23 @@ class Seen:
     messages: list[AnyMessage]  # the instructions, what was said before, the request
     summary: str = ""  # of the beginning, in place of its messages
     summarised: int = 0  # messages that the summary replaces
-    left_out: int = 0  # messages that were left out without a summary
-    cut: int = 0  # messages that are shown in part
+    omitted: int = 0  # messages that were left out without a summary
+    truncated: int = 0  # messages that are shown in part
 
     @property
     def is_whole(self) -> bool:
         """Whether the whole conversation is there."""
-        return not (self.summarised or self.left_out or self.cut)
+        return not (self.summarised or self.omitted or self.truncated)
 
     @property
     def numbers(self) -> dict[str, int]:
         """How many messages are shown, and how many are not."""
-        lacking = {"summarised": self.summarised, "left_out": self.left_out, "cut": self.cut}
-        return {"shown": len(self.messages), **lacking}
+        lacking = {
+            "summarised": self.summarised,
+            "omitted": self.omitted,
+            "truncated": self.truncated,
+        }
+        return {"visible": len(self.messages), **lacking}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,8 @@ def seen_in(state: EnhancedState, memory: Memory) -> Seen:
     shown = _newest(shown, left, count_tokens_approximately)
     return Seen(
         [*instructions, *shown, *request],
-        left_out=len(earlier) - len(instructions) - len(shown),
-        cut=_count_changed(newest[len(newest) - len(shown) :], shown),
+        omitted=len(earlier) - len(instructions) - len(shown),
+        truncated=_count_changed(newest[len(newest) - len(shown) :], shown),
     )
 
 
@@ -208,7 +212,7 @@ def _summarised(parts: Parts) -> Seen:
         [*parts.instructions, *shown, *parts.request],
         summary="" if parts.summary is None else parts.summary.text,
         summarised=len(parts.covered),
-        cut=_count_changed(parts.since, shown),
+        truncated=_count_changed(parts.since, shown),
     )
 
 

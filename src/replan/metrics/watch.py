@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from replan.errors import InputError
 from replan.events.types import (
     BaseEvent,
-    ModelAnswered,
+    ModelCompleted,
     RunStopped,
     SpecialistCompleted,
     TaskCompleted,
@@ -57,9 +57,9 @@ class Watch:
         about = "What calls of models are charged, in the currency of the prices."
         self._cost = counter("replan_model_cost", about, ["team", "model"])
         about = "Runs that this process works on."
-        self._at_work = gauge("replan_runs_at_work", about, ["team"])
+        self._at_work = gauge("replan_runs_active", about, ["team"])
         self._standing = gauge(
-            "replan_runs_standing",
+            "replan_runs_unfinished",
             "Runs in the storage that are not over, no matter which process works on them.",
             ["team", "outcome"],
         )
@@ -69,10 +69,10 @@ class Watch:
         about = "Seconds by which the event loop woke late."
         self._lag = histogram("replan_loop_lag_seconds", about, buckets=_LAG)
 
-    def heard(self, team: str, event: BaseEvent) -> None:
+    def on_event(self, team: str, event: BaseEvent) -> None:
         """Count an event of a run of a team."""
         match event:
-            case ModelAnswered():
+            case ModelCompleted():
                 self._answered(team, event)
             case SpecialistCompleted():
                 seconds, status = event.step_seconds or 0.0, event.result.status
@@ -80,7 +80,7 @@ class Watch:
             case TaskCompleted():
                 self._rested(team, event.outcome, event.run_seconds or 0.0)
             case RunStopped():
-                self._rested(team, event.why, event.seconds)
+                self._rested(team, event.reason, event.seconds)
             case _:
                 pass
 
@@ -135,7 +135,7 @@ class Watch:
         self._rests.labels(team, outcome).inc()
         self._run_seconds.labels(team).observe(seconds)
 
-    def _answered(self, team: str, event: ModelAnswered) -> None:
+    def _answered(self, team: str, event: ModelCompleted) -> None:
         result = "failed" if event.error else "ok"
         self._calls.labels(team, event.model, result).observe(event.seconds)
         for kind, tokens in (("input", event.input_tokens), ("output", event.output_tokens)):

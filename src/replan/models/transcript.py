@@ -1,7 +1,7 @@
 """The record of a tool loop: the model's replies before its tools run, and the calls' outcomes.
 
 A loop that is run again continues from its record: what the model said is not asked again, and what
-a tool did is not done again. All of it is in the journal, under the key of the step.
+a tool did is not done again. All of it is in the log, under the key of the step.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
 from replan.declared.fields import Effects
+from replan.log.run_log import RunLog
 from replan.plan.model import Value
-from replan.ports.journal import Journal
 from replan.values import restored
 
 REPLY = "reply/"  # the prefix of notes that hold the replies of a model; the loop's key follows
@@ -46,14 +46,14 @@ class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer."""
 
     def __init__(
-        self, journal: Journal, run_id: str, key: str, on_doubt: Literal["ask", "fail", "tell"]
+        self, log: RunLog, run_id: str, key: str, on_doubt: Literal["ask", "fail", "tell"]
     ) -> None:
         self.key = key  # the idempotency key of the work that the loop does
         # What happens to an unsafe call that was cut off: a person is asked, the step fails, or the
         # model is told.
         self.on_doubt: Literal["ask", "fail", "tell"] = on_doubt
         self.attempt = 1
-        self._journal = journal
+        self._log = log
         self._run_id = run_id
         self._notes: dict[str, JsonValue] | None = None
         self._loading = asyncio.Lock()
@@ -126,17 +126,17 @@ class Transcript:
     async def _load(self) -> dict[str, JsonValue]:
         async with self._loading:
             if self._notes is None:
-                replies = await self._journal.notes(self._run_id, self._replies)
-                calls = await self._journal.notes(self._run_id, self._calls)
+                replies = await self._log.notes(self._run_id, self._replies)
+                calls = await self._log.notes(self._run_id, self._calls)
                 self._notes = {**replies, **calls}
         return self._notes
 
     async def _note(self, key: str, value: JsonValue) -> None:
         notes = await self._load()
-        notes[key] = await self._journal.note(self._run_id, key, value)
+        notes[key] = await self._log.note(self._run_id, key, value)
 
     async def _strike(self, prefix: str) -> None:
-        await self._journal.strike(self._run_id, prefix)
+        await self._log.strike(self._run_id, prefix)
         kept = {k: v for k, v in (self._notes or {}).items() if not k.startswith(prefix)}
         self._notes = kept
 

@@ -10,15 +10,15 @@ from langgraph.types import Overwrite
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, InputError
-from replan.events.types import RunStarted, StepsReopened
+from replan.events.types import RunStarted, StepsInvalidated
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
+from replan.log.run_log import BEGAN, RunLog
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
-from replan.ports.journal import BEGAN, Journal
 from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.sections import request_text, within_budget
 from replan.services import Services
@@ -59,11 +59,11 @@ async def begin(
     await emitter.warn(*refusals_of_call(runtime, services))
     answers = given_answers(state.get("answers") or {}, services.clock())
     for question in answers.values():
-        await report_answer(question, question.answer, emitter, services.journal)
+        await report_answer(question, question.answer, emitter, services.log)
     if services.knowledge is None:
         await emitter.warn(*requests_without_knowledge(settings.rag, plan))
     if reruns:
-        await emitter.emit(StepsReopened, reruns=reruns)
+        await emitter.emit(StepsInvalidated, reruns=reruns)
     update = {
         **fresh_run(run_id, settings),
         "warnings": Overwrite(emitter.warnings),
@@ -119,8 +119,8 @@ async def _whole_results(
     """The whole results of finished steps of a handed-in plan, noted for this run."""
     if plan is None:
         return {}
-    kept = await kept_results(plan, origin, state, services.journal)
-    await note_kept(run_id, kept.values(), services.journal)
+    kept = await kept_results(plan, origin, state, services.log)
+    await note_kept(run_id, kept.values(), services.log)
     return kept
 
 
@@ -144,18 +144,18 @@ async def _run_id(given: str, began: str, services: Services) -> str:
     """The name that the caller gave, if this run is the first to have it; else a new one."""
     # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
     # the run that began at one checkpoint, which only a run that begins again finds there.
-    if not given or await _first_checkpoint(given, began, services.journal) != began:
+    if not given or await _first_checkpoint(given, began, services.log) != began:
         return services.new_id()
     return given
 
 
-async def _first_checkpoint(name: str, began: str, journal: Journal) -> JsonValue:
+async def _first_checkpoint(name: str, began: str, log: RunLog) -> JsonValue:
     """The checkpoint at which the run of a name began; this one if no run has the name yet."""
-    noted = (await journal.notes(name, BEGAN)).get(BEGAN)
-    if noted is None and await journal.ledger(name):
+    noted = (await log.notes(name, BEGAN)).get(BEGAN)
+    if noted is None and await log.ledger(name):
         # A version that noted no beginnings began it, and steps begin after the run has.
         return None
-    return noted or await journal.note(name, BEGAN, began)
+    return noted or await log.note(name, BEGAN, began)
 
 
 async def _dropped_work(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
@@ -164,7 +164,7 @@ async def _dropped_work(state: EnhancedState, services: Services) -> list[Execut
     if run_id is None or state.get("is_completed"):
         return []
     kept = {key for record in state.get("execution_history", []) for key in record.results.results}
-    recorded = await services.journal.results(run_id)
+    recorded = await services.log.results(run_id)
     lost = {result.key: result for result in recorded.values() if result.key not in kept}
     if not lost:
         return []

@@ -63,14 +63,14 @@ async def _answered(
     """Request the answer; return it, its reply, the outcome of the run, and what cut it off."""
     services, reply = call.services, ""
     shown = AnswerStream(call.emitter, None)
-    record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
+    record = Transcript(services.log, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with _recording(record), within(services.folders):
             first = reply = await call.ask(services.models.direct, prompt, shown)
         # Not with the tools again: what was recorded of them is of the first question.
         reply = await call.unless_repeated(services.models.answering, prompt, reply, request, shown)
     except LimitReachedError as error:
-        await call.report_limit(error.limit, error.value, error.why)
+        await call.report_limit(error.limit, error.value, error.reason)
         return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
     text = read_answer(reply)
     if text and call.end.words:

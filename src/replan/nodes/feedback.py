@@ -58,7 +58,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     # Where every step is done, the answer may still find room: a shorter question asks for it.
     if call.refused is not None and not limit and not goes_on and missing_from(state):
         limit = call.refused.limit
-        await call.report_limit(limit, call.refused.value, call.refused.why)
+        await call.report_limit(limit, call.refused.value, call.refused.reason)
     judged = judged.replace(
         collected_results=collected,
         should_continue=goes_on,
@@ -121,18 +121,18 @@ async def _reading(
     def prompt_of(budget: int) -> list[BaseMessage]:
         return build_feedback_prompt(collected, state, prompts, missing=missing, budget=budget)
 
-    request = request_text(request_messages(state))
+    whole, request = prompt_of(RESULTS_BUDGET), request_text(request_messages(state))
 
     def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
-        if repeats_instructions(text, prompt_of(RESULTS_BUDGET), request):
+        if repeats_instructions(text, whole, request):
             return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
         reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
         return unless_cut_judgement(reading, call.end)
 
-    async def judge(budget: int, *, goes_on: bool = False) -> FeedbackReading | None:
+    async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:
         return await call.ask_readable(
             call.services.models.feedback,
-            prompt_of(budget),
+            prompt,
             read,
             shown,
             fallback="the judgement by the status of the steps",
@@ -140,10 +140,10 @@ async def _reading(
         )
 
     try:
-        return await judge(RESULTS_BUDGET), RESULTS_BUDGET
+        return await judge(whole), RESULTS_BUDGET
     except ModelCallError as error:
         budget = await call.shorter_after(error, prompt_of, RESULTS_BUDGET)
-        return await judge(budget, goes_on=True), budget
+        return await judge(prompt_of(budget), goes_on=True), budget
 
 
 def _result(

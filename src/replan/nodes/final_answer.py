@@ -66,7 +66,7 @@ async def _outcome_and_limit(
     plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
-        await call.report_limit(limit, call.refused.value, call.refused.why)
+        await call.report_limit(limit, call.refused.value, call.refused.reason)
     cut = await call.report_cut() or (limit if limit in CUTS else "")
     if missing:
         cut = NO_ANSWER

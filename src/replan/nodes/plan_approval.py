@@ -52,7 +52,7 @@ async def plan_approval(
     gate = _Gate(approval, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
     decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)
-    await report_plan_decision(decided.decision, approval.key, key, emitter, services.journal)
+    await report_plan_decision(decided.decision, approval.key, key, emitter, services.log)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}
@@ -60,7 +60,7 @@ async def plan_approval(
 
 
 def decision_key(plan: TaskPlan, current_round: int) -> str:
-    """The journal's key of the decision about a plan."""
+    """The log's key of the decision about a plan."""
     # A plan may come back unchanged after it was rejected, so the round counts; and a run whose
     # input is delivered again may think of another plan, so the document does.
     document = hashlib.sha256(plan.content.encode()).hexdigest()[:16]
@@ -80,18 +80,18 @@ class _Gate:
 
     async def decided(self) -> _Decided:
         """Take the decision on record, else ask until the newest decision can be used."""
-        journal = self.services.journal
+        log = self.services.log
         # A decision that came just before the process was killed: LangGraph has forgotten it.
-        noted = (await journal.notes(self.run_id, self.key)).get(self.key)
+        noted = (await log.notes(self.run_id, self.key)).get(self.key)
         if noted is not None:
             try:
                 return self._applied(read_decision(noted))
             except InputError as error:
                 self.approval = self._with_problem(str(error), noted)
-                await journal.strike(self.run_id, self.key)
+                await log.strike(self.run_id, self.key)
         decided = await self._asked()
         value = decided.decision.model_dump(mode="json", exclude_defaults=True)
-        await journal.note(self.run_id, self.key, value)
+        await log.note(self.run_id, self.key, value)
         return decided
 
     async def _asked(self) -> _Decided:
@@ -99,10 +99,8 @@ class _Gate:
             approval = self._with_problem(problem, last) if problem else self.approval
             return {**approval.payload, **review_of_plan(approval)}
 
-        place, journal = f"{self.key}/{self.asked_at}", self.services.journal
-        return await newest_answer(
-            journal, self.run_id, place, show, self._read, schema=PLAN_SCHEMA
-        )
+        place, log = f"{self.key}/{self.asked_at}", self.services.log
+        return await newest_answer(log, self.run_id, place, show, self._read, schema=PLAN_SCHEMA)
 
     def _read(self, given: object) -> _Decided:
         return self._applied(self._decision_in(given))

@@ -3,7 +3,7 @@
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError
-from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful
+from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
@@ -16,7 +16,7 @@ from replan.host.plan_texts import (
     read_model_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
-from replan.plan.markdown.overlooked import Overlooked, overlooked
+from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
@@ -33,7 +33,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     services = call.services
     plan, settings = state.get("current_plan"), settings_of(state)
     by_model = plan is None or state.get("plan_author") == "model"
-    withheld: tuple[Overlooked, ...] = ()
+    withheld: tuple[ParseWarning, ...] = ()
     if plan is None:
         plan = await _read_or_ask(state, call)
     if by_model:
@@ -49,7 +49,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     )
     await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
     if doubts := (*overlooked(plan.content), *withheld):
-        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
+        await call.emitter.emit(PlanParseWarning, parse_warnings=doubts)
     approval = None
     if first_plan_waits(settings, by_model=by_model):
         thinking = state.get("current_thinking_result")

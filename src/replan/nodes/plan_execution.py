@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from replan.errors import InputError
 from replan.events.emitter import Emitter
-from replan.events.types import PlanUpdated, SpecialistCompleted, StepsReopened, StepsRouted
+from replan.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidated, StepsRouted
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.memory.conversation import Seen
@@ -57,7 +57,7 @@ async def plan_execution(
     dispatched = _dispatched(steps, ready, services.team)
     chosen = _newly_chosen(steps, dispatched, state)
     if chosen:
-        await emitter.emit(StepsRouted, chosen=chosen)
+        await emitter.emit(StepsRouted, assignments=chosen)
     failed = [_failed(each, state) for each in dispatched if each.refused]
     for result in failed:
         await emitter.emit(
@@ -85,7 +85,7 @@ def _reopened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> Ta
 async def _report_reopened(
     plan: TaskPlan, reruns: tuple[Rerun, ...], state: EnhancedState, emitter: Emitter
 ) -> None:
-    await emitter.emit(StepsReopened, reruns=reruns)
+    await emitter.emit(StepsInvalidated, reruns=reruns)
     whole = with_history(plan, state)
     await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
 

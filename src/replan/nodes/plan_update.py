@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated
+from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.host.model_revision import Revision, revision_of
-from replan.plan.markdown.overlooked import Overlooked, overlooked
+from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
@@ -66,14 +66,14 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
 
 
 async def _report_doubts(
-    old: TaskPlan, new: TaskPlan, withheld: Sequence[Overlooked], call: HostCall
+    old: TaskPlan, new: TaskPlan, withheld: Sequence[ParseWarning], call: HostCall
 ) -> None:
     """Report what in a revision's document may have been misread, and what does not count."""
     known = {each.text for each in overlooked(old.content)}
     found = () if new.version == old.version else overlooked(new.content)
     fresh = (each for each in found if each.text not in known)
     if doubts := (*fresh, *withheld):
-        await call.emitter.emit(PlanDoubtful, overlooked=doubts)
+        await call.emitter.emit(PlanParseWarning, parse_warnings=doubts)
 
 
 async def _revise(

@@ -15,7 +15,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
-from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
+from replan.events.types import MemoryApplied, StepDeferred
 from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
 from replan.memory.conversation import Seen, resolved
@@ -83,7 +83,7 @@ def _state_of_round(
 
 @dataclass
 class StepRun:
-    """One step of one specialist in one round: recalled, parked, skipped or done."""
+    """One step of one specialist in one round: recalled, deferred, skipped or done."""
 
     step: PlanStep
     specialist: str
@@ -161,9 +161,9 @@ class StepRun:
             return self._recall(recorded)
         async with self.board.slots.take(self.step.priority):
             if self.runtime.drain_requested:
-                # Not parked: the round is not over, and continues here when the run does.
+                # Not deferred: the round is not over, and continues here when the run does.
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
-            if await self.board.is_halted(self.services.journal):
+            if await self.board.is_halted(self.services.log):
                 return self._park({})
             return await self._attempt(inputs)
 
@@ -198,7 +198,6 @@ class StepRun:
             return None
         if isinstance(result, Recalled):
             return self._recall(result.result)
-        self.emitter.stream(SpecialistCompleted, **record.names, result=result)
         self.board.publish(self.key, result)
         return result
 
@@ -257,14 +256,14 @@ class StepRun:
         """Report that the step stays pending in this round."""
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
         self.emitter.stream(
-            SpecialistParked,
+            StepDeferred,
             step_id=self.step.id,
             specialist=self.specialist,
             waiting_for=tuple(waiting_for),
         )
 
     async def _recorded_work(self) -> OnRecord:
-        return await self.board.recall(self.services.journal, self.board.state)
+        return await self.board.recall(self.services.log, self.board.state)
 
 
 def context_of(

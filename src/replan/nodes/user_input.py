@@ -8,8 +8,8 @@ from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_answer import RepeatedAnswerError, newest_answer
 from replan.langgraph_inside.tasks import checkpoint_of
+from replan.log.run_log import RunLog
 from replan.ports.ask_user import path_of_step
-from replan.ports.journal import Journal
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
@@ -26,25 +26,25 @@ async def user_input(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
     """Take the recorded answers, else ask; each answer is on record before it is used."""
-    run_id, asked, journal = state.get("run_id", ""), open_questions(state), services.journal
+    run_id, asked, log = state.get("run_id", ""), open_questions(state), services.log
     by_key = {question.key: question for question in asked}
-    noted = await journal.notes(run_id, ANSWERS)
+    noted = await log.notes(run_id, ANSWERS)
     # An answer that came just before the process was killed: LangGraph has forgotten it.
     known = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
     now, asked_at = services.clock(), checkpoint_of(runtime)
     try:
-        given = await _ask(asked, _earlier_answers(state), journal, run_id, asked_at)
+        given = await _ask(asked, _earlier_answers(state), log, run_id, asked_at)
     except GraphInterrupt:
         if not known:
             raise
         given = {}
     answers = {
-        key: await journal.note(run_id, ANSWERS + key, answer)
+        key: await log.note(run_id, ANSWERS + key, answer)
         for key, answer in {**given, **known}.items()
     }
     emitter = emitter_of(state, services, runtime)
     for key, answer in answers.items():
-        await report_answer(by_key[key], answer, emitter, journal)
+        await report_answer(by_key[key], answer, emitter, log)
     return {
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
         # The round that only asked is given back.
@@ -64,7 +64,7 @@ def _earlier_answers(state: EnhancedState) -> dict[str, JsonValue]:
 async def _ask(
     asked: tuple[Question, ...],
     taken: dict[str, JsonValue],
-    journal: Journal,
+    log: RunLog,
     run_id: str,
     asked_at: str,
 ) -> dict[str, JsonValue]:
@@ -86,4 +86,4 @@ async def _ask(
         return {**asked, **review_of_questions(shown)}
 
     place, schema = f"questions/{asked_at}", schema_of(shown)
-    return await newest_answer(journal, run_id, place, show, judged, schema=schema)
+    return await newest_answer(log, run_id, place, show, judged, schema=schema)

@@ -26,7 +26,7 @@ class StepStatus(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
 
-    # The journal knows whether the step was done.
+    # The log knows whether the step was done.
     unknown = nonmember("pending")
 
     @property

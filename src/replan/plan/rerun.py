@@ -15,19 +15,23 @@ class Rerun(Value):
 
     Attributes:
         step: The step.
-        why: `edited`: its work has changed; `reopened`: somebody removed its mark; `awaits`: steps
-            that it waits for run again; `given`: results that it was given have changed since.
-        of: The steps that it waits for and that run again, or whose results have changed.
+        reason: `edited`: its work has changed; `reopened`: somebody removed its mark; `dependency`:
+            steps that it depends on run again; `input_changed`: results that it was given have
+            changed since.
+        causes: The steps that it depends on and that run again, or whose results have changed.
     """
 
     step: int
-    why: Literal["edited", "reopened", "awaits", "given"]
-    of: tuple[int, ...] = ()
+    reason: Literal["edited", "reopened", "dependency", "input_changed"]
+    causes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        steps = ", ".join(map(str, self.of))
-        reasons = {"awaits": f"after {steps}", "given": f"given another result of {steps}"}
-        return f"{self.step} ({reasons.get(self.why, self.why)})"
+        steps = ", ".join(map(str, self.causes))
+        texts = {
+            "dependency": f"after {steps}",
+            "input_changed": f"given another result of {steps}",
+        }
+        return f"{self.step} ({texts.get(self.reason, self.reason)})"
 
 
 def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
@@ -47,16 +51,16 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
     found: dict[int, Rerun] = {}
     cone: set[int] = set()
     for step in run_order(plan):
-        of = tuple(other for other in step.awaits if other in cone)
+        causes = tuple(other for other in step.awaits if other in cone)
         known = seal.get(step.id)
         is_open = step.status.is_open
         if known is not None and known != fingerprint(step):
-            found[step.id] = Rerun(step=step.id, why="edited", of=of)
+            found[step.id] = Rerun(step=step.id, reason="edited", causes=causes)
         elif known is not None and is_open:
-            found[step.id] = Rerun(step=step.id, why="reopened", of=of)
-        elif of and not is_open:
-            found[step.id] = Rerun(step=step.id, why="awaits", of=of)
-        if of or step.id in found:
+            found[step.id] = Rerun(step=step.id, reason="reopened", causes=causes)
+        elif causes and not is_open:
+            found[step.id] = Rerun(step=step.id, reason="dependency", causes=causes)
+        if causes or step.id in found:
             cone.add(step.id)
     return tuple(found[step.id] for step in plan.steps if step.id in found)
 

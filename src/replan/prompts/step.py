@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from replan.prompts.knowledge_section import knowledge_section
@@ -66,6 +65,8 @@ def _data(context: ExecutionContext) -> list[str]:
     parts += request_sections(context.messages, budget=REQUEST_BUDGET)
     parts.append(section("step", task, id=step.id))
     if context.parameters:
+        import yaml  # noqa: PLC0415 - few steps have parameters
+
         written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
         parts.append(section("parameters", written.strip()))
     budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(context.inputs)))

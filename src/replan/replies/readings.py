@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 
 from replan.plan.model import PlanUpdateType, Value
-from replan.replies.dropping import crossed_out
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
 from replan.replies.unreadable import (
     ANSWER_FORM,
@@ -153,6 +152,8 @@ def read_feedback(
     verdict = verdict_of(written)
     plan = None
     if verdict != "complete":
+        from replan.replies.dropping import crossed_out  # noqa: PLC0415 - only revisions need it
+
         body, is_announced = crossed_out(reply.body), verdict == "continue"
         plan = find_plan(body, team, expected=is_announced, is_cut=reply.is_cut)
     if verdict is None and plan is not None:

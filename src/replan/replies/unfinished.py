@@ -1,20 +1,22 @@
 """Detect by its structure alone whether a reply ends within JSON or a code fence."""
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from pydantic_core import from_json
 
 from replan.replies.forms.thoughts import without_thoughts
 from replan.replies.reply import HOST_KEYS, read_reply
 from replan.replies.specialist_reading import SPECIALIST_KEYS
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 _LONGEST = 200_000
 _KEYS = HOST_KEYS | SPECIALIST_KEYS
 _CONTROLS = re.compile(r"[\x00-\x1f]")
-_BLOCKS = MarkdownIt("zero").enable(["fence", "code", "list", "blockquote"])
-_BLOCKS.disable("inline")
 
 
 def is_unfinished(text: str) -> bool:
@@ -62,7 +64,7 @@ def _ends_in_fence(text: str) -> bool:
     if "```" not in text and "~~~" not in text:
         return False
     source = f"{text.rstrip()}\n"
-    fences = [token for token in _BLOCKS.parse(source) if token.type == "fence"]
+    fences = [token for token in _block_parser().parse(source) if token.type == "fence"]
     if not fences or not _is_open(fences[-1], source.count("\n")):
         return False
     info, content = fences[-1].info.strip(), fences[-1].content
@@ -70,6 +72,13 @@ def _ends_in_fence(text: str) -> bool:
     return bool(info or content.strip()) and bool(_problem_of_json(content))
 
 
-def _is_open(fence: Token, lines: int) -> bool:
+@cache
+def _block_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - few replies hold code
+
+    return MarkdownIt("zero").enable(["fence", "code", "list", "blockquote"]).disable("inline")
+
+
+def _is_open(fence: "Token", lines: int) -> bool:
     first, end = fence.map or (0, 0)
     return end == lines and end - first == fence.content.count("\n") + 1

@@ -9,14 +9,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from replan.calling.compiled import Graph
+from replan.log.amounts import Spending
+from replan.log.attempt_rows import LedgerEntry
 from replan.plan.model import StepStatus, TaskPlan
-from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
+from replan.runs.statuses import RunStatus
 from replan.runs.step_status import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
 from replan.state.cuts import CUTS
@@ -32,12 +34,12 @@ class RunView:
 
     Attributes:
         record: Its entry in the list of runs.
-        heard_at: Its end; now while a process works on it, else the last sign of life.
+        last_seen_at: Its end; now while a process works on it, else the last sign of life.
         state: Its state; empty if the run was killed before it had a state. Its `usage` is that of
             the rounds that are over.
         plan: Its plan, with the marks of finished steps, and its history.
         results: The recorded results of its plan, if the run is not over.
-        waiting: What it waits for.
+        pending_questions: What it waits for.
         is_held: Whether a process works on it now, or will: its work waits in a queue.
         is_queued: Whether its work waits in a queue.
         at_work: The steps in progress, each `running` or `waiting`.
@@ -45,11 +47,11 @@ class RunView:
     """
 
     record: RunRecord
-    heard_at: datetime
+    last_seen_at: datetime
     state: EnhancedState
     plan: TaskPlan | None = None
     results: tuple[SpecialistResult, ...] = ()
-    waiting: tuple[Question, ...] = ()
+    pending_questions: tuple[Question, ...] = ()
     is_held: bool = False
     is_queued: bool = False
     at_work: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -63,10 +65,10 @@ class RunView:
     @property
     def seconds(self) -> float:
         """Seconds from its beginning to its last sign of life, in all processes."""
-        return (self.heard_at - self.record.started_at).total_seconds()
+        return (self.last_seen_at - self.record.started_at).total_seconds()
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Why it ended, or does not continue, in words; empty while it is at work."""
         match self.outcome:
             case "running":
@@ -95,13 +97,13 @@ class RunView:
         return self.state.get("kept_from", "")
 
     @property
-    def outcome(self) -> str:
+    def outcome(self) -> RunStatus:
         """Its status; also correct if its process was killed before it could record it."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):
             return ended
         if self.record.outcome != "running" or self.is_held:
             return self.record.outcome
-        return "waiting" if self.waiting else "interrupted"
+        return "waiting" if self.pending_questions else "interrupted"
 
     @property
     def is_killed(self) -> bool:
@@ -111,7 +113,7 @@ class RunView:
     @property
     def steps(self) -> dict[int, str]:
         """The status of each step: as the plan says, or `running`, or `waiting` for a person."""
-        asking = {ask.step_id: "waiting" for ask in self.waiting}
+        asking = {ask.step_id: "waiting" for ask in self.pending_questions}
         now = {**asking, **self.at_work}
         open_ones = {step.id for step in self.plan.open_steps()} if self.plan else set[int]()
         return {
@@ -136,25 +138,25 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     state = cast("EnhancedState", snapshot.values)
     # A run that is over has everything in its state.
     is_over = state.get("is_completed")
-    results = [] if is_over else await results_on_record(state, storage.journal)
+    results = [] if is_over else await results_on_record(state, storage.log)
     plan = plan_as_it_is(state, results, at)
-    asks = () if is_over else await open_asks(snapshot, storage.journal)
+    asks = () if is_over else await open_asks(snapshot, storage.log)
     is_open = record.outcome == "running"
-    ledger = await storage.journal.ledger(record.run_id) if is_open else ()
-    charged = (await storage.journal.spent(record.run_id)).get("run", Spending())
+    ledger = await storage.log.ledger(record.run_id) if is_open else ()
+    charged = (await storage.log.spent(record.run_id)).get("run", Spending())
     is_told = bool(is_over) and not is_open and not _is_guessed(state, charged)
-    logged = () if is_told else await storage.runs.events(record.run_id)
+    logged = () if is_told else await storage.log.events(record.run_id)
     events = [run_event(record.run_id, each) for each in logged]
     used = calls_of(events)
-    if not (used.number or used.unended):
+    if not (used.number or used.unfinished):
         used = Calls.of(state.get("usage", Usage()))
     return RunView(
         record=record,
-        heard_at=at if is_held else await _last_sign_of_life(record, ledger, events, storage),
+        last_seen_at=at if is_held else await _last_sign_of_life(record, ledger, events, storage),
         state=state,
         plan=plan,
         results=tuple(results),
-        waiting=asks,
+        pending_questions=asks,
         is_held=is_held,
         at_work=_at_work(ledger, record.updated_at) if is_held else {},
         usage=with_charged(used, charged),
@@ -173,7 +175,7 @@ async def _last_sign_of_life(
     """The last sign of life; a killed process left its attempts, its events and its clock."""
     if record.outcome != "running":
         return record.updated_at
-    clocks = (await storage.journal.notes(record.run_id, f"{TIMES}run/")).values()
+    clocks = (await storage.log.notes(record.run_id, f"{TIMES}run/")).values()
     worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
     at_work_at = record.started_at + timedelta(seconds=worked)
     tried = [each.ended_at or each.started_at for each in ledger]

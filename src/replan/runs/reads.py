@@ -23,7 +23,7 @@ from replan.state.enhanced import EnhancedState
 
 async def record_of(run_id: str, resources: Resources) -> RunRecord:
     """The entry of a run in the list of runs."""
-    record = await resources.book.get(run_id)
+    record = await resources.runs.get(run_id)
     if record is None:
         problem = f"There is no run '{run_id}' here."
         raise InputError(f"{problem} `runtime.runs()` and `replan runs` list the newest.")
@@ -32,18 +32,22 @@ async def record_of(run_id: str, resources: Resources) -> RunRecord:
 
 async def kept_record_of(run_id: str, resources: Resources) -> RunRecord:
     """The entry of a run that outlives its call."""
+    check_keeps_runs(resources)
+    return await record_of(run_id, resources)
+
+
+def check_keeps_runs(resources: Resources) -> None:
     if resources.storage is None:
         raise InputError(
             "Without storage, a run ends with its call. Give `storage` to `open_runtime`, for "
             "example `storage='runs.db'`, or ':memory:' for as long as the process lives."
         )
-    return await record_of(run_id, resources)
 
 
 async def view_of(record: RunRecord, resources: Resources, *, is_here: bool = False) -> RunView:
     """The status of a run; `is_here` says whether this process works on it."""
     if resources.storage is None:
-        return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
+        return RunView(record=record, last_seen_at=record.updated_at, state={}, is_held=is_here)
     view = await seen(resources.graph, resources.storage, record, resources.clock())
     status = (
         await resources.queued(record.run_id) if resources.queued and not view.is_held else None
@@ -69,10 +73,10 @@ async def is_worked_on(run_id: str, resources: Resources, *, is_followed: bool =
 async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources) -> bool:
     """Whether nothing can continue before a person answers, and no answer is there."""
     storage = cast("Storage", resources.storage)
-    asks = await open_asks(snapshot, storage.journal)
+    asks = await open_asks(snapshot, storage.log)
     if not asks or not all(ask.interrupt for ask in asks):
         return False
-    return not (await is_worked_on(run_id, resources) or await storage.runs.requests([run_id]))
+    return not (await is_worked_on(run_id, resources) or await storage.log.requests([run_id]))
 
 
 async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
@@ -83,6 +87,10 @@ async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
 
 def result_in(state: Mapping[str, Any], resources: Resources) -> RunResult:
     return result_of(cast("EnhancedState", state), shapes=shapes_of(resources.graph))
+
+
+async def events_on_record(run_id: str, resources: Resources) -> list[RunEvent]:
+    return [run_event(run_id, each) for each in await resources.log.events(run_id)]
 
 
 async def events_of(run_id: str, after: int, resources: Resources) -> AsyncGenerator[RunEvent]:
@@ -96,7 +104,7 @@ async def events_of(run_id: str, after: int, resources: Resources) -> AsyncGener
             continue
         waited = bool(waits)
         is_coming = waited or await is_worked_on(run_id, resources, is_followed=True)
-        for logged in await resources.book.events(run_id, after):
+        for logged in await resources.log.events(run_id, after):
             after = logged.seq
             yield run_event(run_id, logged)
         if is_coming:

@@ -157,7 +157,7 @@ class RunResult(Generic[T_co]):
         return self.state.get("usage", Usage())
 
     @property
-    def waiting(self) -> tuple[Question, ...]:
+    def pending_questions(self) -> tuple[Question, ...]:
         """What the run waits for: questions, and calls and plans to approve; may be empty."""
         return asks_in(self.state)
 
@@ -167,7 +167,7 @@ class RunResult(Generic[T_co]):
         return tuple(self.state.get("warnings", ()))
 
     def __repr__(self) -> str:
-        told = self.text or ", ".join(ask.key for ask in self.waiting)
+        told = self.text or ", ".join(ask.key for ask in self.pending_questions)
         told = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
         steps = f", {_steps_of(self.plan)}" if self.plan else ""
         return f"<RunResult {self.outcome}: {told!r}{steps}, run {self.run_id[:8]}>"
@@ -177,7 +177,7 @@ class RunResult(Generic[T_co]):
         usage = f"{self.usage.calls} model calls, {self.usage.total_tokens} tokens"
         steps = f"{_steps_of(self.plan)}, " if self.plan else ""
         parts = [f"**{self.outcome}** ({steps}{usage}, {self.duration:.1f} s)", self.text]
-        parts += [f"- waits for `{ask.key}`: {ask.text}" for ask in self.waiting]
+        parts += [f"- waits for `{ask.key}`: {ask.text}" for ask in self.pending_questions]
         parts += [f"- warning: {warning}" for warning in self.warnings]
         parts.append(self.document)
         return "\n\n".join(part for part in parts if part)

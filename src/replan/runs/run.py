@@ -12,7 +12,7 @@ from replan.runs.result import RunResult, T_co
 class RunsById(Protocol):
     """Runs by their ids: what a handle uses of a `Runtime`."""
 
-    async def rested(self, run_id: str) -> RunResult: ...
+    async def wait(self, run_id: str) -> RunResult: ...
 
     async def handed_out(self, run_id: str) -> None: ...
 
@@ -24,7 +24,7 @@ class RunsById(Protocol):
 
     async def answer(self, run_id: str, answers: object, *, by: str = "") -> "Run": ...
 
-    async def look(self, run_id: str) -> RunView: ...
+    async def get(self, run_id: str) -> RunView: ...
 
 
 class Run(Generic[T_co]):
@@ -47,7 +47,7 @@ class Run(Generic[T_co]):
     async def result(self) -> RunResult[T_co]:
         """Wait until the run is over, waits for a person or was stopped, and return its result."""
         if self._task is None:
-            return await self._runtime.rested(self.run_id)
+            return await self._runtime.wait(self.run_id)
         try:
             # Whoever waits for it and is cancelled does not take it from the others.
             return await asyncio.shield(self._task)
@@ -67,6 +67,6 @@ class Run(Generic[T_co]):
         """Answer questions of the run; see `Runtime.answer`."""
         return await self._runtime.answer(self.run_id, answers, by=by)
 
-    async def look(self) -> RunView:
-        """Return the status of the run; see `Runtime.look`."""
-        return await self._runtime.look(self.run_id)
+    async def view(self) -> RunView:
+        """Return the status of the run; see `Runtime.get`."""
+        return await self._runtime.get(self.run_id)

@@ -43,7 +43,7 @@ def _messages(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
     return conversation([], [given.get("messages") or []])
 
 
-def kept_input(given: Mapping[str, Any]) -> JsonValue:
+def kept_input(given: Mapping[str, Any]) -> dict[str, JsonValue]:
     """The stored input of a run, in case it is killed before it has a state."""
     messages: JsonValue = [message_to_dict(each) for each in _messages(given)]
     others = {

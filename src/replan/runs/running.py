@@ -24,7 +24,7 @@ from replan.events.types import (
     Event,
     InputRequested,
     TaskCompleted,
-    WarningGiven,
+    WarningReported,
 )
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
@@ -96,33 +96,32 @@ async def stream_graph(
                         ask = None if isinstance(event, TaskCompleted) else ask
                         yield event
                     if ask is not None and not graph.checkpointer:
-                        yield WarningGiven(run_id=ask.run_id, round=ask.round, text=NOBODY_ANSWERS)
+                        yield WarningReported(
+                            run_id=ask.run_id, round=ask.round, text=NOBODY_ANSWERS
+                        )
 
 
 async def followed(
     graph: Graph,
     asked: Call,
-    take: Callable[[Event], None],
+    take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
     *,
     stop: asyncio.Event,
     grace: float = GRACE,  # seconds that running steps have to end once `stop` is set
     at_once: asyncio.Event | None = None,  # set it to wait for them no longer
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and return its state."""
+    listener = Listener(take, hears_texts=True)
 
     async def work(control: RunControl) -> dict[str, Any]:
-        call, last = await prepared(graph, asked), dict[str, Any]()
-        options = {**_langgraph_options(graph, call), "stream_mode": ["custom", "values"]}
-        parts = cast("Any", graph).astream(call.input, call.config, control=control, **options)
-        async with aclosing(parts) as given:
-            async for mode, part in given:
-                if mode == "values":
-                    last = part
-                elif isinstance(part, BaseEvent):
-                    take(cast("Event", part))
-        return last
+        call = await prepared(graph, asked)
+        options = _langgraph_options(graph, call)
+        return await cast("TeamGraph", graph).run_to_rest(call, listener, control, **options)
 
-    return await _run_to_rest(graph, asked, stoppable(work, stop, grace, at_once))
+    try:
+        return await _run_to_rest(graph, asked, stoppable(work, stop, grace, at_once))
+    finally:
+        listener.close()
 
 
 async def followed_at_once(
@@ -139,7 +138,8 @@ async def followed_at_once(
 
     async def work(control: RunControl) -> dict[str, Any]:
         call = asked if begins else await prepared(graph, asked)
-        return await graph.run_to_rest(call, listener, control)
+        # The thread is written once, when the work comes to rest.
+        return await graph.run_to_rest(call, listener, control, durability="exit")
 
     try:
         working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)

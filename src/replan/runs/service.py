@@ -6,10 +6,10 @@ takes it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
-from typing import Any, Generic, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast, overload
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
@@ -24,11 +24,13 @@ from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
 from replan.runs.continued.correcting import Correction, is_over
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
+from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import checked_labels
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, config_of
 from replan.runs.reads import (
+    check_keeps_runs,
     events_of,
     is_worked_on,
     kept_record_of,
@@ -39,11 +41,15 @@ from replan.runs.reads import (
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
-from replan.runs.travel.portable import PortableRun, adopt_into, export_of
+from replan.runs.statuses import RunStatus, checked_statuses, records_of
+from replan.runs.team_on_record import with_team
 from replan.runs.work import Errand, Following, Resources
 from replan.runs.works import Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
+
+if TYPE_CHECKING:
+    from replan.runs.travel.portable import PortableRun
 
 
 class StartOptions(Following, total=False):
@@ -56,6 +62,14 @@ class StartOptions(Following, total=False):
     title: str
     order: JsonValue
     labels: Mapping[str, str] | None
+
+
+class ResumeOptions(Following, total=False):
+    """The options of `Runtime.resume` beside `wait`."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    by: str
 
 
 class Runtime(Generic[T_co]):
@@ -118,11 +132,12 @@ class Runtime(Generic[T_co]):
                 the run, and does nothing more if the run is over.
             thread_id: The conversation of the run; by default a new one.
             title: A title for lists; by default the beginning of the request.
-            order: The data that is needed to build the same graph again; JSON without secrets.
+            order: The data that is needed to build the same graph again; JSON without secrets. By
+                default the request and the team, which `resume_interrupted` needs.
             labels: Labels for finding the run, such as `{"user": "eva"}`; no secrets, because
                 storage does not encrypt labels.
-            following: `tokens=True` yields texts piece by piece, `heard` is called with each event
-                once it is on record, and `stop` is an `asyncio.Event` that stops the run.
+            following: `tokens=True` yields texts piece by piece, `on_event` is called with each
+                event once it is on record, and `stop` is an `asyncio.Event` that stops the run.
 
         Raises:
             InputError: It says nothing, or its plan names unknown specialists.
@@ -138,7 +153,7 @@ class Runtime(Generic[T_co]):
             run_id=run_id,
             thread_id=thread_id or run_id,
             title=title or title_of(given),
-            order=order if order is not None else kept_input(given),
+            order=with_team(kept_input(given), self._resources.graph) if order is None else order,
             started_at=now,
             updated_at=now,
             labels=checked_labels(labels),
@@ -149,7 +164,7 @@ class Runtime(Generic[T_co]):
         return await self._begin(errand)
 
     async def _begin(self, errand: Errand) -> Run[T_co]:
-        known = await self._resources.book.get(errand.run_id)
+        known = await self._resources.runs.get(errand.run_id)
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
@@ -158,21 +173,31 @@ class Runtime(Generic[T_co]):
         """Work on a run as an errand says; for code that extends a runtime."""
         return Run(self, errand.run_id, await self._works.known(errand))
 
+    @overload
+    async def resume(
+        self, run_id: str, *, wait: Literal[True] = True, **options: Unpack[ResumeOptions]
+    ) -> RunResult[T_co]: ...
+    @overload
+    async def resume(
+        self, run_id: str, *, wait: Literal[False], **options: Unpack[ResumeOptions]
+    ) -> Run[T_co]: ...
     async def resume(
         self,
         run_id: str,
         *,
+        wait: bool = True,
         settings: RunSettings | None = None,
         config: RunnableConfig | None = None,
         by: str = "",
         **following: Unpack[Following],
-    ) -> RunResult[T_co]:
+    ) -> RunResult[T_co] | Run[T_co]:
         """Resume a run that was stopped or killed, or that a limit ended; finished work is kept.
 
         A waiting run keeps waiting until it is answered. A finished run returns its result.
 
         Args:
             run_id: The run.
+            wait: Whether to wait for its result; otherwise the run is returned immediately.
             settings: Changed settings; a limit that ended the run must be raised.
             config: LangChain's configuration, for callbacks, tags and metadata.
             by: The person who resumes it, and raises the limit.
@@ -182,19 +207,6 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, or runs are not kept.
             ThreadBusyError: Another process works on the run.
         """
-        options: Any = {"settings": settings, "config": config, "by": by, **following}
-        return await (await self.go_on(run_id, **options))
-
-    async def go_on(
-        self,
-        run_id: str,
-        *,
-        settings: RunSettings | None = None,
-        config: RunnableConfig | None = None,
-        by: str = "",
-        **following: Unpack[Following],
-    ) -> Run[T_co]:
-        """Resume a run, and return it immediately; see `resume`."""
         record = await kept_record_of(run_id, self._resources)
         errand = Errand(
             record=record,
@@ -205,7 +217,44 @@ class Runtime(Generic[T_co]):
             by=by,
         )
         left = await remaining_work(errand, self._resources)
-        return Run(self, run_id, left and await self._works.known(left))
+        run = Run(self, run_id, left and await self._works.known(left))
+        return await run if wait else run
+
+    async def resume_interrupted(
+        self,
+        *,
+        at_once: int = 4,
+        limit: int = 1000,
+        by: str = "",
+        config: RunnableConfig | None = None,
+        **following: Unpack[Following],
+    ) -> Recovery[T_co]:
+        """Resume the runs of this team whose process was killed or shut down, until they rest.
+
+        Finished work is kept. Unsafe work whose end is unknown is asked about, so such a run comes
+        back as `waiting`. A run that a process works on, that waits for a person or that a person
+        stopped is left alone; several processes may call this at the same time. Whoever is
+        cancelled begins no further run, and leaves those at work to the runtime.
+
+        Args:
+            at_once: How many runs are worked on at the same time.
+            limit: How many runs that are not over are looked at, the newest first, those that wait
+                for a person last.
+            by: Who resumes them, for their events.
+            config: LangChain's configuration, for callbacks, tags and metadata.
+            following: How to follow and stop the runs; see `start`.
+
+        Raises:
+            InputError: Runs are not kept, or workers do them: they resume runs by themselves.
+            StorageError: The list of runs cannot be read.
+        """
+        check_keeps_runs(self._resources)
+        if self._resources.queued is not None:
+            raise InputError("Workers do these runs, and resume them by themselves.")
+        wanted = RecoveryWanted(
+            at_once=at_once, limit=limit, by=by, config=config, following=following
+        )
+        return await Recoverer[T_co](wanted, self._resources, self._works).recovery()
 
     async def answer(
         self,
@@ -220,9 +269,9 @@ class Runtime(Generic[T_co]):
 
         Args:
             run_id: The run.
-            answers: A mapping from keys of `look(run_id).waiting` to answers, or the answer to the
-                only question. For a plan or a tool call, `approve`, `reject: WHY` or a `Decision`,
-                under its whole key; or a mapping with its `fingerprint`.
+            answers: A mapping from keys of `get(run_id).pending_questions` to answers, or the
+                answer to the only question. For a plan or a tool call, `approve`, `reject: WHY`
+                or a `Decision`, under its whole key; or a mapping with its `fingerprint`.
             settings: Changed settings, if the run continues here.
             by: The person who answers.
             following: How to follow and stop the run, if it continues here; see `start`.
@@ -232,7 +281,7 @@ class Runtime(Generic[T_co]):
                 asked now. Nothing was answered.
         """
         record = await kept_record_of(run_id, self._resources)
-        asks = (await self.look(run_id)).waiting
+        asks = (await self.get(run_id)).pending_questions
         given = read_answers(answers, asks)
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
@@ -258,7 +307,7 @@ class Runtime(Generic[T_co]):
             step: The step.
             by: The person who requests it.
             options: `settings` are changed settings; they must raise a limit that leaves no room.
-                `repeat_effects=True` lets a new run repeat unsafe work without asking. `run_id` and
+                `allow_repeat=True` lets a new run repeat unsafe work without asking. `run_id` and
                 `order` belong to a new run. Other options are as in `start`.
 
         Raises:
@@ -300,36 +349,38 @@ class Runtime(Generic[T_co]):
                 errand = await in_place(correction, record, options, self._resources)
         return await self._begin(errand)
 
-    async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
+    async def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
         """Stop a run gracefully: no new step starts, and running steps get the grace to end.
 
-        The run can be resumed. The process that works on it stops it within a second. If none does,
-        nothing is left to stop.
+        The run can be resumed by its id; `resume_interrupted` leaves it alone. The process that
+        works on it stops it within a second. If none does, the stop is only put on record.
 
         Args:
             run_id: The run.
             by: The person who stops it.
-            at_once: Whether steps that run here get no grace.
+            force: Whether steps that run here get no grace.
 
         Raises:
             InputError: There is no such run.
         """
         if work := self._works.begun(run_id):
             # Whatever happens to the storage.
-            work.stop(at_once=at_once)
+            work.stop(force=force)
         record = await record_of(run_id, self._resources)
-        if work is None and record.outcome != "running" and not (await self._view(record)).is_held:
+        is_at_rest = work is None and record.outcome not in ("running", "interrupted")
+        if is_at_rest and not (await self._view(record)).is_held:
             return
+        # Also of a run that was shut down: it then stays so.
         request = await self._works.ask(run_id, "stop", by, {})
         if work is not None:
             return
-        view = await self.look(run_id)
+        view = await self.get(run_id)
         if view.is_held:
             return
-        await self._resources.book.take_requests([request], self._resources.clock())
+        await self._resources.log.take_requests([request], self._resources.clock())
         if view.record.outcome == "running":
             outcome = cast("Any", view.outcome)
-            await self._resources.book.update(run_id, outcome, self._resources.clock())
+            await self._resources.runs.update(run_id, outcome, self._resources.clock())
 
     async def events(
         self, run_id: str, *, after: int = 0, tokens: bool = False
@@ -358,7 +409,7 @@ class Runtime(Generic[T_co]):
             async for event in following:
                 yield event
 
-    async def look(self, run_id: str) -> RunView:
+    async def get(self, run_id: str) -> RunView:
         """Return the status of a run, its plan, and what it waits for.
 
         Raises:
@@ -375,14 +426,37 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run.
         """
         await record_of(run_id, self._resources)
-        return await self._resources.book.text(run_id, ref)
+        return await self._resources.log.text(run_id, ref)
 
     async def runs(
-        self, most: int = 20, *, labels: Mapping[str, str] | None = None
+        self,
+        limit: int = 20,
+        *,
+        labels: Mapping[str, str] | None = None,
+        status: RunStatus | Collection[RunStatus] | None = None,
     ) -> list[RunView]:
-        """Return the latest runs, the newest first."""
-        found = await self._resources.book.recent(most, checked_labels(labels))
-        return [await self._view(each) for each in found]
+        """Return the latest runs, the newest first.
+
+        Args:
+            limit: How many runs at most.
+            labels: Only runs with all these labels.
+            status: Only runs with this status, or with one of several. A run whose process was
+                killed is `interrupted` or `waiting`, as in `get`.
+
+        Raises:
+            InputError: There is no such status.
+        """
+        wanted, found = checked_statuses(status), list[RunView]()
+        # The record of a run whose process was killed says `running`.
+        outcomes: set[RunStatus] = {*wanted, "running"} if wanted else set()
+        book, page = self._resources.runs, max(limit, 1)
+        records = records_of(book, labels=checked_labels(labels), outcomes=outcomes, page=page)
+        async with aclosing(records) as coming:
+            while len(found) < limit and (record := await anext(coming, None)):
+                view = await self._view(record)
+                if not wanted or view.outcome in wanted:
+                    found.append(view)
+        return found
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
         """Return what the team remembers about a user: the newest first, or what fits a query best.
@@ -401,7 +475,7 @@ class Runtime(Generic[T_co]):
         """
         return await facts_of(self._resources.graph.store, user, tenant).forget(fact_id) is not None
 
-    async def rested(self, run_id: str) -> RunResult[T_co]:
+    async def wait(self, run_id: str) -> RunResult[T_co]:
         """Wait until no process works on a run or this runtime is closed, and return its result.
 
         Raises:
@@ -419,18 +493,20 @@ class Runtime(Generic[T_co]):
                 await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._resources)
 
-    async def export(self, run_id: str) -> PortableRun:
+    async def export(self, run_id: str) -> "PortableRun":
         """Return a run that waits or was stopped, so that another runtime can adopt it.
 
         Raises:
             InputError: There is no such run, it is over, or it cannot travel.
             ThreadBusyError: A process works on the run.
         """
+        from replan.runs.travel.portable import export_of  # noqa: PLC0415 - few runs travel
+
         return await export_of(run_id, self._resources)
 
     async def adopt(
         self,
-        run: PortableRun,
+        run: "PortableRun",
         *,
         thread_id: str | None = None,
         order: JsonValue = None,
@@ -448,12 +524,14 @@ class Runtime(Generic[T_co]):
             InputError: The run is here already, or the thread is not new.
             StorageError: It cannot be stored.
         """
+        from replan.runs.travel.portable import adopt_into  # noqa: PLC0415 - few runs travel
+
         await adopt_into(self._resources, run, thread_id or run.run_id, order, labels)
 
     async def handed_out(self, run_id: str) -> None:
         """Forget a run whose result was returned, if nothing is stored."""
         if self._resources.storage is None:
-            await self._resources.book.remove(run_id)
+            await self._resources.runs.remove(run_id)
 
     async def close(self) -> None:
         """Stop what runs here, and wait until it rests; it can continue later."""

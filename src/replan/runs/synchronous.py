@@ -1,17 +1,19 @@
 """Runs for synchronous code: the loop of a `Runtime` is in a thread of its own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, Unpack
 
 from replan.calling.new_or_continued import Input
 from replan.facts.kept import Fact
 from replan.own_loop import Portal
 from replan.runs.continued.corrections import CorrectionOptions
+from replan.runs.continued.recovery import Recovery
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.service import Runtime, StartOptions
+from replan.runs.statuses import RunStatus
 from replan.runs.work import Following
 from replan.state.limits import RunSettings
 
@@ -76,6 +78,16 @@ class SyncRuntime(Generic[T_co]):
             lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
         )
 
+    def resume_interrupted(
+        self, *, at_once: int = 4, limit: int = 1000, by: str = "", **following: Unpack[Following]
+    ) -> Recovery[T_co]:
+        """Resume the runs that a crash or a shutdown left; see `Runtime.resume_interrupted`."""
+        return self._portal.call(
+            lambda: self._runtime.resume_interrupted(
+                at_once=at_once, limit=limit, by=by, **following
+            )
+        )
+
     def answer(
         self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
     ) -> SyncRun[T_co]:
@@ -97,9 +109,9 @@ class SyncRuntime(Generic[T_co]):
         begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
         return SyncRun(begun, self._portal)
 
-    def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
+    def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
         """Stop a run gracefully; see `Runtime.stop`."""
-        self._portal.call(lambda: self._runtime.stop(run_id, by=by, at_once=at_once))
+        self._portal.call(lambda: self._runtime.stop(run_id, by=by, force=force))
 
     def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
         """Yield the past and the coming events of a run; see `Runtime.events`."""
@@ -115,9 +127,9 @@ class SyncRuntime(Generic[T_co]):
             if self._portal.is_open:
                 self._portal.call(events.aclose)
 
-    def look(self, run_id: str) -> RunView:
+    def get(self, run_id: str) -> RunView:
         """Return the status of a run, its plan, and the questions that it waits for."""
-        return self._portal.call(lambda: self._runtime.look(run_id))
+        return self._portal.call(lambda: self._runtime.get(run_id))
 
     def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event; see `Runtime.text`."""
@@ -131,6 +143,12 @@ class SyncRuntime(Generic[T_co]):
         """Forget a fact of a user; see `Runtime.forget_fact`."""
         return self._portal.call(lambda: self._runtime.forget_fact(user, fact_id, tenant=tenant))
 
-    def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
-        """Return the latest runs, the newest first."""
-        return self._portal.call(lambda: self._runtime.runs(most, labels=labels))
+    def runs(
+        self,
+        limit: int = 20,
+        *,
+        labels: Mapping[str, str] | None = None,
+        status: RunStatus | Collection[RunStatus] | None = None,
+    ) -> list[RunView]:
+        """Return the latest runs, the newest first; see `Runtime.runs`."""
+        return self._portal.call(lambda: self._runtime.runs(limit, labels=labels, status=status))

@@ -1,7 +1,7 @@
 """One run while this process works on it: from where it is to its end, a question or a stop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,14 +14,17 @@ from langgraph.types import Command, StateSnapshot
 from replan.calling.compiled import Graph, services_in, shapes_of
 from replan.calling.new_or_continued import Call, Input
 from replan.calling.team_graph import alone
+from replan.errors import ThreadBusyError
 from replan.events.trace import worked_before
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
-from replan.ports.run_book import Request, RunBook, RunRecord
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
+from replan.ports.run_book import RunBook, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
-from replan.runs.log.event_log import EventLog, Heard
+from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.looking import config_of
 from replan.runs.result import RunResult, result_of
@@ -30,14 +33,14 @@ from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import asks_of, resumption
-from replan.steps.answer_events import answered_by, unreported_answers
+from replan.steps.answer_events import answered_by
 
 
 class Following(TypedDict, total=False):
     """How the caller of a run follows and stops it."""
 
     tokens: bool  # whether texts are reported piece by piece
-    heard: Heard  # receives each event as it is, once it is on record
+    on_event: EventListener  # receives each event as it is, once it is on record
     stop: asyncio.Event  # set it to stop the run; also set if the run is stopped by other means
 
 
@@ -59,11 +62,14 @@ class Resources:
 
     graph: Graph
     storage: Storage | None  # where runs are kept; None: nowhere
-    book: RunBook  # the list of runs, their events and what is asked of them
+    runs: RunBook  # which runs there are
+    log: RunLog  # their events, and what is asked of them
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
-    heard: Heard | None = None  # receives the events of all runs, once they are on record
+    on_event: EventListener | None = (
+        None  # receives the events of all runs, once they are on record
+    )
     queued: Queued | None = None  # the status of runs in the queue; None without a queue
 
 
@@ -71,13 +77,15 @@ class Resources:
 class Errand:
     """Work on a run that is to be done: from its beginning, or from where it rests."""
 
-    record: RunRecord  # the run, as it is entered into the book
+    record: RunRecord  # the run, as it is entered into the list
     input: Input = None  # what it begins or continues with
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
     by: str = ""  # who continues it
     gives_way: bool = False  # whether to leave it alone if a stop was requested in the meantime
+    # Says, once its thread is held here, whether to leave it alone all the same.
+    unless: Callable[[], Awaitable[bool]] | None = None
     told: tuple[Event, ...] = ()  # what a person did to it before
     # How its caller follows and stops it.
     following: Following = field(default_factory=Following)
@@ -103,7 +111,7 @@ class Work:
         """Prepare; `done` does it."""
         self.errand = errand
         self.log = log
-        self.has_begun = False  # whether it is in the book, and its thread is held here
+        self.has_begun = False  # whether it is in the list, and its thread is held here
         # Set once it has begun, or another process turns out to work on it.
         self.is_known = asyncio.Event()
         # Whether it takes no further answer: an answer then continues the run elsewhere.
@@ -121,10 +129,10 @@ class Work:
             log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
         )
 
-    def stop(self, *, at_once: bool = False) -> None:
+    def stop(self, *, force: bool = False) -> None:
         """Stop the run, and let it come to rest."""
         self._stop.set()
-        if at_once:
+        if force:
             self._at_once.set()
 
     async def heed(self, request: Request) -> None:
@@ -138,7 +146,7 @@ class Work:
             self._rests.resumed_by = request.by
             self._whose.update(dict.fromkeys(request.answers, request.by))
             if self._resources.storage is not None:
-                await note_answers(request, self._resources.storage.journal)
+                await note_answers(request, self._resources.storage.log)
 
     async def done(self) -> RunResult:
         """Work on the run until it rests, as the owner of its thread from the first to the last."""
@@ -146,8 +154,10 @@ class Work:
         async with alone(resources.graph, config_of(errand.thread_id)) as owner:
             if errand.gives_way and await self._was_stopped():
                 raise RunStopped
+            if errand.unless is not None and await errand.unless():
+                raise ThreadBusyError(errand.thread_id)
             with owner.at_work() if owner else nullcontext():
-                await resources.book.begin(
+                await resources.runs.begin(
                     errand.record.replace(outcome="running", updated_at=resources.clock())
                 )
                 self.has_begun = True
@@ -161,7 +171,7 @@ class Work:
                     return result
                 finally:
                     if not (owner and owner.is_lost):
-                        await resources.book.update(
+                        await resources.runs.update(
                             errand.run_id, cast("Any", outcome), resources.clock()
                         )
 
@@ -180,12 +190,16 @@ class Work:
             await put_an_end_to(working)
             self.log.end()
             await asyncio.wait({writing})
+            # The first error counts; retrieved, so that asyncio does not complain.
+            writing.exception()
             raise
         return result
 
     async def _work_and_report(self) -> RunResult:
+        numbered = self._resources.log.numbered_with(self.errand.run_id, self._rests)
         async with self._rests:
-            state = await self._run_until_rest()
+            with numbered:
+                state = await self._run_until_rest()
             result = result_of(state, self._rests.seconds, shapes_of(self._resources.graph))
             self._rests.outcome = result.outcome
         return result
@@ -194,11 +208,11 @@ class Work:
         """Remove the prompts and other texts of all runs that are older than their retention."""
         days = self._resources.storage.keep_days if self._resources.storage else None
         if days is not None:
-            await self._resources.book.forget_texts(self._resources.clock() - timedelta(days=days))
+            await self._resources.log.forget_texts(self._resources.clock() - timedelta(days=days))
 
     async def _was_stopped(self) -> bool:
         """Whether it was stopped since its record was read."""
-        now = await self._resources.book.get(self.errand.run_id)
+        now = await self._resources.runs.get(self.errand.run_id)
         before = self.errand.record.outcome
         return now is not None and before == "running" and now.outcome == "interrupted"
 
@@ -207,11 +221,6 @@ class Work:
         if self.errand.goes_on:
             await self.log.recall()
         worked_before.set((self.errand.thread_id, self.log.worked))
-        if self.errand.goes_on and self._resources.storage is not None:
-            untold = await unreported_answers(
-                self.errand.run_id, self._resources.storage.journal, self._resources.book
-            )
-            self._rests.told = (*untold, *self._rests.told)
         given, settings = await self._first_input(), self.errand.settings
         while True:
             used = list(self._answers)
@@ -227,7 +236,7 @@ class Work:
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                for request in await self._resources.book.requests([self.errand.run_id]):
+                for request in await self._resources.log.requests([self.errand.run_id]):
                     await self.heed(request)
             values = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not values
@@ -253,11 +262,11 @@ class Work:
         """Mark requests as handled; later readers of the rows skip them."""
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
-            await self._resources.book.take_requests(requests, self._resources.clock())
+            await self._resources.log.take_requests(requests, self._resources.clock())
 
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
-        requests = await self._resources.book.requests([self.errand.run_id])
+        requests = await self._resources.log.requests([self.errand.run_id])
         past = [each for each in requests if each.kind == "stop" and each.at < self._since]
         await self._take(past)
         for request in requests:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.errors import StorageError, ThreadBusyError, UsageError
-from replan.ports.run_book import Request, RequestKind
+from replan.log.rows import Request, RequestKind
 from replan.runs.asked.requests import BEAT
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, result_at_rest
@@ -28,6 +28,7 @@ class Works:
         self._resources = resources
         self._works: dict[str, tuple[Work, Doing]] = {}
         self._reading: asyncio.Task[None] | None = None
+        self.is_closed = False
 
     @property
     def number(self) -> int:
@@ -41,14 +42,14 @@ class Works:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:
             return self._works[errand.run_id][1]
-        both = (errand.following.get("heard"), self._resources.heard)
-        heard = tuple(each for each in both if each is not None)
+        both = (errand.following.get("on_event"), self._resources.on_event)
+        listeners = tuple(each for each in both if each is not None)
         keeps_texts = self._resources.storage is not None
         log = EventLog(
-            self._resources.book,
+            self._resources.log,
             errand.run_id,
             self._resources.clock,
-            heard,
+            listeners,
             keeps_texts=keeps_texts,
         )
         work = Work(errand, self._resources, log)
@@ -100,13 +101,14 @@ class Works:
             by=by,
             answers=dict(answers),
         )
-        await self._resources.book.add_request(request)
+        await self._resources.log.add_request(request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
         await self._heed(request)
         return request
 
     async def close(self) -> None:
         """Stop what is worked on, and wait until it rests; it can continue later."""
+        self.is_closed = True
         for work, _ in self._works.values():
             work.stop()
         if tasks := [task for _, task in self._works.values()]:
@@ -127,7 +129,7 @@ class Works:
         except UsageError:
             if is_new and work.has_begun:
                 # Nothing was started that anybody could continue with.
-                await self._resources.book.remove(work.errand.run_id)
+                await self._resources.runs.remove(work.errand.run_id)
             raise
 
     async def _work_or_leave(self, work: Work) -> RunResult:
@@ -140,7 +142,7 @@ class Works:
                 break
             except ThreadBusyError:
                 work.is_known.set()
-                is_heeded = not await self._resources.book.requests([run_id])
+                is_heeded = not await self._resources.log.requests([run_id])
         while await is_worked_on(run_id, self._resources):  # noqa: ASYNC110 - by another process
             await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._resources)
@@ -151,7 +153,7 @@ class Works:
             await asyncio.sleep(BEAT)
             with suppress(StorageError):  # the run itself reports it
                 here = [run_id for run_id in self._works if self.begun(run_id)]
-                for request in await self._resources.book.requests(here):
+                for request in await self._resources.log.requests(here):
                     await self._heed(request)
         self._reading = None
 

@@ -6,7 +6,7 @@ from replan.server.bodies import (
     AnswerBody,
     CorrectionBody,
     EventsQuery,
-    GoOnBody,
+    ResumeBody,
     RunsQuery,
     StartBody,
     StopBody,
@@ -32,7 +32,7 @@ _post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "
 ENDPOINTS = (
     _post("/runs", runs.start, "Start a run", body=StartBody, status=201, further=(200,)),
     _get("/runs", runs.runs, "List runs", query=RunsQuery),
-    _get(_RUN, runs.look, "Look at a run"),
+    _get(_RUN, runs.look, "Get a run"),
     _get(
         f"{_RUN}/events",
         runs.events,
@@ -51,7 +51,7 @@ ENDPOINTS = (
         status=202,
     ),
     _post(f"{_RUN}/stop", runs.stop, "Stop a run", body=StopBody, status=202),
-    _post(f"{_RUN}/resume", runs.resume, "Resume a run", body=GoOnBody, status=202),
+    _post(f"{_RUN}/resume", runs.resume, "Resume a run", body=ResumeBody, status=202),
     _post(
         f"{_RUN}/retry",
         partial(runs.correct, action="retry"),

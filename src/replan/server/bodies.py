@@ -122,13 +122,13 @@ class StopBody(Value):
     """How a run is stopped.
 
     Attributes:
-        at_once: Whether running steps get no time to end.
+        force: Whether running steps get no time to end.
     """
 
-    at_once: bool = False
+    force: bool = False
 
 
-class GoOnBody(Value):
+class ResumeBody(Value):
     """How a run is resumed.
 
     Attributes:
@@ -145,13 +145,13 @@ class CorrectionBody(Value):
         step: The step.
         run_id: A name for the new run, where one begins since this one is over.
         settings: Changed settings.
-        repeat_effects: Whether a new run may repeat work that must not happen twice.
+        allow_repeat: Whether a new run may repeat work that must not happen twice.
     """
 
     step: int = Field(ge=1)
     run_id: str | None = Field(default=None, pattern=NAME)
     settings: RunSettings | None = None
-    repeat_effects: bool = False
+    allow_repeat: bool = False
 
 
 class RunsQuery(Value):
@@ -162,16 +162,16 @@ class RunsQuery(Value):
         label: Those with these labels, each NAME:VALUE; repeatable.
         outcome: Those that are so; repeatable.
         since: Those that began then or later.
-        most: How many, the newest first.
-        behind: Those that come after this run: `next` of the page before.
+        limit: How many, the newest first.
+        cursor: Those that come after this run: `next` of the page before.
     """
 
     team: str | None = None
     label: tuple[str, ...] = Field(default=(), max_length=20)
     outcome: tuple[RunOutcome, ...] = ()
     since: datetime | None = None
-    most: int = Field(default=20, ge=1, le=200)
-    behind: str | None = None
+    limit: int = Field(default=20, ge=1, le=200)
+    cursor: str | None = None
 
 
 class EventsQuery(Value):
@@ -179,14 +179,14 @@ class EventsQuery(Value):
 
     Attributes:
         after: The number of the last known event. A stream's `Last-Event-ID` counts before it.
-        most: How many, as JSON.
+        limit: How many, as JSON.
         tokens: Whether a stream tells pieces of texts, too, if the run was begun with `tokens`.
     """
 
     after: int = Field(default=0, ge=0, le=2**53)
-    most: int = Field(default=1_000, ge=1, le=10_000)
+    limit: int = Field(default=1_000, ge=1, le=10_000)
     tokens: bool = False
 
 
-class Nothing(Value):
+class EmptyRequest(Value):
     """A request without fields."""

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from replan.errors import ReplanError
-from replan.server.bodies import Nothing
+from replan.server.bodies import EmptyRequest
 from replan.server.callers.identity import Identity, Role
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.request_body import read_body, read_query
@@ -68,8 +68,8 @@ class Endpoint:
     summary: str  # what it does, in a line
     _: KW_ONLY
     role: Role | None = "read"  # who may call it; None: anybody, without a token
-    body: type[BaseModel] = Nothing
-    query: type[Value] = Nothing  # what is after the question mark
+    body: type[BaseModel] = EmptyRequest
+    query: type[Value] = EmptyRequest  # what is after the question mark
     status: int = 200  # of what the handler returns
     further: tuple[int, ...] = ()  # other statuses of it; 204 is one without a body
     media_type: str = ""  # of an answer that is a text, and not JSON

@@ -92,7 +92,7 @@ class Gate:
         if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:
             there = ", ".join(self.hosts)
             detail = f"This server does not have this name. Its names are: {there}."
-            fix = "Start it with --name for another name."
+            fix = "Start it with --allowed-host for another name."
             raise RefusedError(421, "wrong_host", f"{detail} {fix}")
         for origin in headers.getlist("origin"):
             if urlsplit(origin).netloc.lower() != hosts[0].lower():

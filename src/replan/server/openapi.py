@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from replan.server.bodies import Nothing
+from replan.server.bodies import EmptyRequest
 from replan.server.endpoints import EVENTS, JSON, PROBLEM, Endpoint
 from replan.server.problems import Problem
 from replan.values import Value
@@ -80,7 +80,7 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
         "parameters": [*_in_path(endpoint.path), *_in_query(endpoint, refs, schemas)],
         "responses": answers,
     }
-    if endpoint.body is not Nothing:
+    if endpoint.body is not EmptyRequest:
         body = {JSON: {"schema": refs[endpoint.body, "validation"]}}
         operation["requestBody"] = {"content": body}
     if endpoint.role is None:

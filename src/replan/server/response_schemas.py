@@ -18,12 +18,12 @@ OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
 """The labels that the server sets on its runs."""
 
 
-class AskTold(Value):
+class PendingQuestion(Value):
     """One thing that a run waits for.
 
     Attributes:
         key: The name that an answer uses.
-        kind: `question`, `approval` of a tool's call, `in doubt`, or `plan`.
+        kind: `question`, `approval` of a tool's call, `unknown_outcome`, or `plan`.
         text: The question; for a plan, its document.
         step_id: The step that asks; 0 if the host does.
         who: The step and the specialist that ask; empty if the host does.
@@ -36,7 +36,7 @@ class AskTold(Value):
     """
 
     key: str
-    kind: Literal["question", "approval", "in doubt", "plan"]
+    kind: Literal["question", "approval", "unknown_outcome", "plan"]
     text: str
     step_id: int
     who: str
@@ -48,14 +48,14 @@ class AskTold(Value):
     response_schema: JsonValue
 
     @classmethod
-    def of(cls, ask: Question) -> "AskTold":
+    def of(cls, ask: Question) -> "PendingQuestion":
         """Report what is asked."""
         names = cls.model_fields.keys() - {"response_schema"}
         fields: dict[str, Any] = {name: getattr(ask, name) for name in names}
         return cls(**fields, response_schema=RESPONSES[ask.kind])
 
 
-class StepTold(Value):
+class Step(Value):
     """One step of a plan.
 
     Attributes:
@@ -75,23 +75,23 @@ class StepTold(Value):
     feedback: str
 
 
-class UsageTold(Value):
+class Usage(Value):
     """What the calls of models took until now.
 
     Attributes:
         calls: The calls that came to an end.
         tokens: Tokens in and out.
         cost: Money in the currency of the prices; null where a price is not known.
-        calls_without_end: Calls that continue, or were cut off.
+        unfinished_calls: Calls that continue, or were cut off.
     """
 
     calls: int
     tokens: int
     cost: float | None
-    calls_without_end: int
+    unfinished_calls: int
 
 
-class RunTold(Value):
+class Run(Value):
     """A run as it is.
 
     Attributes:
@@ -99,13 +99,13 @@ class RunTold(Value):
         team: Its team.
         title: What it is about.
         outcome: Its status.
-        why: Why it ended or rests, in words.
+        reason: Why it ended or rests, in words.
         started_at: When it began.
-        heard_at: The time of its last sign of life.
+        last_seen_at: The time of its last sign of life.
         labels: What it is found by.
         steps: The steps of its plan.
         plan: The document of its plan; empty if there is none.
-        waiting: What it waits for.
+        pending_questions: What it waits for.
         answer: The text of its answer; empty before there is one.
         output: The answer as a value of the team's type, if it has one.
         limit_reached: The limit that ended it; else empty.
@@ -118,37 +118,37 @@ class RunTold(Value):
     team: str
     title: str
     outcome: RunOutcome
-    why: str
+    reason: str
     started_at: datetime
-    heard_at: datetime
+    last_seen_at: datetime
     labels: Mapping[str, str]
-    steps: tuple[StepTold, ...]
+    steps: tuple[Step, ...]
     plan: str
-    waiting: tuple[AskTold, ...]
+    pending_questions: tuple[PendingQuestion, ...]
     answer: str
     output: JsonValue
     limit_reached: str
     warnings: tuple[str, ...]
     origin: str
-    usage: UsageTold
+    usage: Usage
 
     @classmethod
-    def of(cls, view: RunView) -> "RunTold":
+    def of(cls, view: RunView) -> "Run":
         """Return the status of a run."""
         record, state, usage = view.record, view.state, view.usage
         answer, outcome = state.get("final_answer"), view.outcome
         fields: dict[str, Any] = {
             "outcome": outcome,
-            "waiting": tuple(AskTold.of(ask) for ask in view.waiting),
+            "pending_questions": tuple(PendingQuestion.of(ask) for ask in view.pending_questions),
             "output": state.get("output"),
         }
         return cls(
             run_id=record.run_id,
             team=record.labels.get(TEAM, ""),
             title=record.title,
-            why=view.why,
+            reason=view.reason,
             started_at=record.started_at,
-            heard_at=view.heard_at,
+            last_seen_at=view.last_seen_at,
             labels=record.labels,
             steps=_steps_of(view),
             plan="" if view.plan is None else view.plan.content,
@@ -156,20 +156,20 @@ class RunTold(Value):
             limit_reached=state.get("limit_reached", ""),
             warnings=tuple(state.get("warnings", ())),
             origin=view.origin,
-            usage=UsageTold(
+            usage=Usage(
                 calls=usage.number,
                 tokens=usage.tokens,
                 cost=usage.cost,
-                calls_without_end=usage.unended,
+                unfinished_calls=usage.unfinished,
             ),
             **fields,
         )
 
 
-def _steps_of(view: RunView) -> tuple[StepTold, ...]:
+def _steps_of(view: RunView) -> tuple[Step, ...]:
     status = view.steps
     return tuple(
-        StepTold(
+        Step(
             id=step.id,
             description=step.description,
             specialist=step.assigned_to,
@@ -181,7 +181,7 @@ def _steps_of(view: RunView) -> tuple[StepTold, ...]:
     )
 
 
-class RunListed(Value):
+class RunSummary(Value):
     """A run in a list.
 
     Attributes:
@@ -208,10 +208,10 @@ class RunPage(Value):
 
     Attributes:
         runs: The runs, the newest first.
-        next: What `behind` has to be for the next page; null if there is none.
+        next: What `cursor` has to be for the next page; null if there is none.
     """
 
-    runs: tuple[RunListed, ...]
+    runs: tuple[RunSummary, ...]
     next: str | None
 
 
@@ -227,7 +227,7 @@ class EventPage(Value):
     next: int
 
 
-class TextTold(Value):
+class Text(Value):
     """A long text of an event.
 
     Attributes:
@@ -239,7 +239,7 @@ class TextTold(Value):
     text: str
 
 
-class SpecialistTold(Value):
+class Specialist(Value):
     """A member of a team.
 
     Attributes:
@@ -255,7 +255,7 @@ class SpecialistTold(Value):
     result_schema: JsonValue
 
 
-class TeamTold(Value):
+class Team(Value):
     """A team.
 
     Attributes:
@@ -267,7 +267,7 @@ class TeamTold(Value):
     """
 
     name: str
-    specialists: tuple[SpecialistTold, ...]
+    specialists: tuple[Specialist, ...]
     settings: RunSettings
     answer_schema: JsonValue
     open_to_clients: tuple[str, ...]
@@ -280,7 +280,7 @@ class TeamList(Value):
         teams: The teams, in the order in which they were named.
     """
 
-    teams: tuple[TeamTold, ...]
+    teams: tuple[Team, ...]
 
 
 class Health(Value):

@@ -157,7 +157,7 @@ class ServedTeams:
         run_id, runtime = record.run_id, self.runtime_of(record)
 
         async def rested() -> str:
-            return (await runtime.rested(run_id)).outcome
+            return (await runtime.wait(run_id)).outcome
 
         if run_id not in self.resting:
             task = self.resting[run_id] = asyncio.ensure_future(rested())
@@ -249,7 +249,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
         for name, team in teams.items():
             check_kept(f"teams.{name}", team, storage)
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
-            options["heard"] = partial(watch.heard, name)
+            options["on_event"] = partial(watch.on_event, name)
             opening = (queue and queue.opening(name, team, options)) or open_runtime(
                 team, grace=grace, **options
             )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import AnyTeam, Graph, build_graph
 from replan.errors import ConfigurationError
 from replan.own_loop import run_in_own_loop
@@ -19,6 +18,7 @@ from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, re
 from replan.server.gate import LOOPBACK
 from replan.server.listening import HEADER_SECONDS, bind_socket, listening, until_signalled
 from replan.server.served_teams import Queueing, open_teams
+from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 

@@ -111,7 +111,7 @@ async def _event_lines(
             number = "" if event.seq is None else f"id: {event.seq}\n"
             yield f"{number}data: {event.written}\n\n"
     outcome = json.dumps({"run_id": run_id, "outcome": await rest()})
-    yield f"event: rest\ndata: {outcome}\n\n"
+    yield f"event: idle\ndata: {outcome}\n\n"
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

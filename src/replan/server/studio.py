@@ -13,8 +13,8 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import team_graph
+from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"
@@ -30,7 +30,7 @@ BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
 
 @cache
 def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Build the graph once: the server asks for it at every run, and its journal must last.
+    """Build the graph once: the server asks for it at every run, and its log must last.
 
     The environment says what to serve: `REPLAN_TEAM` names a team file; without one the default
     team reads the files of `REPLAN_DIR` (here, if not given) and writes into `REPLAN_OUT` (the

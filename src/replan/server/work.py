@@ -79,10 +79,10 @@ async def answer_run(
         InputError: It asks nothing, or an answer does not fit.
     """
     runtime = served.runtime_of(record)
-    view = await runtime.look(record.run_id)
-    if view.waiting:
+    view = await runtime.get(record.run_id)
+    if view.pending_questions:
         plan = plan_of(view.state)
-        check_changed_plan(view.waiting, answers, team_services(runtime), plan)
+        check_changed_plan(view.pending_questions, answers, team_services(runtime), plan)
     lease, settings = await reserve_for(served, who, record)
     options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
     return await start_with_lease(
@@ -102,7 +102,9 @@ async def resume_run(
     lease, bounded = await reserve_for(served, who, record, settings)
     runtime = served.runtime_of(record)
     return await start_with_lease(
-        served, lease, lambda: runtime.go_on(record.run_id, settings=bounded, by=who.person)
+        served,
+        lease,
+        lambda: runtime.resume(record.run_id, wait=False, settings=bounded, by=who.person),
     )
 
 
@@ -114,7 +116,7 @@ async def reserve_for(
     new_id: str = "",
 ) -> tuple[Lease, RunSettings | None]:
     """Reserve for a run that continues, or for the new one that continues from one that is over."""
-    state = (await served.runtime_of(record).look(record.run_id)).state
+    state = (await served.runtime_of(record).get(record.run_id)).state
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id
     lease = await served.allowances.reserve(served.payer_of(record, who), run_id, limits)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import InputError, LimitReachedError
 from replan.events.types import BaseEvent, Event, SpecialistToken
 from replan.failures import describe
@@ -37,6 +36,7 @@ from replan.state.limits import Limits, Price, RunSettings
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Message
 from replan.steps.step_record import Asker
+from replan.storage.memory_log import memory_log
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
@@ -90,7 +90,7 @@ class PipelineAgent(SessionAgent):
 
         limits = self.settings.overridden_by(options.get("settings")).limits
         meter = Meter(
-            Account(MemoryJournal(), run_id),
+            Account(memory_log(), run_id),
             [Scope(RUN, limits.whole)],
             new_id=self.new_id,
             prices=with_free_ones(self.prices),

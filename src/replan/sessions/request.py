@@ -104,5 +104,5 @@ def how_to_answer(asks: Sequence[Question]) -> str:
 def _form(ask: Question) -> JsonValue:
     if not ask.is_decision:
         return "..."
-    action = "run again" if ask.kind == "in doubt" else "approve"
+    action = "run again" if ask.kind == "unknown_outcome" else "approve"
     return {"action": action, "fingerprint": ask.fingerprint}

@@ -22,9 +22,9 @@ from replan.calling.team_graph import TeamGraph
 from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
-from replan.ports.journal import Journal
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
 from replan.ports.ownership import unowned
-from replan.ports.run_book import Request
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.asked.requests import answer_row
@@ -66,13 +66,13 @@ class CallPlace:
     """
 
     graph: TeamGraph
-    journal: Journal  # has the rows of the runs
+    log: RunLog  # has the rows of the runs
     thread_id: str  # a new one
     following: Followed
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries."""
-        await adopted(run, self.graph, self.journal, self.thread_id)
+        await adopted(run, self.graph, self.log, self.thread_id)
 
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
@@ -123,7 +123,7 @@ class CallPlace:
 
 def call_places(
     graph: TeamGraph,
-    journals: Callable[[], AbstractContextManager[Journal]],
+    logs: Callable[[], AbstractContextManager[RunLog]],
     new_thread: Callable[[], str],  # the id of a thread that no other call of the process has
 ) -> Callable[[str, Followed], AbstractAsyncContextManager[CallPlace]]:
     """Have the runs of turns in the memory of the process, each as long as its call."""
@@ -132,8 +132,8 @@ def call_places(
     async def opened(_: str, following: Followed) -> AsyncGenerator[CallPlace]:
         thread = new_thread()
         try:
-            with journals() as journal:
-                yield CallPlace(graph=graph, journal=journal, thread_id=thread, following=following)
+            with logs() as log:
+                yield CallPlace(graph=graph, log=log, thread_id=thread, following=following)
         finally:
             await cast("Any", graph).checkpointer.adelete_thread(thread)
 
@@ -166,8 +166,8 @@ class StoragePlace:
         return self.runtime.graph
 
     @property
-    def journal(self) -> Journal:
-        return self.storage.journal
+    def log(self) -> RunLog:
+        return self.storage.log
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries; one that is here already may be further."""
@@ -200,7 +200,7 @@ class StoragePlace:
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         run_id, key = run.run_id, TURN + self.turn
-        known: Any = (await self.journal.notes(run_id, key)).get(key)
+        known: Any = (await self.log.notes(run_id, key)).get(key)
         if known is not None:
             await self._report_again(run_id, datetime.fromisoformat(known["at"]))
             return await self._asked(run_id, known["answers"], None), True
@@ -229,16 +229,16 @@ class StoragePlace:
     @property
     def _followed(self) -> Following:
         each = self.following
-        followed: Following = {"tokens": each.tokens, "heard": each.report}
+        followed: Following = {"tokens": each.tokens, "on_event": each.report}
         return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
         """Record the request of this turn to a run, and its time."""
         note: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
-        await self.journal.note(run_id, TURN + self.turn, note)
+        await self.log.note(run_id, TURN + self.turn, note)
 
     async def _report_again(self, run_id: str, since: datetime | None) -> None:
-        for event in await calls_on_record(self.storage.runs, run_id, since):
+        for event in await calls_on_record(self.storage.log, run_id, since):
             self.following.report_again(event)
 
     async def _asked(
@@ -254,7 +254,7 @@ class StoragePlace:
                 by=self.following.labels.get("user", ""),
                 answers=rows,
             )
-            await self.storage.runs.add_request(request)
+            await self.storage.log.add_request(request)
         return await self._resumed(run_id, settings)
 
     async def _resumed(self, run_id: str, settings: RunSettings | None) -> State:
@@ -269,8 +269,8 @@ class StoragePlace:
             result = await asyncio.shield(task)
         except asyncio.CancelledError:
             with suppress(ReplanError):
-                await self.runtime.stop(run_id, at_once=True)
-                await self.runtime.rested(run_id)
+                await self.runtime.stop(run_id, force=True)
+                await self.runtime.wait(run_id)
             await put_an_end_to(task)
             raise
         return {**result.state, "outcome": result.outcome}

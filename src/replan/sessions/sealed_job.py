@@ -9,8 +9,6 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.stored_values.sealing import Seal, cipher_of
 from replan.errors import ConfigurationError, InputError, JobError
 from replan.jobs.job import Job
 from replan.jobs.sayings import is_small_talk
@@ -19,6 +17,8 @@ from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
 from replan.secrets.signature import is_signature, signature_of
 from replan.state.session.context import AgentContext
+from replan.storage.encryption import Cipher, cipher_of
+from replan.storage.faults import UnreadableRecordError
 from replan.texts.storable import as_stored
 
 JOB = "job"
@@ -47,7 +47,7 @@ class JobSeal:
     """
 
     spec: JobSpec
-    seal: Seal | None
+    seal: Cipher | None
     key: bytes | None
 
     def written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
@@ -72,7 +72,7 @@ class JobSeal:
             if shown.collected_info[name] != value
         }
         hidden: JsonValue = {"collected_info": secret, **{name: whole[name] for name in _HIDDEN}}
-        closed = self.seal.close(hidden, *_place(whole, session))
+        closed = self.seal.encrypt(hidden, *_place(whole, session))
         shown = shown.replace(plan=None, confirmed="", intermediate_results=())
         return {
             JOB: cast("JsonValue", shown.to_dict()),
@@ -103,7 +103,7 @@ class JobSeal:
             return job
         try:
             closed = base64.b64decode(str(sealed), validate=True)
-            hidden = self.seal.open(closed, *_place(job, session))
+            hidden = self.seal.decrypt(closed, *_place(job, session))
         except (binascii.Error, UnreadableRecordError) as error:
             raise _unopened(SECRETS) from error
         return {**job, **hidden, "collected_info": {**known, **hidden["collected_info"]}}
@@ -163,7 +163,7 @@ def job_seal(spec: JobSpec, key: bytes | None) -> JobSeal:
     has_secrets = any(slot.secret for slot in spec.slots)
     if key is None and has_secrets:
         key = token_bytes(_OWN_KEY)
-    seal = Seal(cipher_of(key, _SALT)) if key is not None and has_secrets else None
+    seal = cipher_of(key, _SALT) if key is not None and has_secrets else None
     return JobSeal(spec, seal, key)
 
 

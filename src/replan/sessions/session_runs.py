@@ -60,7 +60,7 @@ async def forget_run(
     run_id = run_in(context)
     if not run_id or await own_record(storage, run_id, labels_of(key)) is None:
         return
-    if not (turn and await storage.journal.notes(run_id, f"{TURN}{turn}")):
+    if not (turn and await storage.log.notes(run_id, f"{TURN}{turn}")):
         await storage.runs.remove(run_id)
 
 

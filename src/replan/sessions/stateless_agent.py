@@ -134,7 +134,8 @@ class KeptAgent(StatelessAgent):
             Resources(
                 graph=graph,
                 storage=storage,
-                book=storage.runs,
+                runs=storage.runs,
+                log=storage.log,
                 clock=workplace.clock,
                 new_id=workplace.new_id,
                 grace=GRACE,

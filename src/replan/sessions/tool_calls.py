@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from replan.events.types import Event, ToolCompleted, ToolInvoked
-from replan.ports.run_book import RunBook
+from replan.log.run_log import RunLog
 from replan.state.session.context import ToolExecution
 from replan.values import restored
 
@@ -40,19 +40,19 @@ class ToolCalls:
 
 
 async def calls_on_record(
-    book: RunBook, run_id: str, since: datetime | None
+    log: RunLog, run_id: str, since: datetime | None
 ) -> Sequence[ToolInvoked | ToolCompleted]:
     """The events of the calls of tools that a run has on record since a time."""
-    kept = [dict(cast("Any", each.event)) for each in await book.events(run_id)]
-    found = [await _whole(book, run_id, each) for each in kept if each.get("type") in _KINDS]
+    kept = [dict(cast("Any", each.event)) for each in await log.events(run_id)]
+    found = [await _whole(log, run_id, each) for each in kept if each.get("type") in _KINDS]
     return [each for each in found if since is None or (each.at is not None and each.at >= since)]
 
 
-async def _whole(book: RunBook, run_id: str, fields: dict[str, Any]) -> ToolInvoked | ToolCompleted:
+async def _whole(log: RunLog, run_id: str, fields: dict[str, Any]) -> ToolInvoked | ToolCompleted:
     """An event as it was before its long texts were put next to it."""
     for name in ("result", "arguments"):
         ref = fields.pop(f"{name}_ref", None)
-        text = None if ref is None else await book.text(run_id, ref)
+        text = None if ref is None else await log.text(run_id, ref)
         if text is not None:
             fields[name] = text if name == "result" else json.loads(text)
     return restored(_KINDS[fields["type"]], {**fields, "run_id": run_id})

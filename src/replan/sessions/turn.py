@@ -75,7 +75,7 @@ class Turn:
         self._tools.take(event)
         if isinstance(event, MemoryApplied):
             # Of these the graph does not know.
-            name = "summarised" if event.mode == "summary" else "left_out"
+            name = "summarised" if event.mode == "summary" else "omitted"
             event = event.replace(**{name: getattr(event, name) + self._held_back})
         self.listener(event)
 
@@ -191,7 +191,7 @@ class Turn:
         if result.outcome in ("waiting", "interrupted"):
             place, threads = self._place, services_in(self._place.graph).threads
             snapshot = await place.snapshot()
-            run = await exported(snapshot, place.graph, place.journal, threads)
+            run = await exported(snapshot, place.graph, place.log, threads)
             kept[RUN] = cast("JsonValue", run_to_json(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document
@@ -222,30 +222,36 @@ def stage_of(result: RunResult) -> Stage:
         return "stopped"
     if result.outcome != "waiting":
         return "done"
-    return "question" if all(ask.kind == "question" for ask in result.waiting) else "approval"
+    return (
+        "question"
+        if all(ask.kind == "question" for ask in result.pending_questions)
+        else "approval"
+    )
 
 
 def response_of(result: RunResult, problem: str) -> str:
     """The answer or the questions, and why the last message could not be used."""
     if result.outcome != "waiting":
         return result.text
-    problems = [problem, *(ask.problem for ask in result.waiting)]
-    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.waiting)
-    if len(result.waiting) == 1:
-        asked = "\n\n".join([*result.waiting[0].remarks, result.waiting[0].text])
+    problems = [problem, *(ask.problem for ask in result.pending_questions)]
+    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.pending_questions)
+    if len(result.pending_questions) == 1:
+        asked = "\n\n".join(
+            [*result.pending_questions[0].remarks, result.pending_questions[0].text]
+        )
     return "\n\n".join([*dict.fromkeys(each for each in problems if each), asked])
 
 
 def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
     """The status of the run, as JSON."""
     failures = failures_of(result)
-    plans = [_payload(ask) for ask in result.waiting if ask.kind == "plan"]
+    plans = [_payload(ask) for ask in result.pending_questions if ask.kind == "plan"]
     return {
         "outcome": result.outcome,
         "stage": stage_of(result),
         "run_id": result.run_id,
         "usage": cast("JsonValue", result.usage.model_dump(mode="json")),
-        "questions": [_payload(ask) for ask in result.waiting if ask.kind != "plan"],
+        "questions": [_payload(ask) for ask in result.pending_questions if ask.kind != "plan"],
         "approval": plans[0] if plans else None,
         "problem": problem,
         "degraded": result.outcome in _DEGRADED or bool(failures),

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.session_runs import digest_of
@@ -18,6 +17,7 @@ from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
+from replan.storage.memory_threads import MemoryThreads
 from replan.threads.phases.suggestions import SUGGESTION
 from replan.threads.task import Task
 from replan.threads.turns.main_turn import TASKS

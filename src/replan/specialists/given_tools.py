@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.declared.fields import Effects
 from replan.errors import ConfigurationError
-from replan.facts.fact_tools import FACT_TOOLS
+from replan.facts.fact_tools import fact_tools
 from replan.langgraph_inside.models import can_call_tools
 from replan.models.chat import Chat
 from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call
@@ -16,7 +16,6 @@ from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
 from replan.texts.schema_size import SchemaBoundError, SchemaMeter
 
-_FACT_TOOL_NAMES = frozenset(tool.name for tool in FACT_TOOLS)
 _MISSING = 'Install them: pip install "replan[tools]".'
 
 
@@ -96,10 +95,12 @@ def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any
 def _with_fact_tools(
     place: str, own: Sequence[BaseTool | dict[str, Any]]
 ) -> list[BaseTool | dict[str, Any]]:
-    for name in {one.name for one in own if isinstance(one, BaseTool)} & _FACT_TOOL_NAMES:
+    tools = fact_tools()
+    names = {tool.name for tool in tools}
+    for name in {one.name for one in own if isinstance(one, BaseTool)} & names:
         field, problem = f"{place.removesuffix('tools')}remembers", "one of its tools has this name"
         raise ConfigurationError(field, name, problem, "Give the tool another name.")
-    return [*own, *map(with_hidden_key, FACT_TOOLS)]
+    return [*own, *map(with_hidden_key, tools)]
 
 
 def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:

@@ -91,13 +91,13 @@ class PromptedSpecialist:
     async def _result(
         self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> SpecialistResult:
-        shape, text = self.shape, AIMessage(storable_text(message.text), id=message.id)
+        shape = self.shape
         if self.output_processor is not None:
             made = await call(self.output_processor, message, config)
             if shape is not None:
                 return shaped_result(made, shape).replace(cut=end.cut)
             result = result_of(made).replace(cut=end.cut)
-            return result.replace(result=result.result or text)
+            return result.replace(result=result.result or _said_in(message))
         if shape is None:
             return result_in(message, end)
         try:
@@ -105,7 +105,7 @@ class PromptedSpecialist:
             output = shape.read(message.text)
         except MisshapenError:
             return shaped_result(result_in(message, end), shape)
-        return SpecialistResult(result=text, output=output, cut=end.cut)
+        return SpecialistResult(result=_said_in(message), output=output, cut=end.cut)
 
     async def _ask_shorter(
         self, messages: list[BaseMessage], first: BaseMessage, end: ReplyEnd, config: RunnableConfig
@@ -165,3 +165,7 @@ async def _run_whole(invokable: Any, messages: list[BaseMessage], config: Runnab
         config = with_handlers(config, [StreamRequest()])
     given = {"messages": without_system(messages)} if is_graph(runnable) else messages
     return await runnable.ainvoke(given, config)
+
+
+def _said_in(message: BaseMessage) -> AIMessage:
+    return AIMessage(storable_text(message.text), id=message.id)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from replan.declared.fields import Effects
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.calls import reported_tool_call
-from replan.events.types import Approved
+from replan.events.types import ToolDecision
 from replan.failures import describe, ends_whole_work, reason_of
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
@@ -89,7 +89,7 @@ class ToolCalls:
     ) -> ToolAnswer | None:
         """Call the tool; None if the call was cut off and its outcome is unknown."""
         called, remark = request.tool_call, ""
-        approval: Approved | None = None
+        approval: ToolDecision | None = None
         if called["name"] in self.approve:
             decision = _decision_about(request, place)
             approval = "approved"

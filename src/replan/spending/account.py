@@ -1,15 +1,15 @@
 """What a run may still spend: every call first reserves its share, waits for it, or is refused.
 
-The journal is the truth, and an account mirrors it in the process that makes the calls. It knows
-what the journal cannot: which reservations belong to calls in progress. Those will be settled and
+The log is the truth, and an account mirrors it in the process that makes the calls. It knows
+what the log cannot: which reservations belong to calls in progress. Those will be settled and
 make room, so a call that finds no room waits for them. A reservation that a crash left behind will
 never be settled, so it stays charged and no call waits for it.
 
 If other processes do steps of a run, its account is shared: their reservations will be settled,
-too, so the journal is read before each call, and repeatedly while a call waits.
+too, so the log is read before each call, and repeatedly while a call waits.
 
 Calls are made on several event loops and in threads, so a lock protects the arithmetic, and a call
-that waits gets a future without a loop. Only the journal belongs to one loop, that of the run.
+that waits gets a future without a loop. Only the log belongs to one loop, that of the run.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
-from replan.ports.journal import Journal, Refused, Reservation, Spending
+from replan.log.amounts import Refused, Reservation, Spending
+from replan.log.run_log import RunLog
 from replan.spending.deadline import Clocks
 from replan.spending.fitting import Ask, Blocked, Offer, Permit, Picture, Room, Seen, fit, unbounded
 from replan.spending.scopes import RUN, Scope
@@ -55,11 +56,11 @@ class Waiter:
 
 
 class Account:
-    def __init__(self, journal: Journal, run_id: str) -> None:
+    def __init__(self, log: RunLog, run_id: str) -> None:
         self.run_id = run_id
-        self._journal = journal
+        self._log = log
         self._charged: dict[str, Picture] = {}
-        self.clocks = Clocks(run_id, journal)  # how long its scopes were at work
+        self.clocks = Clocks(run_id, log)  # how long its scopes were at work
         self._opening = asyncio.Lock()
         self._is_open = False
         self._guard = threading.Lock()
@@ -84,7 +85,7 @@ class Account:
         return not (self.clocks.are_running or calling or self._queue)
 
     async def open(self) -> None:
-        """Read what the journal has of the run; may be repeated."""
+        """Read what the log has of the run; may be repeated."""
         if self._is_open:
             return
         async with self._opening:
@@ -108,7 +109,7 @@ class Account:
             await self._read(lost=place)
         for name, amount in list(self._lost.items()):
             lost = Reservation(id=name, run_id=self.run_id, amount=amount)
-            await self._journal.settle(lost, amount)
+            await self._log.settle(lost, amount)
             self._lost.pop(name, None)
 
     async def refresh(self, *, since: float = 0.0) -> None:
@@ -181,7 +182,7 @@ class Account:
             return loops | {None} if has_others else loops
 
     async def record(self, permit: Permit) -> None:
-        """Write a reservation that is charged here into the journal."""
+        """Write a reservation that is charged here into the log."""
         scopes = permit.ask.scopes
         try:
             refused = await self._reserved(permit)
@@ -209,7 +210,7 @@ class Account:
 
     async def _reserved(self, permit: Permit) -> Refused | None:
         bounds = [scope.bound for scope in permit.ask.scopes]
-        return await self._journal.reserve(permit.reservation, bounds)
+        return await self._log.reserve(permit.reservation, bounds)
 
     async def settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
@@ -238,7 +239,7 @@ class Account:
             self._serve()
 
     async def record_settled(self, permit: Permit, used: Spending) -> None:
-        await self._journal.settle(permit.reservation, used)
+        await self._log.settle(permit.reservation, used)
         self._settled.pop(permit.reservation.id, None)
 
     def give_up(self, permit: Permit) -> None:
@@ -261,7 +262,7 @@ class Account:
         """Restore what is on record; reservations with the same names are lost."""
         with self._guard:
             on_record = set(self._on_record)
-        found = await self._journal.charged(self.run_id)
+        found = await self._log.charged(self.run_id)
         held = {name: each for one in found.values() for name, each in one.reserved.items()}
         with self._guard:
             self._read_at = time.monotonic()
@@ -370,17 +371,17 @@ class Accounts:
         self._guard = threading.Lock()
         self._accounts: OrderedDict[str, Account] = OrderedDict()
 
-    def of(self, journal: Journal, run_id: str) -> Account:
+    def of(self, log: RunLog, run_id: str) -> Account:
         with self._guard:
             account = self._accounts.get(run_id)
             if account is None:
-                account = self._accounts[run_id] = Account(journal, run_id)
+                account = self._accounts[run_id] = Account(log, run_id)
                 self._make_room_for(run_id)
             self._accounts.move_to_end(run_id)
         return account
 
     def _make_room_for(self, run_id: str) -> None:
-        """Forget an account that is not in use: the journal has everything."""
+        """Forget an account that is not in use: the log has everything."""
         if len(self._accounts) > _MOST_RUNS:
             known = self._accounts.items()
             resting = (name for name, each in known if name != run_id and each.is_at_rest)

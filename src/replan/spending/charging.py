@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
 from replan.langgraph_inside.callbacks import read_reported_call
+from replan.log.amounts import Spending
 from replan.ports.allowance import USUAL_REPLY, Request
-from replan.ports.journal import Spending
 from replan.spending.fitting import Permit, bytes_of, most_tokens_of_reply, schemas_in
-from replan.state.usage import TokenCount, sum_counts
+from replan.state.usage import TokenCount
 
 
 def announced(
@@ -53,11 +53,12 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
 
 
 def _reported(response: LLMResult) -> TokenCount:
-    return sum_counts(
+    counts = (
         reported_tokens(generation.message)
         for generation in _first_ones(response)
         if isinstance(generation, ChatGeneration)
     )
+    return sum(counts, TokenCount())
 
 
 def _most_output(response: LLMResult) -> int:

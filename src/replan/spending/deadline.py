@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.errors import LimitReachedError, StepElsewhereError
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 from replan.spending.scopes import Scope
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Stopwatch:
 @dataclass(eq=False)
 class Clocks:
     run_id: str
-    journal: Journal
+    log: RunLog
     _clocks: dict[str, Stopwatch] = field(default_factory=dict[str, Stopwatch])
 
     @property
@@ -83,7 +83,7 @@ class Clocks:
         return any(clock.is_running for clock in self._clocks.values())
 
     async def recall(self) -> None:
-        for key, seconds in (await self.journal.notes(self.run_id, TIMES)).items():
+        for key, seconds in (await self.log.notes(self.run_id, TIMES)).items():
             if isinstance(seconds, int | float):
                 self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)
 
@@ -99,13 +99,19 @@ class Clocks:
         left = ((one.most("seconds") - self._of(one.name).seconds, one) for one in scopes)
         return min(left, key=lambda pair: pair[0])
 
+    def check(self, scopes: Sequence[Scope]) -> None:
+        """Refuse work in scopes of which one has no time left."""
+        left, scope = self.left(scopes)
+        if left <= 0:
+            raise scope.reached("seconds")
+
     async def note(self, scopes: Sequence[Scope]) -> None:
         """Record the seconds at work, if they are bounded and some have passed."""
         for scope in scopes:
             clock = self._of(scope.name)
             if scope.budget.max_seconds is not None and clock.is_due:
                 seconds = clock.mark()
-                await self.journal.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
+                await self.log.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
 
     def _of(self, scope: str) -> Stopwatch:
         return self._clocks.setdefault(scope, Stopwatch())
@@ -148,10 +154,9 @@ async def in_time(
     # the run, and ends if none of the others ends within the work's timeout.
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
-    left, scope = clocks.left(scopes)
-    if left <= 0:
-        raise scope.reached("seconds")
-    if seconds == math.inf and not is_bounded:
+    if is_bounded:
+        clocks.check(scopes)
+    elif seconds == math.inf:
         # Nothing can end it before it ends by itself, so it needs no task to be stopped in.
         with clocks.at_work(scopes):
             return await _unless_it_cancels_itself(work())

@@ -26,7 +26,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import LimitReachedError
-from replan.ports.journal import Charged, Reservation, Spending
+from replan.log.amounts import Charged, Reservation, Spending
 from replan.spending.scopes import Scope
 from replan.state.limits import Price
 
@@ -125,7 +125,7 @@ class Picture:
         self.cost += sign * amount.cost
 
     def read(self, found: Charged, on_record: Collection[str], lost: Collection[str]) -> bool:
-        """Take over what the journal has; return whether a call elsewhere has ended."""
+        """Take over what the log has; return whether a call elsewhere has ended."""
         # `on_record` are calls here that were on record before, `lost` those that nobody settles.
         for name in [each for each in self.on_way if each not in found.reserved]:
             if name in on_record:

@@ -26,8 +26,8 @@ from replan.events.calls import Calls
 from replan.events.foreign_tools import ForeignTools
 from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import either
+from replan.log.amounts import Spending
 from replan.ports.allowance import Allowance, Request
-from replan.ports.journal import Spending
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account
 from replan.spending.charging import (
@@ -40,7 +40,7 @@ from replan.spending.fitting import Ask, Permit, likely_tokens, most_tokens
 from replan.spending.scopes import Scope, known_price
 from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
-from replan.state.usage import TokenCount, sum_counts
+from replan.state.usage import TokenCount
 from replan.texts.storable import well_formed
 
 Said = Sequence[str | list[BaseMessage]]
@@ -150,7 +150,7 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def count(self) -> TokenCount:
-        return sum_counts([TokenCount(calls=self._made), *self._used])
+        return sum(self._used, TokenCount(calls=self._made))
 
     async def share(self) -> None:
         """Let another process make calls of the run, too; see `Account.share`."""
@@ -250,7 +250,7 @@ class Meter(BaseCallbackHandler, Allowance):
             await self._line.settle(permit, *self._charge(run_id, permit, outcome))
 
     def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call; the journal records it as soon as possible."""
+        """Settle a call; the log records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
             self._line.settle_now(permit, *self._charge(run_id, permit, outcome))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from replan.errors import LimitReachedError, UnpricedModelError
+from replan.log.amounts import Bound
 from replan.ports.built_in import built_in_models
-from replan.ports.journal import Bound, Refused, Spending
 from replan.state.limits import (
     CLOSING_TOKENS,
     LEAST_CLOSING_REPLY,
@@ -19,7 +19,6 @@ from replan.state.limits import (
 )
 
 RUN = "run"  # the scope of a whole run
-ROUNDING = 1e-9  # sums of prices are not exact; this much above a bound is still within it
 
 _UNBOUNDED = Budget()
 _FREE = Price(input=0, output=0)
@@ -101,15 +100,6 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     if limits.per_step != _UNBOUNDED:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
-
-
-def first_refusal(bound: Bound, amount: Spending, charged: Spending) -> Refused | None:
-    """Return the part of a bound that has no room for an amount; every journal uses this rule."""
-    for kind in ("calls", "tokens", "cost"):
-        most = getattr(bound, kind)
-        if most is not None and getattr(charged, kind) + getattr(amount, kind) > most + ROUNDING:
-            return Refused(scope=bound.scope, kind=kind)
-    return None
 
 
 def check_prices(limits: Limits, terms: Terms) -> None:

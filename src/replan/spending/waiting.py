@@ -1,6 +1,6 @@
 """How the calls of one node or attempt wait: for room, and for the loop of their run.
 
-Calls are made on the loop of the run, on other loops and in threads. The journal belongs to the
+Calls are made on the loop of the run, on other loops and in threads. The log belongs to the
 loop of the run.
 """
 
@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from replan.ports.journal import Spending
+from replan.log.amounts import Spending
 from replan.spending.account import Account, CrowdedOutError, Waiter
 from replan.spending.deadline import Stopwatch
 from replan.spending.fitting import Ask, Permit

@@ -147,7 +147,7 @@ class LimitHit(Value):
         round: The round.
         specialist: Who was at it.
         usage: What they had used when they were stopped.
-        why: The figures.
+        reason: The figures.
         wants: What the refused call may need; 0 if no call was refused.
         kept: What was kept back for the answer.
     """
@@ -157,7 +157,7 @@ class LimitHit(Value):
     round: int = 0
     specialist: str = ""
     usage: TokenCount = TokenCount()
-    why: str = ""
+    reason: str = ""
     wants: float = 0.0
     kept: float = 0.0
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
 
-QuestionKind = Literal["question", "approval", "in doubt", "plan"]
+QuestionKind = Literal["question", "approval", "unknown_outcome", "plan"]
 """A question, a tool call that needs approval, work that may have its effect a second time because
 an attempt was cut off or is done, or a plan that needs approval. All but the first are decisions:
 an answer lets something happen."""
@@ -298,7 +298,7 @@ RESPONSES: Mapping[str, JsonValue] = {
     "approval": _decision(
         arguments={"type": "object", "description": "All arguments of the call, as changed."}
     ),
-    "in doubt": {"anyOf": [{"type": "string"}, _VERDICT]},
+    "unknown_outcome": {"anyOf": [{"type": "string"}, _VERDICT]},
     "plan": _decision(plan={"type": "string", "description": "The whole document, as changed."}),
 }
 """The JSON schemas of the answers to each kind of question."""

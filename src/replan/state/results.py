@@ -206,7 +206,8 @@ class SpecialistResult(Value):
     @property
     def marked_text(self) -> str:
         """The text, with a mark if it is incomplete; empty without one."""
-        return with_cut(self.text, self.cut if self.text else "")
+        text = self.text
+        return with_cut(text, self.cut if text else "")
 
     @property
     def is_failed(self) -> bool:
@@ -313,12 +314,12 @@ class UnreadableReply(Value):
 
     Attributes:
         node: The node that asked for it.
-        complaint: Why it could not be read.
+        problem: Why it could not be read.
         fallback: What was done instead.
     """
 
     node: str
-    complaint: str
+    problem: str
     fallback: str
 
 

@@ -138,7 +138,7 @@ def limit_value(state: EnhancedState, limit: str) -> float:
 
 def why_reached(state: EnhancedState, limit: str) -> str:
     """The figures of a limit that prevented steps of the running round."""
-    return next((hit.why for hit in _hits_at(state, limit) if hit.why), "")
+    return next((hit.reason for hit in _hits_at(state, limit) if hit.reason), "")
 
 
 def least_value(state: EnhancedState, limit: str) -> float:

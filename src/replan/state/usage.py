@@ -1,6 +1,5 @@
 """What a run has used: model calls, tokens and money, in all and by node or specialist."""
 
-from collections.abc import Iterable
 from typing import Any, cast
 
 from pydantic import Field, computed_field, model_validator
@@ -49,7 +48,13 @@ class TokenCount(Value):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "TokenCount") -> "TokenCount":
-        return sum_counts((self, other))
+        return TokenCount(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            known_cost=self.known_cost + other.known_cost,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+        )
 
 
 _NOTHING = TokenCount()
@@ -74,12 +79,4 @@ class Usage(TokenCount):
         by = dict(self.by)
         for name, count in added:
             by[name] = by.get(name, _NOTHING) + count
-        return Usage(**dict(sum_counts(by.values())), by=by)
-
-
-def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
-    parts = list(counts)
-    if len(parts) == 1 and type(parts[0]) is TokenCount:
-        return parts[0]
-    names = TokenCount.model_fields
-    return TokenCount(**{name: sum(getattr(each, name) for each in parts) for name in names})
+        return Usage(**dict(sum(by.values(), _NOTHING)), by=by)

@@ -24,13 +24,13 @@ from replan.langgraph_inside.tasks import (
     stream_is_heard,
     with_handlers,
 )
+from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_left, tries_of
 from replan.models.transcript import transcript_at_work
 from replan.plan.preview import MOST_RETRIES, TRIES
 from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
-from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import thread_of_step
 from replan.prompts.sections import within_budget
@@ -121,7 +121,7 @@ class Attempts:
                 round=self.record.context.round,
                 specialist=self._card.name,
                 usage=self.used,
-                why=error.why,
+                reason=error.reason,
                 wants=error.wants,
                 kept=error.kept,
             )
@@ -257,7 +257,7 @@ class Attempts:
         is_heard = is_heard or self._emitter.hooks.hears_tokens
         about = {"node": node or f"specialist_{self._card.name}", **names}
         return Meter(
-            self._services.accounts.of(self._services.journal, self.record.context.run_id),
+            self._services.accounts.of(self._services.log, self.record.context.run_id),
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
@@ -368,7 +368,7 @@ class Attempts:
         return limit
 
     def _report_limit(self, limit: LimitReachedError) -> None:
-        told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "why")}
+        told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "reason")}
         self._emitter.stream(LimitReached, **told)
 
     def _complete(self, result: SpecialistResult, seconds: float) -> SpecialistResult:

@@ -2,7 +2,7 @@
 
 LangGraph ends a super-step only when its slowest task ends. So a round sends every unfinished
 step at once, and their order is kept here, in the memory of the one process that runs the round.
-The journal and the state hold the truth: a lost board is simply filled again.
+The log and the state hold the truth: a lost board is simply filled again.
 
 `Send` gives a task its argument instead of the state. Plan, messages and results in every argument
 would be stored once per step, so the board reads the channels of the super-step, as LangGraph's
@@ -22,9 +22,10 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.run_log import RunLog
 from replan.memory.conversation import Memory, Seen, seen_in
 from replan.plan.model import PlanStep, TaskPlan
-from replan.ports.journal import Journal, LedgerEntry
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
@@ -144,7 +145,7 @@ class Board:
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._seated = 0
-        self._known: dict[str, Any] = {}  # what was read of the journal
+        self._known: dict[str, Any] = {}  # what was read of the log
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
@@ -194,21 +195,21 @@ class Board:
         if self._settle_seat(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
-    async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
-        """What the journal has of this run, read once a round."""
+    async def recall(self, log: RunLog, state: EnhancedState) -> OnRecord:
+        """What the log has of this run, read once a round."""
 
         async def read() -> OnRecord:
-            return OnRecord.of(state, await journal.results(state.get("run_id", "")))
+            return OnRecord.of(state, await log.results(state.get("run_id", "")))
 
         return await self._once("results", read)
 
-    async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
+    async def tried(self, log: RunLog, run_id: str) -> Sequence[LedgerEntry]:
         """The attempts that the ledger has of this run, read once a round."""
-        return await self._once("ledger", lambda: journal.ledger(run_id))
+        return await self._once("ledger", lambda: log.ledger(run_id))
 
-    async def recall_questions(self, journal: Journal, run_id: str) -> Mapping[str, JsonValue]:
+    async def recall_questions(self, log: RunLog, run_id: str) -> Mapping[str, JsonValue]:
         """The noted questions of this run, read once a round; by the keys of their notes."""
-        return await self._once("questions", lambda: journal.notes(run_id, QUESTIONS))
+        return await self._once("questions", lambda: log.notes(run_id, QUESTIONS))
 
     async def _once(self, what: str, read: Callable[[], Awaitable[T]]) -> T:
         # Most callers come after it was read, and need no lock.
@@ -233,9 +234,9 @@ class Board:
         result = self.state.get("current_specialist_results", {}).get(key)
         return None if result is None or result.round != self.round else result
 
-    async def is_halted(self, journal: Journal) -> bool:
+    async def is_halted(self, log: RunLog) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
-        recorded = (await self.recall(journal, self.state)).known
+        recorded = (await self.recall(log, self.state)).known
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
         known = (

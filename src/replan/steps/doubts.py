@@ -5,7 +5,8 @@ from pydantic import JsonValue
 
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
-from replan.ports.journal import ACTED, DOUBTED, LedgerEntry
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.run_log import ACTED, DOUBTED
 from replan.state.person.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
@@ -41,7 +42,7 @@ async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
 async def note_doubt(record: StepRecord, attempt: LedgerEntry) -> None:
     """Note that the step fails while an attempt is in doubt."""
     note = _doubt_of(attempt, record)
-    await record.services.journal.note(record.context.run_id, note, value=True)
+    await record.services.log.note(record.context.run_id, note, value=True)
 
 
 def _doubt_of(attempt: LedgerEntry, record: StepRecord) -> str:

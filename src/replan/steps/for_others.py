@@ -1,6 +1,6 @@
 """An attempt for a run in another process, with that run's calls, limits and records.
 
-The journal is that of the run. So its calls reserve what the run may spend, a loop of tools finds
+The log is that of the run. So its calls reserve what the run may spend, a loop of tools finds
 the calls that are on record, and a repetition has the same keys.
 """
 
@@ -60,7 +60,7 @@ async def done_for_another(
 ) -> StepEnd:
     """Make an attempt of a step of another process's run."""
     context = errand.context
-    account = services.accounts.of(services.journal, context.run_id)
+    account = services.accounts.of(services.log, context.run_id)
     place = f"{STEPS_ELSEWHERE}{context.idempotency_key}/"
     await account.share(place)
     meter = _meter(errand, services, account, place, tell)
@@ -103,7 +103,7 @@ async def _run_specialist(errand: StepErrand, services: Services, meter: Meter) 
     context, run_id = errand.context, errand.context.run_id
     key = {"idempotency_key": context.idempotency_key}
     config = config_inside(with_handlers({}, meter.handlers, metadata=key), RunSettings)
-    transcript = Transcript(services.journal, run_id, context.idempotency_key, errand.on_doubt)
+    transcript = Transcript(services.log, run_id, context.idempotency_key, errand.on_doubt)
     transcript.attempt = context.attempt
     inherited_config.set(config)
     folders_at_work.set(services.folders)

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from replan.events.types import InputRequested
-from replan.ports.journal import TOLD
+from replan.log.run_log import TOLD
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Question, fingerprint_of
 from replan.steps.answer_events import report_answer
@@ -21,25 +21,24 @@ async def report_interrupts(record: StepRecord, signal: GraphBubbleUp) -> None:
     asked = waiting_for(interrupts)
     for question in asked if isinstance(asked, tuple) else ():
         note = TOLD + fingerprint_of(question.key, question.text)
-        if not await record.is_noted(note):
-            step_id = record.context.plan_step.id
-            own = question.replace(step_id=step_id, specialist=record.specialist)
-            value = own.model_dump(mode="json")
-            await record.services.journal.note(record.context.run_id, note, value)
-            record.emitter.stream(InputRequested, **record.names, question=question)
+        step_id = record.context.plan_step.id
+        own = question.replace(step_id=step_id, specialist=record.specialist)
+        value = own.model_dump(mode="json")
+        announced = record.emitter.announce(InputRequested, **record.names, question=question)
+        await record.services.log.note(record.context.run_id, note, value, announced)
 
 
 async def report_interrupt_answers(record: StepRecord, answers: Mapping[str, Any]) -> None:
     """Report the answers to what a graph asked."""
     if not answers:
         return
-    journal = record.services.journal
-    for note in (await journal.notes(record.context.run_id, TOLD)).values():
+    log = record.services.log
+    for note in (await log.notes(record.context.run_id, TOLD)).values():
         if not isinstance(note, dict):
             continue
         question: Question = restored(Question, note)
         if question.key in answers and _is_own(record, question):
-            await report_answer(question, answers[question.key], record.emitter, journal)
+            await report_answer(question, answers[question.key], record.emitter, log)
 
 
 def _is_own(record: StepRecord, question: Question) -> bool:

@@ -1,4 +1,4 @@
-"""What the journal has of the steps of a round: a record is valid for the same work only."""
+"""What the log has of the steps of a round: a record is valid for the same work only."""
 
 import hashlib
 import json
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from replan.log.attempt_rows import UNKNOWN_ENDS, LedgerEntry
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
-from replan.ports.journal import UNKNOWN_ENDS, LedgerEntry
 from replan.state.enhanced import EnhancedState
 from replan.state.generations import FIRST, Generation
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langchain_core.messages import AIMessage
 
+from replan.log.run_log import RunLog
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.statuses import excerpt, step_outcome
-from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.results import CollectedResults, ExecutionStatus, SpecialistResult
 from replan.values import restored
@@ -117,16 +117,16 @@ KEPT = "kept/"  # the prefix of notes that hold results of an earlier run; their
 
 
 async def kept_results(
-    plan: TaskPlan, origin: str, state: EnhancedState, journal: Journal
+    plan: TaskPlan, origin: str, state: EnhancedState, log: RunLog
 ) -> dict[str, SpecialistResult]:
     """Find the whole results of which a document has excerpts."""
     # The document counts: a result that a person has changed in it is theirs.
     steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
     if not origin or not steps:
         return {}
-    noted = await journal.notes(origin, KEPT)
+    noted = await log.notes(origin, KEPT)
     known: list[SpecialistResult] = [restored(SpecialistResult, value) for value in noted.values()]
-    known += (await journal.results(origin)).values()
+    known += (await log.results(origin)).values()
     if state.get("run_id") == origin:
         known += state.get("kept_results", {}).values()
         known += state.get("current_specialist_results", {}).values()
@@ -134,10 +134,10 @@ async def kept_results(
     return {result.key: result.replace(round=0, made_of=None) for result in found}
 
 
-async def note_kept(run_id: str, kept: Iterable[SpecialistResult], journal: Journal) -> None:
+async def note_kept(run_id: str, kept: Iterable[SpecialistResult], log: RunLog) -> None:
     """Record the results that a run took over, for runs of the documents that it writes."""
     for result in kept:
-        await journal.note(run_id, KEPT + result.key, result.model_dump(mode="json"))
+        await log.note(run_id, KEPT + result.key, result.model_dump(mode="json"))
 
 
 def _results_of(step: PlanStep, known: Iterable[SpecialistResult]) -> list[SpecialistResult]:

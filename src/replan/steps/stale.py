@@ -35,8 +35,8 @@ def _find_stale(
         )
         if changed or (after and (known or (step.status is StepStatus.SKIPPED and step.condition))):
             is_after = after or any(steps[other].status.is_open for other in changed)
-            why = "awaits" if is_after else "given"
-            yield Rerun(step=step.id, why=why, of=after or changed)
+            reason = "dependency" if is_after else "input_changed"
+            yield Rerun(step=step.id, reason=reason, causes=after or changed)
             again.add(step.id)
 
 

@@ -10,12 +10,19 @@ from typing import cast
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
+from replan.events.announcement import Announcement
 from replan.events.emitter import Emitter
-from replan.events.types import InputRequested, SpecialistInvoked, SpecialistRetried
+from replan.events.types import (
+    InputRequested,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistRetried,
+)
 from replan.failures import describe
+from replan.log.attempt_rows import Attempt, AttemptOutcome, LedgerEntry
+from replan.log.run_log import ACTED, RunLog
 from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asks, Waiting, asker_at_work, place_at_work
-from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
 from replan.ports.thread_repository import ThreadOfStep
 from replan.services import Services
 from replan.state.generations import FIRST
@@ -51,7 +58,7 @@ KNOWLEDGE = "knowledge/"
 
 @dataclass
 class StepRecord:
-    """The journal of one step of one specialist: reads it, and writes into it."""
+    """The log of one step of one specialist: reads it, and writes into it."""
 
     context: ExecutionContext  # what the specialist sees
     specialist: str  # its name
@@ -80,12 +87,12 @@ class StepRecord:
 
     async def recall(self) -> None:
         """Read the record of earlier attempts, and the questions that they asked."""
-        state, step, journal = self.board.state, self.context.plan_step, self.services.journal
+        state, step, log = self.board.state, self.context.plan_step, self.services.log
         self.questions = await self._known_questions()
-        ledger = await self.board.tried(journal, self.context.run_id)
+        ledger = await self.board.tried(log, self.context.run_id)
         tried = attempts_of(ledger, step.id, self.specialist)
         if tried:
-            self.before = (await self.board.recall(journal, state)).before(state, self.key)
+            self.before = (await self.board.recall(log, state)).before(state, self.key)
             self._count_attempts(tried)
 
     @property
@@ -109,23 +116,25 @@ class StepRecord:
             started_at=self.services.clock(),
             idempotency_key=self.context.idempotency_key,
         )
-        known = await self.services.journal.started(self._attempt, self.keys.result)
-        if known is None:
-            task = self.context.task_description
-            self.emitter.stream(SpecialistInvoked, **self.names, task=task)
-        return known
+        task = self.context.task_description
+        begins = self.emitter.announce(SpecialistInvoked, **self.names, task=task)
+        return await self.services.log.started(self._attempt, self.keys.result, begins)
 
-    async def ended(self, outcome: AttemptOutcome, error: str = "") -> None:
+    async def ended(
+        self, outcome: AttemptOutcome, error: str = "", announced: Announcement | None = None
+    ) -> None:
         """Record how the newest attempt ended, without a final result."""
         self.emitter.attempt_ended(outcome, error, self.names)
-        await self.services.journal.ended(self._attempt, outcome, self.services.clock(), error)
+        now = self.services.clock()
+        await self.services.log.ended(self._attempt, outcome, now, error, announced)
 
     async def failed(self, error: str) -> None:
+        """Record that the newest attempt failed, and that another one follows."""
         self.failures += 1
-        await self.ended("failed", error)
+        again = self.emitter.announce(SpecialistRetried, **self.names, error=error)
+        await self.ended("failed", error, again)
         if self._transcript is not None:
             await self._transcript.restart()
-        self.emitter.stream(SpecialistRetried, **self.names, error=error)
 
     async def cut_off(self, error: Exception) -> LedgerEntry:
         """Record that an attempt was cut off, so that its end is unknown."""
@@ -137,14 +146,15 @@ class StepRecord:
         """Record the final result, as the outcome of the newest attempt or of an earlier one."""
         if of is not None:
             self._attempt = Attempt(**{name: getattr(of, name) for name in Attempt.model_fields})
-        journal, run_id = self.services.journal, self.context.run_id
+        log, run_id = self.services.log, self.context.run_id
         # Recorded before others see it: LangGraph writes a node's update in the background.
         if self._transcript is not None and self._transcript.has_acted:
-            await journal.note(run_id, ACTED + self.key, value=True)
+            await log.note(run_id, ACTED + self.key, value=True)
         key = key_of_result(self.keys, result)
-        await journal.finished(self._attempt, result, self.services.clock(), key)
+        done = self.emitter.announce(SpecialistCompleted, **self.names, result=result)
+        await log.finished(self._attempt, result, self.services.clock(), key, done)
         if self._is_informed:
-            await journal.strike(run_id, self._knowledge)
+            await log.strike(run_id, self._knowledge)
         if self._transcript is not None:
             # A failed step may be reopened: its tool calls are then not repeated.
             failed = result.is_failed
@@ -154,7 +164,7 @@ class StepRecord:
         """The record of the tool calls of the newest attempt."""
         if self._transcript is None:
             key, run_id = self.context.idempotency_key, self.context.run_id
-            self._transcript = Transcript(self.services.journal, run_id, key, self.on_doubt)
+            self._transcript = Transcript(self.services.log, run_id, key, self.on_doubt)
         self._transcript.attempt = self.number
         return self._transcript
 
@@ -171,26 +181,26 @@ class StepRecord:
 
     async def known_knowledge(self) -> Knowledge | None:
         """The knowledge that an earlier attempt got; None if nothing is on record."""
-        notes = await self.services.journal.notes(self.context.run_id, self._knowledge)
+        notes = await self.services.log.notes(self.context.run_id, self._knowledge)
         self._is_informed = bool(notes)
         return next((restored(Knowledge, each) for each in notes.values()), None)
 
     async def note_knowledge(self, found: Knowledge) -> None:
         """Record the knowledge, so that a step that asks a person is not searched for twice."""
         note = found.model_dump(mode="json")
-        await self.services.journal.note(self.context.run_id, self._knowledge, note)
+        await self.services.log.note(self.context.run_id, self._knowledge, note)
         self._is_informed = True
 
     async def note_warnings(self, texts: Sequence[str]) -> None:
         """Record the warnings of an attempt: if it is cut off, it returns nothing to the state."""
         note = f"{self._warned}{self.number}"
-        await self.services.journal.note(self.context.run_id, note, [*texts])
+        await self.services.log.note(self.context.run_id, note, [*texts])
 
     async def recall_warnings(self) -> None:
         """Take over warnings of earlier attempts that the state lacks."""
         if not self.tried:
             return
-        noted = await self.services.journal.notes(self.context.run_id, self._warned)
+        noted = await self.services.log.notes(self.context.run_id, self._warned)
         known = {*self.board.state.get("warnings", []), *self.emitter.warnings}
         texts = [text for each in noted.values() for text in cast("list[str]", each)]
         self.emitter.warnings.extend(text for text in texts if text not in known)
@@ -209,16 +219,13 @@ class StepRecord:
 
     async def asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
         """Record the questions of an attempt, report new ones, and return them for the state."""
-        journal, run_id = self.services.journal, self.context.run_id
-        noted = await journal.notes(run_id, QUESTIONS)
+        log, run_id = self.services.log, self.context.run_id
         asked = [question.replace(round=self.context.round) for question in asker.asked]
         for question in asked:
-            if QUESTIONS + question.key in noted:
-                continue
             note: dict[str, JsonValue] = question.model_dump(mode="json")
-            await journal.note(run_id, QUESTIONS + question.key, note)
             about = {**self.names, "attempt": attempt}
-            self.emitter.stream(InputRequested, **about, question=question)
+            asks = self.emitter.announce(InputRequested, **about, question=question)
+            await log.note(run_id, QUESTIONS + question.key, note, asks)
         return [asked[0].replace(usage=used), *asked[1:]]
 
     def _admit(self, question: Question) -> Question:
@@ -231,9 +238,9 @@ class StepRecord:
         return question.replace(asked_at=self.services.clock())
 
     async def _known_questions(self) -> tuple[Question, ...]:
-        journal, run_id = self.services.journal, self.context.run_id
+        log, run_id = self.services.log, self.context.run_id
         stated = self.board.state.get("questions")
-        noted = await self.board.recall_questions(journal, run_id)
+        noted = await self.board.recall_questions(log, run_id)
         if not (stated or noted):
             return ()
         own = questions_of(stated or {}, self.context.plan_step.id, self.specialist)
@@ -243,21 +250,21 @@ class StepRecord:
                 question: Question = restored(Question, value)
                 known.setdefault(question.key, question)
         if any(question.is_open for question in known.values()):
-            answered = await _with_answers(known, journal, run_id)
+            answered = await _with_answers(known, log, run_id)
             for key, question in answered.items():
                 if known[key].is_open and question.answer is not None:
-                    await report_answer(question, question.answer, self.emitter, journal)
+                    await report_answer(question, question.answer, self.emitter, log)
             known = answered
         return tuple(sorted(known.values(), key=lambda question: question.ordinal))
 
     async def is_noted(self, note: str) -> bool:
-        return note in await self.services.journal.notes(self.context.run_id, note)
+        return note in await self.services.log.notes(self.context.run_id, note)
 
 
 async def _with_answers(
-    known: Mapping[str, Question], journal: Journal, run_id: str
+    known: Mapping[str, Question], log: RunLog, run_id: str
 ) -> dict[str, Question]:
-    noted = await journal.notes(run_id, ANSWERS)
+    noted = await log.notes(run_id, ANSWERS)
     return {
         key: question.replace(answer=noted[ANSWERS + key])
         if question.is_open and ANSWERS + key in noted
@@ -358,5 +365,5 @@ def _identity(
     kind: QuestionKind, text: str, details: JsonValue, place: str
 ) -> tuple[QuestionKind, str, JsonValue, str]:
     # A later version may describe the answer in another way.
-    text = problem_in(text) if kind == "in doubt" else text
+    text = problem_in(text) if kind == "unknown_outcome" else text
     return kind, text, None if kind == "question" else details, place

@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
 from replan.prompts.sections import Call, call_of
-from replan.state.usage import TokenCount, sum_counts
+from replan.state.usage import TokenCount
 from replan.testing.faults import Hang
 from replan.testing.replies import Reply, chunks_of, message_of
 from replan.testing.script import Replies, Script
@@ -68,7 +68,7 @@ class ScriptedModel(BaseChatModel):
     @property
     def usage(self) -> TokenCount:
         """The sum of what the replies so far reported."""
-        return sum_counts(self._counts)
+        return sum(self._counts, TokenCount())
 
     @property
     def left(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
 
 from replan.failures import describe
 from replan.own_loop import Portal
-from replan.state.usage import TokenCount, sum_counts
+from replan.state.usage import TokenCount
 from replan.testing.answering import Exchange, answer, refusal
 from replan.testing.replies import Reply, Said, as_reply
 from replan.testing.script import Replies, Script, keys_of
@@ -108,7 +108,7 @@ class OpenAIServer:
     @property
     def usage(self) -> TokenCount:
         """The sum of the usage that was reported to clients, exactly as they can count it."""
-        return sum_counts(self._reported)
+        return sum(self._reported, TokenCount())
 
     @property
     def left(self) -> dict[str, int]:

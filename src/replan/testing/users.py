@@ -19,7 +19,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.ports.agent import Agent
 from replan.runs.result import RunResult
-from replan.runtime import Runtime
+from replan.runs.service import Runtime
 from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext
 from replan.texts.storable import storable_text
@@ -299,12 +299,12 @@ async def converse_with_run(runtime: Runtime, user: SimulatedUser, request: Inpu
     """
     result = await (await runtime.start(request)).result()
     for _ in range(user.spec.max_turns):
-        if not result.waiting:
+        if not result.pending_questions:
             return result
-        [ask] = result.waiting
+        [ask] = result.pending_questions
         if text := storable_text(user.says(_job_shown(ask.details))).strip():
             result = await (await runtime.answer(result.run_id, {ask.key: text})).result()
-    assert not result.waiting or user.kind == "silent", "more turns than the spec says"
+    assert not result.pending_questions or user.kind == "silent", "more turns than the spec says"
     return result
 
 

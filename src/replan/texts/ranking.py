@@ -1,6 +1,5 @@
 """Which texts fit a query best, by SQLite's full text search in memory (BM25)."""
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -20,6 +19,8 @@ def rank(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
     The best come first, of equally good ones the last. A score is between 0 and 1; it orders the
     texts of one query and does not say how good a text is.
     """
+    import sqlite3  # noqa: PLC0415 - only a search needs it
+
     terms = terms_of(query)[:_MOST_TERMS]
     if not terms or not texts:
         return []

@@ -91,13 +91,13 @@ class CallTrace:
 
     def _run_started(self, event: events.RunStarted) -> None:
         if self.hears_texts:
-            asked = say.input_messages([events.Said(role="human", text=event.request)])
+            asked = say.input_messages([events.MessageText(role="human", text=event.request)])
             self._run.span.set_attributes(asked)
 
     def _task_completed(self, event: events.TaskCompleted) -> None:
         self._outcome = event.outcome
         if self.hears_texts:
-            answer = say.output_messages(events.Said(role="ai", text=event.answer.text))
+            answer = say.output_messages(events.MessageText(role="ai", text=event.answer.text))
             self._run.span.set_attributes(answer)
 
     def _attempt_began(self, event: events.SpecialistInvoked) -> None:
@@ -110,7 +110,7 @@ class CallTrace:
         attempt = self._open(step, f"invoke_agent {about[AGENT]}", of_attempt, event.attempt)
         if self.hears_texts:
             attempt.span.set_attributes(
-                say.input_messages([events.Said(role="human", text=event.task)])
+                say.input_messages([events.MessageText(role="human", text=event.task)])
             )
         attempt.enter()
 
@@ -138,24 +138,24 @@ class CallTrace:
         if attempt is not None:
             if self.hears_texts:
                 attempt.span.set_attributes(
-                    say.output_messages(events.Said(role="ai", text=result.text))
+                    say.output_messages(events.MessageText(role="ai", text=result.text))
                 )
             self._close(attempt, outcome, result.error)
             attempt.leave()
         self._close(step, outcome, result.error)
 
-    def _model_called(self, event: events.ModelCalled) -> None:
+    def _model_invoked(self, event: events.ModelInvoked) -> None:
         about = {**say.of_model(event), **say.of_caller(event)}
         extra = say.input_messages(event.prompt) if self.hears_texts else {}
         name = f"chat {about[say.MODEL]}"
         self._call(event, name, about, extra, SpanKind.CLIENT)
 
-    def _model_answered(self, event: events.ModelAnswered) -> None:
+    def _model_completed(self, event: events.ModelCompleted) -> None:
         called = self._calls.pop(_call_key(event), None)
         if called is None:
             return
         failed = {ERROR: say.error_type(event.error)} if event.error else {}
-        self._telemetry.meters.model_answered(event, called.about, failed)
+        self._telemetry.meters.model_completed(event, called.about, failed)
         said = say.output_messages(event.reply) if self.hears_texts else {}
         called.node.span.set_attributes(say.of_reply(event) | said)
         self._close(called.node, "", event.error)
@@ -180,9 +180,9 @@ class CallTrace:
         who |= {"run_id": event.run_id, "round": event.round}
         if event.calls:
             took = ("input_tokens", "output_tokens", "cost", "seconds", "error", "reply")
-            self._model_called(events.ModelCalled(**who, prompt=event.prompt))
-            self._model_answered(
-                events.ModelAnswered(**who, **{n: getattr(event, n) for n in took})
+            self._model_invoked(events.ModelInvoked(**who, prompt=event.prompt))
+            self._model_completed(
+                events.ModelCompleted(**who, **{n: getattr(event, n) for n in took})
             )
         self._run.span.add_event(f"replan.{event.type}", say.of_memory(event))
 
@@ -270,8 +270,8 @@ class CallTrace:
         events.SpecialistInvoked: _attempt_began,
         AttemptEnded: _attempt_ended,
         events.SpecialistCompleted: _step_completed,
-        events.ModelCalled: _model_called,
-        events.ModelAnswered: _model_answered,
+        events.ModelInvoked: _model_invoked,
+        events.ModelCompleted: _model_completed,
         events.ToolInvoked: _tool_invoked,
         events.ToolCompleted: _tool_completed,
         events.TaskCompleted: _task_completed,

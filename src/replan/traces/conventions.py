@@ -75,7 +75,7 @@ def of_attempt(event: events.StepEvent) -> Attributes:
     return {OPERATION: "invoke_agent", **of_step(event), "replan.attempt": attempt}
 
 
-def of_model(event: events.ModelCalled) -> Attributes:
+def of_model(event: events.ModelInvoked) -> Attributes:
     """What the span and the metrics of a model's call say about the model."""
     provider = _PROVIDERS.get(event.provider, event.provider)
     return {
@@ -90,7 +90,7 @@ def of_caller(event: events.CallEvent) -> Attributes:
     return known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist))
 
 
-def of_reply(event: events.ModelAnswered) -> Attributes:
+def of_reply(event: events.ModelCompleted) -> Attributes:
     """What the span of a model's call says once it is over."""
     return known(
         gen_ai__usage__input_tokens=number(event.input_tokens),
@@ -115,12 +115,12 @@ def of_tool_call(event: events.ToolEvent) -> Attributes:
     }
 
 
-def input_messages(messages: Sequence[events.Said]) -> Attributes:
+def input_messages(messages: Sequence[events.MessageText]) -> Attributes:
     """The messages to a model, as content."""
     return {"gen_ai.input.messages": _messages(messages)} if messages else {}
 
 
-def output_messages(reply: events.Said | None) -> Attributes:
+def output_messages(reply: events.MessageText | None) -> Attributes:
     """What a model says, as content."""
     return {"gen_ai.output.messages": _messages([reply])} if reply else {}
 
@@ -156,20 +156,20 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
         case events.LimitReached():
             about = {"replan.limit": one_line(event.limit), "replan.limit.value": event.value}
             return {**about, "replan.limit.scope": one_line(event.scope)}
-        case events.SpecialistParked(waiting_for=steps):
+        case events.StepDeferred(waiting_for=steps):
             waiting = [number(step) for step in steps]
             return {STEP: number(event.step_id), "replan.waiting_for": waiting}
-        case events.ReplyUnreadable(node=node):
+        case events.ReplyParseFailed(node=node):
             return {"replan.node": node}
-        case events.WarningGiven(text=text):
+        case events.WarningReported(text=text):
             return {"replan.warning": error_text(text)} if content else {}
-        case events.AnswerGiven():
+        case events.AnswerReceived():
             about = {"replan.action": event.action, "replan.kind": event.kind}
             return {**about, **known(replan__by=one_line(event.by))}
         case (
             events.ApprovalRequested()
             | events.InputRequested()
-            | events.StepsReopened()
+            | events.StepsInvalidated()
             | events.StepsRouted()
         ):
             return {}
@@ -181,13 +181,13 @@ def of_memory(event: events.MemoryApplied | events.MemorySummary) -> Attributes:
     """What is seen of a conversation, or what its summary covers now."""
     if isinstance(event, events.MemorySummary):
         return {"replan.memory.summarised": event.covered}
-    names = ("mode", "shown", "summarised", "left_out", "cut")
+    names = ("mode", "visible", "summarised", "omitted", "truncated")
     return {f"replan.memory.{name}": getattr(event, name) for name in names}
 
 
 def of_search(event: events.KnowledgeRetrieved) -> Attributes:
     """What the span of a search in the team's knowledge says."""
-    names = ("sources", "left_out", "unused", "failed")
+    names = ("sources", "skipped", "unused", "failed")
     return {
         OPERATION: "retrieval",
         **known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist)),
@@ -209,11 +209,11 @@ def of_fact(event: events.FactRemembered | events.FactForgotten, *, with_text: b
     return {**about, "replan.fact.text": event.text} if with_text else about
 
 
-def _messages(messages: Sequence[events.Said]) -> str:
+def _messages(messages: Sequence[events.MessageText]) -> str:
     return _json([_message(each) for each in messages])
 
 
-def _message(said: events.Said) -> Mapping[str, Any]:
+def _message(said: events.MessageText) -> Mapping[str, Any]:
     kind, _, name = said.role.partition(" ")
     content = _cut(said.text)
     if kind == "tool":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Tracer
 
-from replan.events.types import ModelAnswered
+from replan.events.types import ModelCompleted
 from replan.traces.conventions import COST, Attributes, number
 
 _TOKENS = [float(4**power) for power in range(14)]
@@ -41,7 +41,7 @@ class Meters:
             COST, "{currency}", "What model calls are charged, in the currency of the prices."
         )
 
-    def model_answered(self, event: ModelAnswered, about: Attributes, failed: Attributes) -> None:
+    def model_completed(self, event: ModelCompleted, about: Attributes, failed: Attributes) -> None:
         """Count a call of a model; `about` says which one and by whom."""
         self._calls.record(event.seconds, {**about, **failed})
         tokens = {"input": event.input_tokens, "output": event.output_tokens}

@@ -39,7 +39,7 @@ def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
                 yield {**own, "is_touched": is_touched, **values}
 
 
-_UNMARKED = ("steps_reopened", "run_corrected")
+_UNMARKED = ("steps_invalidated", "run_corrected")
 _STRUCTURAL = (
     "plan_created",
     "plan_updated",

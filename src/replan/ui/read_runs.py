@@ -70,11 +70,11 @@ class Readings:
         before = self.kept.get(record.run_id)
         if before and before[0] == mark and before[1].settled == before[1].seq:
             reading = before[1]
-            if not await storage.runs.events(record.run_id, reading.seq):
+            if not await storage.log.events(record.run_id, reading.seq):
                 if not is_held:
                     return reading
                 # Only the clock continued.
-                run = reading.run.model_copy(update={"updated_at": now})
+                run = reading.run.model_copy(update={"last_seen_at": now})
                 return replace(reading, run=run, story=story_of(run))
         known = before[1].run.events if before else ()
         run = await whole_run(graph_for(self.served, record), storage, record, now, known)

@@ -116,7 +116,9 @@ def _changed_parts(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str,
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
     run, story = reading.run, reading.story
-    asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
+    asks = ";".join(
+        f"{each.key} {each.fingerprint} {each.problem}" for each in run.pending_questions
+    )
     why, drawn = why_ended(story), run.plan.version if run.plan else 0
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
@@ -205,7 +207,7 @@ async def prompt(site: Site, request: Request) -> Response:
     return site.page(request, "prompt_part" if is_part else "prompt", **values)
 
 
-_MODELS = ("model_called", "model_answered", "memory_summary")
+_MODELS = ("model_invoked", "model_completed", "memory_summary")
 
 
 def _list(value: object) -> list[Any]:
@@ -227,7 +229,7 @@ def _message(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 async def whole_text(site: Site, request: Request) -> Response:
     """Return a long text as it is, as plain text."""
     record = await find_record(site.served, request.path_params["run_id"], request.state.who)
-    text = await site.served.storage.runs.text(record.run_id, request.path_params["ref"])
+    text = await site.served.storage.log.text(record.run_id, request.path_params["ref"])
     if text is None:
         detail = "This text is not there, or it was removed."
         raise RefusedError(404, "unknown_text", detail)

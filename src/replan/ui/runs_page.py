@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.ports.journal import Charged, Spending
-from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
+from replan.log.amounts import Charged, Spending
+from replan.log.rows import LoggedEvent
+from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
-from replan.runs.log.remarks import Remarks, counts_in, remarks_of, unusable_replies
+from replan.runs.log.remarks import Anomalies, counts_in, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.problems import bad_field
@@ -49,7 +50,7 @@ class Filter:
     outcome: str = ""
     label: str = ""
     order: str = "began"
-    behind: str = ""
+    cursor: str = ""
 
     @property
     def is_any(self) -> bool:
@@ -58,7 +59,7 @@ class Filter:
 
     def query(self, **changed: str) -> str:
         """The filter as the query of an address, from the first page on."""
-        fields = {**vars(self), "behind": "", **changed}
+        fields = {**vars(self), "cursor": "", **changed}
         return urlencode({name: value for name, value in fields.items() if value})
 
 
@@ -94,17 +95,17 @@ async def runs(site: Site, request: Request) -> Response:
     if wanted.order not in ORDERS:
         fix = f"Give one of: {', '.join(ORDERS)}."
         raise bad_field("order", wanted.order, "there is no such order", fix)
-    is_first = not wanted.behind and not wanted.is_any
+    is_first = not wanted.cursor and not wanted.is_any
     waiting = await _waiting(site.served, request) if is_first else []
-    found, behind = await _find_page(site.served, request, wanted)
-    ends = await site.served.storage.runs.newest_events([each.run_id for each in found], _LAST)
+    found, cursor = await _find_page(site.served, request, wanted)
+    ends = await site.served.storage.log.newest_events([each.run_id for each in found], _LAST)
     rows = await asyncio.gather(*(_row(site.served, each, ends[each.run_id]) for each in found))
     values: dict[str, Any] = {
         "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
         "wanted": wanted,
         "outcomes": OUTCOMES,
         "orders": ORDERS,
-        "more": wanted.query(behind=behind) if behind else "",
+        "more": wanted.query(cursor=cursor) if cursor else "",
     }
     if request.headers.get("hx-target") == "more":
         return site.page(request, "rows", **values)
@@ -131,7 +132,7 @@ async def _find_page(
 ) -> tuple[list[RunRecord], str]:
     """A page of records, and the one after which the next page begins."""
     found, scanned = list[RunRecord](), 0
-    last = await _page_start(served, request, wanted.behind)
+    last = await _page_start(served, request, wanted.cursor)
     batch = 1_000 if wanted.q else _PAGE + 1
     while scanned < _SCANNED:
         records = await served.storage.runs.recent(
@@ -202,7 +203,7 @@ async def _row_at_work(served: ServedTeams, record: RunRecord) -> Row:
         outcome=view.outcome,
         seconds=view.seconds,
         calls=await _calls_charged(served, record),
-        asks=view.waiting,
+        asks=view.pending_questions,
     )
 
 
@@ -210,7 +211,7 @@ async def _calls_charged(
     served: ServedTeams, record: RunRecord, summary: Summary | None = None
 ) -> Calls:
     """What the calls of a run took, as its events tell, or as far as its account does."""
-    charged = (await served.storage.journal.charged(record.run_id)).get("run", Charged())
+    charged = (await served.storage.log.charged(record.run_id)).get("run", Charged())
     if summary is not None:
         return with_charged(summary.calls, charged.spent)
     held = sum(charged.reserved.values(), Spending())
@@ -235,9 +236,9 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
     if (known := site.summaries.get(mark)) is not None:
         return known
     storage, run_id = site.served.storage, record.run_id
-    events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
+    events = [run_event(run_id, each) for each in await storage.log.events(run_id)]
     found = remarks_of(events, unusable_replies(events))
-    charged = (await storage.journal.spent(run_id)).get("run", Spending())
+    charged = (await storage.log.spent(run_id)).get("run", Spending())
     summary = Summary(
         remarks=_remark_texts(events, found), calls=with_charged(calls_of(events), charged)
     )
@@ -254,7 +255,7 @@ def _summary_at_end(events: Sequence[RunEvent]) -> Summary | None:
     return met and Summary(remarks=_remark_texts(events, met[0]), calls=met[1])
 
 
-def _remark_texts(events: Sequence[RunEvent], found: Remarks) -> tuple[str, ...]:
+def _remark_texts(events: Sequence[RunEvent], found: Anomalies) -> tuple[str, ...]:
     ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
     warnings = len(ends[-1].get("warnings", ())) if ends else 0
     return (*([counted(warnings, "warning")] if warnings else ()), *remark_texts(found))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import AnyTeam
 from replan.errors import InputError
 from replan.own_loop import run_in_own_loop
@@ -17,6 +16,7 @@ from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, re
 from replan.server.listening import bind_socket, listening, until_signalled
 from replan.server.served_teams import open_teams
 from replan.server.serving import ServeOptions, graph_of, hosts_of, named_teams
+from replan.storage.opening import open_storage
 from replan.ui.app import application
 from replan.ui.entering import Entrance
 from replan.ui.terminal_runs import Terminals

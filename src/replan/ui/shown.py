@@ -40,6 +40,6 @@ def run_fingerprint(run: WholeRun) -> str:
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
     moves = sum(e.type in ("run_resumed", "run_corrected", "run_stopped") for e in run.events)
-    asks = [ask_fingerprint(each) for each in run.waiting]
+    asks = [ask_fingerprint(each) for each in run.pending_questions]
     version = plan.version if plan else 0
     return fingerprint_of(run.run_id, run.outcome, version, moves, list(steps), list(asks))

@@ -88,7 +88,7 @@ def _given(event: RunEvent) -> dict[str, Any]:
         case "knowledge_retrieved":
             text = knowledge_text(details)
             lines = [
-                str(each) for n in ("left_out", "unused", "failed") for each in details.get(n, ())
+                str(each) for n in ("skipped", "unused", "failed") for each in details.get(n, ())
             ]
         case kind:
             done = "remembered" if kind == "fact_remembered" else "forgot"
@@ -106,7 +106,7 @@ def _given(event: RunEvent) -> dict[str, Any]:
 def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
     """The jobs of a run as forms: with their current questions, else their outcome."""
     outputs = [(each.step_id, each.output, False) for each in run.results]
-    outputs += [(each.step_id, each.details, True) for each in run.waiting]
+    outputs += [(each.step_id, each.details, True) for each in run.pending_questions]
     forms = {
         number: form for number, value, is_open in outputs if (form := job_form(value, is_open))
     }

@@ -4,9 +4,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from replan.adapters.storage.glimpse import Glimpse, glimpse
 from replan.runs.log.outline import plan_in
 from replan.runs.log.run_event import event_in
+from replan.storage.glimpse import Glimpse, glimpse
 
 if TYPE_CHECKING:
     from replan.runs.course.whole_run import WholeRun
@@ -28,11 +28,12 @@ def run_from_rows(name: str | None, path: Path) -> "WholeRun | None":
         return None
     run = SimpleNamespace(
         **found.run,
+        last_seen_at=found.run["updated_at"],
         labels=found.labels,
         plan=plan,
         limit_reached=limits[-1].details["limit"] if limits else "",
         spent=_spent(found),
-        ledger=[SimpleNamespace(**each) for each in found.attempts],
+        ledger=found.attempts,
         events=events,
     )
     return cast("WholeRun", run)

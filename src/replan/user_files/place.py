@@ -72,7 +72,7 @@ def _days(given: str) -> float | None:
 async def open_place(place: Place) -> AsyncGenerator[Storage]:
     """Open the storage of a place."""
     # It loads a framework, and who names a place need not.
-    from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
+    from replan.storage.opening import open_storage  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
         try:

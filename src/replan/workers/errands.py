@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from replan.errors import InputError
 from replan.events.types import Event
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 from replan.runs.run_input import kept_input
 from replan.runs.work import Errand
 from replan.state.limits import RunSettings
@@ -33,7 +33,7 @@ class Errands:
     by: str = ""  # who continues it
 
 
-async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
+async def note_errand(errand: Errand, key: str, log: RunLog) -> None:
     """Record the order of a run."""
     _check(errand)
     given = errand.input
@@ -45,15 +45,15 @@ async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
         "told": _EVENTS.dump_python(errand.told, mode="json"),
         "by": errand.by,
     }
-    noted = await journal.note(errand.run_id, NOTES + key, row)
+    noted = await log.note(errand.run_id, NOTES + key, row)
     if not errand.goes_on and _without_ids(noted) != _without_ids(row):
         raise InputError(f"Another request began a run '{errand.run_id}'. Give it another run_id.")
 
 
-async def errands_of(run_id: str, journal: Journal) -> Errands:
+async def errands_of(run_id: str, log: RunLog) -> Errands:
     """All that is on record for a run; later settings change earlier ones."""
     found = Errands()
-    for key, value in (await journal.notes(run_id, NOTES)).items():
+    for key, value in (await log.notes(run_id, NOTES)).items():
         row = cast("dict[str, Any]", value)
         settings = restored(RunSettings, row["settings"]) if row["settings"] else None
         if found.settings is not None:
@@ -76,9 +76,9 @@ def _without_ids(value: JsonValue) -> JsonValue:
 
 
 def _check(errand: Errand) -> None:
-    if errand.following.get("heard") or errand.following.get("stop"):
+    if errand.following.get("on_event") or errand.following.get("stop"):
         raise InputError(
-            "A worker does this run, in another process: `heard` and `stop` cannot reach it. "
+            "A worker does this run, in another process: `on_event` and `stop` cannot reach it. "
             "Follow it with `events`, and stop it with `Runtime.stop`."
         )
     if (errand.config or {}).get("callbacks"):

@@ -8,7 +8,7 @@ from procrastinate import exceptions
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from replan.adapters.storage.holds.advisory_holds import lock_number
+from replan.storage.holds import lock_number
 
 APPLICATION = "replan-worker-"  # how the connections of a worker begin their names at the server
 MOST_ATTEMPTS = 25  # how often a worker may die of a job; then the job is left alone

@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
-from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import build_graph
 from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.watch import Watch, watch_loop_lag
 from replan.own_loop import run_in_own_loop
 from replan.runtime import open_runtime
+from replan.storage.opening import open_storage
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
 from replan.workers.queue import LEASE, RUNS, TEAM, check_address, open_queue, queue_of
@@ -78,7 +78,7 @@ async def open_worker(
         await check_published(queue, version)
         steps = QueuedSteps(queue, storage, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
-        for_others = StepJobs(services_in(graph), storage.journal, wanted.lease)
+        for_others = StepJobs(services_in(graph), storage.log, wanted.lease)
         upkeep = UpkeepJobs(graph, storage, queue, version.digest)
         for each in schedules:
             if each.upkeep is not None:
@@ -86,8 +86,8 @@ async def open_worker(
         watch, name = Watch(), name_of(team)
         # By this label a server knows whose runs they are.
         schedules = [each.replace(labels={TEAM: name, **each.labels}) for each in schedules]
-        heard = partial(watch.heard, name)
-        runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, heard=heard)
+        on_event = partial(watch.on_event, name)
+        runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, on_event=on_event)
         told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
         async with runtime_of as runtime, watch_loop_lag(watch.lagged):
             watch.counts_works(name, lambda: runtime.at_work)

@@ -12,7 +12,7 @@ from procrastinate import exceptions
 from procrastinate.connector import Notify
 from procrastinate.psycopg_connector import PsycopgConnector
 
-from replan.adapters.uninterrupted import uninterrupted
+from replan.log.uninterrupted import uninterrupted
 
 SCHEMA = "replan_queue"  # the schema of the queue, in the database of the storage
 

@@ -19,9 +19,9 @@ import psycopg
 from procrastinate import App, exceptions
 from pydantic import JsonValue
 
-from replan.adapters.storage.postgres import shown
 from replan.errors import ConfigurationError, StorageError
 from replan.runs.work import JobStatus
+from replan.storage.postgres import shown
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare

@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.assembly.graphs import AnyTeam
-from replan.ports.run_book import Request, RequestKind, RunRecord
+from replan.log.rows import Request, RequestKind
+from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.labels import VERSION
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import Errand, JobStatus, Resources
@@ -18,7 +20,6 @@ from replan.runs.works import Works
 from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
 from replan.workers.queue import NewJob, Queue
-from replan.workers.versions import VERSION
 
 _AT_REST = ("running", "waiting", "interrupted")
 
@@ -55,7 +56,7 @@ class QueuedWorks(Works):
         assert storage is not None  # noqa: S101 - there is no queue without it
         # In this order: a repeated request begins again what is on record without its job.
         key = "start" if errand.input is not None else self._resources.new_id()
-        await note_errand(errand, key, storage.journal)
+        await note_errand(errand, key, storage.log)
         await storage.runs.begin(record.replace(outcome="running", updated_at=now))
         await self._queue.put(job)
         return None

@@ -67,7 +67,7 @@ class RunJobs:
         if await self._was_stopped(run_id, since):
             await self._record_outcome(run_id, "interrupted")
             return
-        errands = await errands_of(run_id, self.storage.journal)
+        errands = await errands_of(run_id, self.storage.log)
         outcome = await self._outcome(record, errands)
         is_cut_short = outcome == "interrupted" and self.is_draining()
         if is_cut_short and not await self._was_stopped(run_id, since):
@@ -75,7 +75,7 @@ class RunJobs:
             raise AgainError(0)
         await self._record_outcome(run_id, outcome)
         for key in errands.keys:
-            await self.storage.journal.strike(run_id, key)
+            await self.storage.log.strike(run_id, key)
 
     async def _outcome(self, record: RunRecord, errands: Errands) -> str:
         try:
@@ -92,17 +92,19 @@ class RunJobs:
         snapshot = await snapshot_of(self.runtime.graph, record)
         begins = not snapshot.values and not snapshot.tasks
         if not begins and not errands.told:
-            return await self.runtime.go_on(record.run_id, settings=errands.settings, by=errands.by)
+            return await self.runtime.resume(
+                record.run_id, wait=False, settings=errands.settings, by=errands.by
+            )
         given = cast("Any", errands.given) if begins else None
         if begins and given is None:
-            return await self.runtime.go_on(record.run_id, settings=errands.settings)
+            return await self.runtime.resume(record.run_id, wait=False, settings=errands.settings)
         if given is not None:
             given = {**given["input"], "messages": messages_from_dict(given["input"]["messages"])}
         errand = Errand(
             record=record,
             input=given,
             settings=errands.settings,
-            goes_on=not begins or bool(await self.storage.runs.events(record.run_id)),
+            goes_on=not begins or bool(await self.storage.log.events(record.run_id)),
             by=errands.by,
             told=errands.told,
         )
@@ -110,13 +112,13 @@ class RunJobs:
 
     async def _was_stopped(self, run_id: str, since: datetime) -> bool:
         """Whether a person stopped the run since its job was put into the queue."""
-        runs = self.storage.runs
+        log = self.storage.log
         asked = [
             each
-            for each in await runs.requests([run_id], taken=True)
+            for each in await log.requests([run_id], taken=True)
             if each.kind == "stop" and each.at >= since
         ]
-        await runs.take_requests(asked, self.runtime.resources.clock())
+        await log.take_requests(asked, self.runtime.resources.clock())
         return bool(asked)
 
     async def _record_outcome(self, run_id: str, outcome: str) -> None:

@@ -141,11 +141,11 @@ async def begin_due(
 async def _begin_run(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     """Begin a run, unless another worker does; return whether nothing is left to do."""
     run_id, resources, team = schedule.run_id(at), queued.resources, schedule.labels.get(TEAM, "")
-    known = await resources.book.get(run_id)
+    known = await resources.runs.get(run_id)
     if known is not None and known.labels.get(TEAM, team) != team:
         # A schedule of another team has this name.
         run_id = f"{run_id}-{team}"
-        known = await resources.book.get(run_id)
+        known = await resources.runs.get(run_id)
     if known is None and not await _is_claimed(run_id, at, queued):
         return False
     # One that is on record without its job was left there by a worker that died.
@@ -161,4 +161,4 @@ async def _is_claimed(run_id: str, at: datetime, queued: Runtime) -> bool:
     if resources.storage is None or resources.clock() - at > _BEGINS_WITHIN:
         return True
     own = resources.new_id()
-    return await resources.storage.journal.note(run_id, "schedule", own) == own
+    return await resources.storage.log.note(run_id, "schedule", own) == own

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from replan.events.types import BaseEvent, MemorySummary, ModelAnswered, ModelCalled
+from replan.events.types import BaseEvent, MemorySummary, ModelCompleted, ModelInvoked
+from replan.log.run_log import RunLog
 from replan.ports.elsewhere import StepEnd, StepErrand
-from replan.ports.journal import Journal
 from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
 from replan.services import Services
@@ -36,7 +36,7 @@ _GATHERED = 0.1
 class _Place(NamedTuple):
     """Where the notes of a step are."""
 
-    journal: Journal
+    log: RunLog
     run_id: str
     key: str
 
@@ -44,15 +44,15 @@ class _Place(NamedTuple):
         return f"elsewhere/{self.key}/{what}"
 
     async def note(self, what: str, value: JsonValue) -> JsonValue:
-        return await self.journal.note(self.run_id, self.named(what), value)
+        return await self.log.note(self.run_id, self.named(what), value)
 
     async def notes(self) -> Mapping[str, Any]:
         start = self.named("")
-        found = await self.journal.notes(self.run_id, start)
+        found = await self.log.notes(self.run_id, start)
         return {key.removeprefix(start): value for key, value in found.items()}
 
     async def strike(self, what: str = "") -> None:
-        await self.journal.strike(self.run_id, self.named(what))
+        await self.log.strike(self.run_id, self.named(what))
 
 
 class QueuedSteps:
@@ -72,7 +72,7 @@ class QueuedSteps:
     ) -> StepEnd:
         """Have an attempt made, and wait for its end."""
         context = errand.context
-        place = _Place(self._storage.journal, context.run_id, context.idempotency_key)
+        place = _Place(self._storage.log, context.run_id, context.idempotency_key)
         record = await self._storage.runs.get(context.run_id)
         labels = record.labels if record is not None else {}
         lock = f"step:{context.run_id}:{context.idempotency_key}"
@@ -129,9 +129,9 @@ class QueuedSteps:
 class StepJobs:
     """Does the steps that runs have put into the queue; a worker has it."""
 
-    def __init__(self, services: Services, journal: Journal, lease: float = LEASE) -> None:
+    def __init__(self, services: Services, log: RunLog, lease: float = LEASE) -> None:
         self._services = services
-        self._journal = journal
+        self._log = log
         self._lease = lease
 
     async def do(self, run_id: str, key: str, taken: Taken | None = None) -> None:
@@ -142,7 +142,7 @@ class StepJobs:
             key: The idempotency key of the step.
             taken: Which taking of the job this is; by default one of its own, from now.
         """
-        fetched, place = self._services.clock(), _Place(self._journal, run_id, key)
+        fetched, place = self._services.clock(), _Place(self._log, run_id, key)
         taken = taken or Taken(worker=self._services.new_id())
         notes = await place.notes()
         if "errand" not in notes or "end" in notes or "stop" in notes:
@@ -188,7 +188,7 @@ class StepJobs:
 
     async def _is_stopped(self, place: _Place) -> bool:
         name = place.named("stop")
-        return name in await self._journal.notes(place.run_id, name)
+        return name in await self._log.notes(place.run_id, name)
 
     async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
         batch = list[JsonValue]()
@@ -206,8 +206,8 @@ def _is_success(end: StepEnd) -> bool:
 def _event_as_json(event: BaseEvent) -> JsonValue:
     """An event as JSON, with the texts that are left out of it elsewhere."""
     fields = event.model_dump(mode="json")
-    if isinstance(event, ModelCalled | MemorySummary):
+    if isinstance(event, ModelInvoked | MemorySummary):
         fields["prompt"] = [said.model_dump() for said in event.prompt]
-    if isinstance(event, ModelAnswered | MemorySummary) and event.reply is not None:
+    if isinstance(event, ModelCompleted | MemorySummary) and event.reply is not None:
         fields["reply"] = event.reply.model_dump()
     return fields

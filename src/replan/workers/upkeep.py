@@ -12,10 +12,10 @@ from replan.calling.compiled import Graph, services_in
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
+from replan.runs.labels import VERSION
 from replan.runs.summaries import summarise
 from replan.services import Services
 from replan.workers.queue import TENANT, NewJob, Queue
-from replan.workers.versions import VERSION
 
 Upkeep = Literal["summaries", "index"]  # what such a job is for
 

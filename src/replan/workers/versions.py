@@ -8,8 +8,6 @@ from replan.declared.files import read_text
 from replan.errors import ConfigurationError, TeamFileError
 from replan.workers.queue import Queue
 
-VERSION = "version"  # the label of a run with the version of its team
-
 _LENGTH = 16
 
 

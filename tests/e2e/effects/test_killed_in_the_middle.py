@@ -97,7 +97,7 @@ def test_a_keyed_step_is_done_again_under_the_same_key(worlds, held):
     assert ended["outcome"] == "completed"
     assert len(world.keys("/step-1")) == 1
     assert world.keys("/step-1") != {""}
-    assert of_step(ended, 1) == [(1, "in doubt"), (2, "done")]
+    assert of_step(ended, 1) == [(1, "unknown_outcome"), (2, "done")]
 
 
 def test_an_unsafe_step_is_not_done_again_without_a_word(worlds):
@@ -117,7 +117,7 @@ def test_a_person_takes_an_unsafe_step_for_done(worlds):
     waiting = world.go_on()
     assert waiting["outcome"] == "waiting"
     assert "Step 2 at @unsafe was cut off in attempt 1" in waiting["questions"][0]
-    assert of_step(waiting, 2) == [(1, "in doubt")]
+    assert of_step(waiting, 2) == [(1, "unknown_outcome")]
     ended = world.go_on("it is done: receipt 7")
     assert ended["outcome"] == "completed"
     assert ended["texts"]["2/unsafe"] == "receipt 7"
@@ -133,7 +133,7 @@ def test_a_person_lets_an_unsafe_step_be_done_again(worlds):
     ended = world.go_on("run again")
     assert ended["outcome"] == "completed"
     assert world.times["/unsafe"] == 1
-    assert of_step(ended, 2) == [(1, "in doubt"), (2, "done")]
+    assert of_step(ended, 2) == [(1, "unknown_outcome"), (2, "done")]
 
 
 @pytest.mark.parametrize("held", ["/charge-5", "/look"])
@@ -165,7 +165,7 @@ def test_an_unsafe_tool_that_was_killed_is_asked_about(worlds, held):
     assert world.times["/mail-Ann"] == 1
     assert world.times["/charge-5"] == world.times["/look"] == 1
     assert world.times["/model"] == 3
-    assert of_step(ended, 2) == [(1, "in doubt"), (2, "waiting"), (3, "done")]
+    assert of_step(ended, 2) == [(1, "unknown_outcome"), (2, "waiting"), (3, "done")]
 
 
 def test_an_unsafe_tool_that_was_killed_fails_its_step(worlds):
@@ -176,4 +176,4 @@ def test_an_unsafe_tool_that_was_killed_fails_its_step(worlds):
     assert "The call of mail was cut off in attempt 1" in ended["texts"]["2/agent"]
     assert world.times["/mail-Ann"] == 1
     assert world.times["/step-3"] == 0
-    assert of_step(ended, 2) == [(1, "in doubt"), (2, "failed")]
+    assert of_step(ended, 2) == [(1, "unknown_outcome"), (2, "failed")]

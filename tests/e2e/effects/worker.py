@@ -50,7 +50,7 @@ async def _outcome(
             given = Command(resume={before.interrupts[0].id: answers[0]}) if answers else None
         state = (await run(graph, given, config=config, run_id=RUN)).state
         results = state.get("current_specialist_results", {}).values()
-        ledger = await storage.journal.ledger(RUN)
+        ledger = await storage.log.ledger(RUN)
         return {
             "outcome": state["outcome"],
             "texts": {result.key: result.text or result.error for result in results},

@@ -61,7 +61,7 @@ def elsewhere(folder, answer):
     async def answered():
         async with open_runtime(folder / "team.yaml", storage=folder / "runs.db") as runtime:
             (view,) = await runtime.runs()
-            await (await runtime.answer(view.run_id, {view.waiting[0].key: answer}))
+            await (await runtime.answer(view.run_id, {view.pending_questions[0].key: answer}))
 
     asyncio.run(answered())
 

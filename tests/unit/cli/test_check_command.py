@@ -108,9 +108,9 @@ def test_what_runs_again_is_told_and_counted(files):
         "critical path: 1 > 2 (2 steps)",
     ]
     record = json.loads(check(plan, "--json").stdout)
-    assert record["runs_again"] == [
-        {"step": 1, "why": "edited", "of": []},
-        {"step": 2, "why": "awaits", "of": [1]},
+    assert record["reruns"] == [
+        {"step": 1, "reason": "edited", "causes": []},
+        {"step": 2, "reason": "dependency", "causes": [1]},
     ]
     assert record["open_steps"] == 2
 
@@ -175,17 +175,17 @@ def test_json_says_the_same(files):
     assert record["critical_path"] == [3, 4]
     assert record["model_calls"]["merged"] == {"usual": 1, "unrevised": 32, "worst": 32}
     reason = "names @oracle, whom the team does not have. Use one of: @calculator, @editor."
-    assert record["refused"] == [{"step": 2, "code": "unknown_specialist", "reason": reason}]
-    assert record["understood"][3] == {
+    assert record["refusals"] == [{"step": 2, "code": "unknown_specialist", "reason": reason}]
+    assert record["parsed_steps"][3] == {
         "step": 4,
         "status": "pending",
         "specialists": ["Calculator"],
-        "chosen": None,
+        "routed_to": None,
         "after": [3],
         "condition": None,
         "text": "Add more",
     }
-    assert record["overlooked"] == []
+    assert record["parse_warnings"] == []
     plan.write_text("- [ ] 1. A (after 7)\n")
     (mistake,) = json.loads(check(plan, "--json").stdout)["mistakes"]
     assert (mistake["line"], mistake["code"]) == (1, "unknown_dependency")
@@ -262,7 +262,7 @@ def test_what_was_read_as_text_is_told_and_the_plan_can_run(files):
     assert result.exit_code == 0
     warning = "warning: line 2: '(needs all of it)' looks like a dependency and was read as text"
     assert warning in result.stdout
-    (told,) = json.loads(check(files[0], "--json").stdout)["overlooked"]
+    (told,) = json.loads(check(files[0], "--json").stdout)["parse_warnings"]
     assert told == {"line": 2, "kind": "dependency", "step": 2, "text": "(needs all of it)"}
 
 

@@ -43,9 +43,9 @@ def begun(*options):
 def changed(folder, **fields):
     """Change a kept order as somebody would who can write the storage."""
     with closing(sqlite3.connect(folder / "runs.db")) as connection:
-        ((data,),) = connection.execute('SELECT "order" FROM replan_runs').fetchall()
+        ((data,),) = connection.execute("SELECT team_order FROM replan_runs").fetchall()
         order = {**json.loads(data), **fields}
-        connection.execute('UPDATE replan_runs SET "order" = ?', [json.dumps(order).encode()])
+        connection.execute("UPDATE replan_runs SET team_order = ?", [json.dumps(order).encode()])
         connection.commit()
 
 
@@ -107,11 +107,11 @@ def test_no_key_is_sent_to_a_server_that_somebody_else_named(folder, monkeypatch
 def test_the_order_of_another_run_is_no_order_for_this_one(folder):
     other = begun("--plan-out", "other.md")
     with closing(sqlite3.connect(folder / "runs.db")) as connection:
-        ((order,),) = connection.execute('SELECT "order" FROM replan_runs').fetchall()
+        ((order,),) = connection.execute("SELECT team_order FROM replan_runs").fetchall()
     assert typed("rm", other, "--yes").exit_code == 0
     run = begun()
     with closing(sqlite3.connect(folder / "runs.db")) as connection:
-        connection.execute('UPDATE replan_runs SET "order" = ?', [order])
+        connection.execute("UPDATE replan_runs SET team_order = ?", [order])
         connection.commit()
     assert "(--plan-out)" in typed("resume", run, "--answer", "approve").output
 

@@ -18,7 +18,8 @@ from replan import (
     open_storage,
 )
 from replan.cli.main import app
-from replan.ports.journal import Attempt, Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
+from replan.log.attempt_rows import Attempt
 from replan.ports.run_book import RunRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -73,10 +74,10 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
 
     async def begin(storage):
         await storage.runs.begin(record)
-        await storage.journal.started(tried)
+        await storage.log.started(tried)
         failed = NOON + timedelta(seconds=1.5)
-        await storage.journal.ended(tried, "failed", failed, "no\nink")
-        await storage.runs.add_events(record.run_id, [{"type": "x", "at": NOON.isoformat()}])
+        await storage.log.ended(tried, "failed", failed, "no\nink")
+        await storage.log.add_events(record.run_id, [{"type": "x", "at": NOON.isoformat()}])
 
     change(place, begin)
     assert "interrupted  -      Do" in replan("runs")
@@ -96,10 +97,10 @@ async def work_began(storage):
     began = datetime.now(UTC) - timedelta(seconds=16)
     record = RunRecord(run_id="a", thread_id="a", started_at=began, updated_at=began)
     await storage.runs.begin(record)
-    await storage.journal.started(
+    await storage.log.started(
         Attempt(run_id="a", step_id=1, specialist="w", number=1, key="k", started_at=began)
     )
-    await storage.runs.add_events("a", [{"type": "run_started", "at": began.isoformat()}])
+    await storage.log.add_events("a", [{"type": "run_started", "at": began.isoformat()}])
 
 
 def test_a_run_that_is_at_work_has_taken_the_time_until_now(replan, place):
@@ -123,7 +124,7 @@ def test_a_run_that_is_at_work_has_taken_the_time_until_now(replan, place):
 def test_the_clock_of_a_run_that_was_killed_tells_when_it_still_worked(replan, place):
     async def begin(storage):
         await work_began(storage)
-        await storage.journal.note("a", "seconds/run/9.000", 9.0)
+        await storage.log.note("a", "seconds/run/9.000", 9.0)
 
     change(place, begin)
     text = replan("show", "a")
@@ -142,8 +143,8 @@ def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
     async def begin(storage):
         await storage.runs.begin(record)
         for reservation in (one, other):
-            await storage.journal.reserve(reservation, [Bound(scope="run")])
-        await storage.journal.settle(one, used)
+            await storage.log.reserve(reservation, [Bound(scope="run")])
+        await storage.log.settle(one, used)
 
     change(place, begin)
     charged = "used 3 model calls that never ended, at most 3,600 tokens, cost at most 0.75\n"
@@ -188,6 +189,6 @@ async def test_a_look_tells_why_a_run_ended_or_stands_still(place, plan, outcome
     settings = RunSettings(limits=Limits(max_steps=1))
     async with open_runtime(Team(Host(model="offline"), specialists), storage=place) as runtime:
         result = await runtime.run({"plan": plan}, settings=settings)
-        view = await runtime.look(result.run_id)
+        view = await runtime.get(result.run_id)
     assert view.outcome == outcome
-    assert view.why == why
+    assert view.reason == why

@@ -28,7 +28,7 @@ def preview(tmp_path, monkeypatch):
 
 
 def test_a_request_is_bounded_by_its_limits(preview):
-    result = preview("Do it.", "--limit", "max_model_calls=30", "--limit", "max_cost=2.5")
+    result = preview("Do it.", "--set", "max_model_calls=30", "--set", "max_cost=2.5")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1:] == [
         "model calls: at most 30",
@@ -50,7 +50,7 @@ def test_a_team_file_needs_no_key_and_its_limits_count(preview):
 
 
 def test_a_plan_is_looked_at_as_check_does_with_the_options_of_the_run(preview):
-    given = ("plan.md", "--team", "team.yaml", "--limit", "max_steps=1", "--approve", "always")
+    given = ("plan.md", "--team", "team.yaml", "--set", "max_steps=1", "--approve", "always")
     result = preview(*given)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()

@@ -274,7 +274,8 @@ def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder,
     plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     plan.write_text(ENDLESS)
     run = Pipe(
-        [*REPLAN, "run", plan, "--dir", folder, "--plan-out", out, "--grace", 0], dict(os.environ)
+        [*REPLAN, "run", plan, "--dir", folder, "--plan-out", out, "--shutdown-timeout", 0],
+        dict(os.environ),
     )
     run.wait_for("-> step 1")
     run.wait_for("[x] step 2")

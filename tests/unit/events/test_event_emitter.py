@@ -25,7 +25,7 @@ from replan.events.types import (
     AnswerToken,
     LimitReached,
     PlanCreated,
-    ReplyUnreadable,
+    ReplyParseFailed,
     RunStarted,
     TaskCompleted,
     ThinkingStarted,
@@ -39,10 +39,10 @@ async def test_the_log_tells_of_a_run_in_constant_lines_without_texts(caplog):
         await emitter.emit(RunStarted, request="my secret")
         await emitter.emit(LimitReached, limit="max_calls", value=3)
         await emitter.emit(
-            ReplyUnreadable, node="think", complaint="my secret", fallback="a simple request"
+            ReplyParseFailed, node="think", problem="my secret", fallback="a simple request"
         )
         await emitter.emit(TaskCompleted, **OVER)
-    lines = ["run started", "limit reached", "reply unreadable", "run over"]
+    lines = ["run started", "limit reached", "reply parse failed", "run over"]
     assert [record.message for record in caplog.records] == lines
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "WARNING", "INFO"]
     assert {record.run_id for record in caplog.records} == {"r"}

@@ -20,9 +20,9 @@ from replan import (
     Usage,
 )
 from replan.events import types
-from replan.events.types import BaseEvent, Event, Said, StepEvent
+from replan.events.types import BaseEvent, Event, MessageText, StepEvent
 from replan.plan import Rerun
-from replan.plan.markdown.overlooked import Overlooked
+from replan.plan.markdown.overlooked import ParseWarning
 from replan.state.knowledge import Source
 from replan.state.usage import TokenCount
 
@@ -47,28 +47,30 @@ STEP_CALL = {"call": "0.1", "node": "specialist_a", "step_id": 1, "specialist": 
 TOOL = {"tool": "price", "arguments": {"of": ["gold"]}, "effects": "unsafe"}
 FIELDS = {
     "run_started": {"request": "Go."},
-    "steps_reopened": {"reruns": (Rerun(step=2, why="awaits", of=(1,)),)},
+    "steps_invalidated": {"reruns": (Rerun(step=2, reason="dependency", causes=(1,)),)},
     "thinking_started": {},
     "thinking_completed": {"thinking": THINKING},
     "plan_created": {"plan": PLAN, "markdown": "- [ ] 1. One\n"},
-    "plan_doubtful": {"overlooked": (Overlooked(line=1, kind="name", step=1, text="@b"),)},
-    "steps_routed": {"chosen": {1: "a"}},
+    "plan_parse_warning": {
+        "parse_warnings": (ParseWarning(line=1, kind="name", step=1, text="@b"),)
+    },
+    "steps_routed": {"assignments": {1: "a"}},
     "plan_updated": {"plan": PLAN, "markdown": "", "changes": {"removed": [2]}, "by": "person"},
     "specialist_invoked": {"task": "One"},
     "specialist_token": {"text": "做"},
     "specialist_retried": {"error": "reset", "attempt": 2},
-    "specialist_parked": {"waiting_for": (1, 2)},
+    "step_deferred": {"waiting_for": (1, 2)},
     "specialist_completed": {"result": RESULT},
     "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
     "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
-    "answer_given": {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"},
-    "model_called": {"call": "c", "node": "think", "model": "m"},
-    "model_answered": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},
+    "answer_received": {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"},
+    "model_invoked": {"call": "c", "node": "think", "model": "m"},
+    "model_completed": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},
     "knowledge_retrieved": {
         "node": "think",
         "mode": "stuff",
         "sources": (Source(source="a.md", line=1),),
-        "left_out": ("b.md is left out: it is not text.",),
+        "skipped": ("b.md is left out: it is not text.",),
         "unused": ("c.md:1 is not used: nothing in it helps.",),
         "failed": ("d.md:1 is left out: ValueError: no.",),
     },
@@ -81,13 +83,19 @@ FIELDS = {
     "feedback_generated": {"feedback": FEEDBACK},
     "limit_reached": {"limit": "max_rounds", "value": 10},
     "answer_token": {"text": "Par"},
-    "answer_restarted": {},
-    "reply_unreadable": {"node": "think", "complaint": "Empty.", "fallback": "none"},
+    "answer_reset": {},
+    "reply_parse_failed": {"node": "think", "problem": "Empty.", "fallback": "none"},
     "warning": {"text": "Settings were refused."},
-    "run_stopped": {"why": "waiting", "seconds": 2.5},
+    "run_stopped": {"reason": "waiting", "seconds": 2.5},
     "run_resumed": {"by": "eva"},
     "run_corrected": {"action": "retry", "step_id": 2, "by": "eva", "origin": "r0"},
-    "memory_applied": {"node": "think", "mode": "window", "shown": 10, "left_out": 3, "cut": 1},
+    "memory_applied": {
+        "node": "think",
+        "mode": "window",
+        "visible": 10,
+        "omitted": 3,
+        "truncated": 1,
+    },
     "memory_summary": {"covered": 20, "model": "m", "calls": 1, "error": "busy"},
     "task_completed": {
         "outcome": "completed",
@@ -123,9 +131,12 @@ def test_the_union_holds_every_kind_of_event_that_there_is():
 
 
 def test_what_a_model_is_told_and_says_is_no_part_of_an_event_as_json():
-    prompt, reply = (Said(role="system", text="Be kind."),), Said(role="ai", text="Yes.")
-    called = event("model_called").replace(prompt=prompt)
-    answered = event("model_answered").replace(reply=reply)
+    prompt, reply = (
+        (MessageText(role="system", text="Be kind."),),
+        MessageText(role="ai", text="Yes."),
+    )
+    called = event("model_invoked").replace(prompt=prompt)
+    answered = event("model_completed").replace(reply=reply)
     assert (called.replace(seq=9).prompt, answered.replace(seq=9).reply) == (prompt, reply)
     for each in (called, answered):
         assert "kind" not in each.model_dump_json() + repr(each) + str(each.model_dump())

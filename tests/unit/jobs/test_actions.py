@@ -11,7 +11,6 @@ import pytest
 
 from http_answers import Answering, serving
 from replan.adapters.job_api import ApiExecutor
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import JobSpecError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Outcome
@@ -20,6 +19,7 @@ from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.models.transcript import Transcript
+from replan.storage.memory_log import memory_log
 
 pytestmark = pytest.mark.anyio
 
@@ -203,10 +203,10 @@ async def test_own_actions_data_and_messages(make):
 
 
 async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(server, make):
-    journal = MemoryJournal()
+    log = memory_log()
 
     def recorded():
-        return RecordedExecutor(api(), Transcript(journal, "run", "key", "fail"))
+        return RecordedExecutor(api(), Transcript(log, "run", "key", "fail"))
 
     server.asked.clear()
     server.answers[:] = [(200, {}, b"1")]
@@ -215,7 +215,7 @@ async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(
     again = await rename(make, api_spec(server.url), executor=recorded())
     assert first.job.intermediate_results[0].result == again.job.intermediate_results[0].result == 1
     assert len(server.asked) == 1
-    notes = json.dumps(await journal.notes("run", ""))
+    notes = json.dumps(await log.notes("run", ""))
     assert "Red {id}" not in notes
 
     class Cut:
@@ -224,7 +224,7 @@ async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(
 
     unsafe = api_spec(server.url, effects="unsafe")
     values = {"id": "2", "title": "x"}
-    cut = RecordedExecutor(Cut(), Transcript(journal, "run", "key", "fail"))
+    cut = RecordedExecutor(Cut(), Transcript(log, "run", "key", "fail"))
     with pytest.raises(asyncio.CancelledError):
         await rename(make, unsafe, values, executor=cut)
     doubt = await rename(make, unsafe, values, executor=recorded())
@@ -303,11 +303,11 @@ async def test_a_connection_that_never_opens_in_time_did_nothing(make):
 
 
 async def test_a_refused_call_is_on_record_and_has_not_acted(server, make):
-    unsafe, journal = api_spec(server.url, effects="unsafe"), MemoryJournal()
+    unsafe, log = api_spec(server.url, effects="unsafe"), memory_log()
     server.asked.clear()
     server.answers[:] = [(409, {}, b"taken")]
     for _ in range(2):
-        record = Transcript(journal, "run", "key", "fail")
+        record = Transcript(log, "run", "key", "fail")
         job = (await rename(make, unsafe, executor=RecordedExecutor(api(), record))).job
         assert "409: taken" in job.error
         assert not record.has_acted

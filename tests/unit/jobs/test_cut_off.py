@@ -44,7 +44,7 @@ class Shop:
 async def turn(where, spec, session, said):
     """Take a turn in a process of its own: another storage, another agent."""
     async with open_storage(where) as storage:
-        agent = job_agent(spec, journal=storage.journal, clock=lambda: NOW)
+        agent = job_agent(spec, log=storage.log, clock=lambda: NOW)
         result = await agent.process(said, session)
     kept = AgentContext.from_dict(session).apply(result.context_updates)
     return result, json.loads(json.dumps(kept.to_dict()))
@@ -102,7 +102,7 @@ async def test_a_stream_tells_of_the_action_before_the_result(where):
     shop = Shop(honours_keys=True)
     shop.dies = False
     async with open_storage(where) as storage:
-        agent = job_agent(shop.spec("keyed"), journal=storage.journal, clock=lambda: NOW)
+        agent = job_agent(shop.spec("keyed"), log=storage.log, clock=lambda: NOW)
         parts = [part async for part in agent.stream("product: lamp", {"session_id": "s"})]
     *events, result = parts
     assert [event.type for event in events] == ["tool_invoked", "tool_completed"]

@@ -35,7 +35,7 @@ def retriever(folder, tmp_path):
 def search(retriever, query):
     found = retriever.search(SearchRequest(query=query))
     chunks = [(each.source, each.line, each.heading, each.content) for each in found.chunks]
-    return chunks, list(found.left_out)
+    return chunks, list(found.skipped)
 
 
 def test_a_passage_of_a_pdf_has_its_page(retriever, folder):

@@ -72,7 +72,7 @@ def retriever_of(folder, tmp_path, model):
 
 def search(retriever, query, **request):
     found = retriever.search(SearchRequest(query=query, **request))
-    return [each.source for each in found.chunks], list(found.left_out)
+    return [each.source for each in found.chunks], list(found.skipped)
 
 
 def test_a_passage_is_found_that_shares_no_word_with_the_question(folder, tmp_path):

@@ -82,7 +82,7 @@ def test_files_that_cannot_be_read_are_left_out_and_named(retriever, folder):
     (folder / "many.txt").write_text("# a\n\nb\n\n" * 10_001)
     found = retriever.search(SearchRequest(query="honey"))
     assert {each.source for each in found.chunks} == {"farm/bees.md"}
-    assert found.left_out == [
+    assert found.skipped == [
         "binary.md is left out: it is not text.",
         "huge.txt is left out: it has more than 5,000,000 bytes.",
     ]
@@ -92,7 +92,7 @@ def test_files_that_cannot_be_read_are_left_out_and_named(retriever, folder):
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read all files")
 def test_what_is_not_ours_to_read_is_named(retriever, folder, file, who):
     (folder / file).chmod(0)
-    (told,) = retriever.search(SearchRequest(query="honey")).left_out
+    (told,) = retriever.search(SearchRequest(query="honey")).skipped
     assert told.startswith(f"{who} is left out: it cannot be read")
 
 
@@ -113,7 +113,7 @@ def test_a_name_or_a_text_in_another_encoding_is_told_and_keeps_nothing_from_bei
     (folder / "old.txt").write_bytes("Der H\u00f6nig.\n".encode("latin-1"))
     found = retriever.search(SearchRequest(query="h\u00f6nig"))
     assert [each.source for each in found.chunks] == ["h\\xf6nig.md"]
-    assert found.left_out == ["old.txt is left out: it is not written in UTF-8."]
+    assert found.skipped == ["old.txt is left out: it is not written in UTF-8."]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_tenants_never_see_each_other(retriever, folder, tmp_path):
     assert search(retriever, "honey") == [("farm/bees.md", 4, "Bees")]
     found = retriever.search(SearchRequest(query="honey", tenant_id="' OR TRUE --"))
     assert [*found.chunks] == []
-    assert [*found.left_out] == ["There is nothing of tenant ' OR TRUE -- in replan_knowledge."]
+    assert [*found.skipped] == ["There is nothing of tenant ' OR TRUE -- in replan_knowledge."]
 
 
 def test_text_is_never_a_part_of_a_query(retriever, folder):
@@ -119,7 +119,7 @@ def test_where_the_model_fails_words_are_searched_and_a_sync_says_so(
     failing = PostgresRetriever(empty_database, Failing())
     found = failing.search(SearchRequest(query="honey"))
     assert [each.source for each in found.chunks] == ["farm/bees.md"]
-    assert "found by their words alone: ConnectionError: no route" in found.left_out[0]
+    assert "found by their words alone: ConnectionError: no route" in found.skipped[0]
     (folder / "cars.md").write_text("New.\n")
     with pytest.raises(RetrievalError, match="meanings returned no vectors: ConnectionError"):
         failing.sync(folder)

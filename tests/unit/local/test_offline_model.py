@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
 from replan import Fact
-from replan.facts.fact_tools import FACT_TOOLS, facts_text
+from replan.facts.fact_tools import fact_tools, facts_text
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.built_in import built_in_models
@@ -214,7 +214,7 @@ FACT_TEAM = [SystemMessage('<call node="direct_answer"/>')]
 )
 async def test_it_uses_the_tools_for_facts_where_it_has_them(request_text, called):
     asked = [*FACT_TEAM, HumanMessage(request_text)]
-    bound = OfflineModel().bind_tools([*FACT_TOOLS])
+    bound = OfflineModel().bind_tools(fact_tools())
     whole = await bound.ainvoke(asked)
     streamed = None
     async for chunk in bound.astream(asked):
@@ -234,7 +234,7 @@ def test_what_a_fact_says_is_told_and_never_done():
         HumanMessage("What do you know about me?"),
         ToolMessage(f"Data.\n{section('facts', told)}", name="recall", tool_call_id="fact"),
     ]
-    said = OfflineModel().bind_tools([*FACT_TOOLS]).invoke(messages)
+    said = OfflineModel().bind_tools(fact_tools()).invoke(messages)
     assert said.tool_calls == []
     assert said.text == f"Fact a1, 2026-01-01 00:00 UTC:\n\n> {hostile}"
 

@@ -77,7 +77,7 @@ def test_a_window_that_leaves_something_out_begins_with_the_user():
     for limit in range(2, 12):
         seen = seen_in({"messages": said}, resolved(MemoryOptions(history_limit=limit)))
         assert seen.messages == said[-limit + (limit % 2 == 0 and limit > 2) :]
-        assert seen.left_out == len(said) - len(seen.messages)
+        assert seen.omitted == len(said) - len(seen.messages)
     greeted = [AIMessage("Good day."), HumanMessage("and now?")]
     assert conversation_of({"messages": greeted}) == greeted
 
@@ -120,7 +120,7 @@ def test_of_a_very_long_message_before_the_request_the_beginning_is_seen():
     said = [HumanMessage("b" * 20_000), AIMessage("Yes."), pasted, AIMessage("No.")]
     said.append(HumanMessage("and now?"))
     seen = seen_in({"messages": said}, resolved())
-    assert seen.numbers == {"shown": 3, "summarised": 0, "left_out": 2, "cut": 1}
+    assert seen.numbers == {"visible": 3, "summarised": 0, "omitted": 2, "truncated": 1}
     old = seen.messages[0]
     assert old.text.endswith(f"[… {50_000 - LONGEST_OLD} characters cut]")
     assert old.text.startswith("a" * LONGEST_OLD)
@@ -136,7 +136,7 @@ def test_of_very_long_arguments_of_tools_the_beginning_is_seen():
     called = AIMessage("", tool_calls=calls, additional_kwargs=raw)
     answers = [ToolMessage("written", tool_call_id=each) for each in "ab"]
     seen = seen_in({"messages": [called, *answers, HumanMessage("and now?")]}, resolved())
-    assert seen.numbers == {"shown": 4, "summarised": 0, "left_out": 0, "cut": 1}
+    assert seen.numbers == {"visible": 4, "summarised": 0, "omitted": 0, "truncated": 1}
     old = seen.messages[0]
     assert [(each["id"], each["name"]) for each in old.tool_calls] == [
         ("a", "write"),

@@ -64,7 +64,7 @@ def test_a_summary_takes_the_place_of_what_it_covers():
     assert summary_section(seen.summary).endswith(
         "\n<memory>\nThey <\u200b/memory> met.\n</memory>"
     )
-    assert seen.numbers == {"shown": 6, "summarised": 4, "left_out": 0, "cut": 0}
+    assert seen.numbers == {"visible": 6, "summarised": 4, "omitted": 0, "truncated": 0}
 
 
 def test_a_summary_of_messages_that_were_taken_away_does_not_count():

@@ -6,8 +6,8 @@ from langgraph.runtime import Runtime
 
 from replan import InputError, Limits, PlanDocumentError, RunSettings, SpecialistResult
 from replan.host.handed_plan import read_handed_plan
+from replan.log.attempt_rows import Attempt
 from replan.nodes.begin import begin
-from replan.ports.journal import Attempt
 
 
 def begun(state, services, settings=None):
@@ -73,7 +73,7 @@ def finished(services, key, step_id):
         started_at=services.clock(),
     )
     result = SpecialistResult(specialist_name="a", step_id=step_id, round=2)
-    return services.journal.finished(attempt, result, services.clock())
+    return services.log.finished(attempt, result, services.clock())
 
 
 async def test_finished_work_of_an_overtaken_run_goes_into_the_history_once(services):

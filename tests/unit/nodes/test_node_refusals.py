@@ -82,7 +82,7 @@ async def test_a_plan_that_nobody_can_mend_is_taken_as_far_as_it_can_be_read():
     replies = {"think": COMPLEX + CYCLE, "plan_creation": REFUSED, "feedback": COMPLETE}
     state, _ = await go(replies, "Go.")
     assert state["outcome"] == "completed"
-    assert "1 -> 2 -> 1" in state["unreadable_replies"][0].complaint
+    assert "1 -> 2 -> 1" in state["unreadable_replies"][0].problem
 
 
 async def test_a_plan_with_a_cycle_and_a_stranger_is_written_anew_and_the_stranger_fails():
@@ -127,7 +127,7 @@ async def test_of_a_revision_that_nobody_can_mend_the_valid_part_is_taken():
     assert state["current_plan"].step(3).description == "Three"
     record = state["unreadable_replies"][0]
     assert (record.node, record.fallback) == ("plan_update", "the valid part of the revision")
-    assert "[finished_step]" in record.complaint
+    assert "[finished_step]" in record.problem
 
 
 PROSE = CONTINUE + "Try the second source instead."
@@ -147,7 +147,7 @@ async def test_a_revision_that_never_holds_a_plan_leaves_the_plan_and_is_on_reco
         {"feedback": [PROSE, PROSE, COMPLETE]}, asked("- [ ] 1. One @a\n"), lambda _: NO_REASON
     )
     assert (state["current_plan"].version, state["current_round"]) == (1, 2)
-    assert "it holds no plan" in state["unreadable_replies"][0].complaint
+    assert "it holds no plan" in state["unreadable_replies"][0].problem
     assert state["outcome"] == "failed"
 
 
@@ -160,7 +160,7 @@ async def test_a_plan_goes_on_as_it_is_where_a_separate_revision_cannot_be_had()
     }
     state, _ = await go(replies, asked("- [ ] 1. One @a\n"), calls="separate")
     assert state["current_plan"].version == 1
-    assert "plan_update" in state["unreadable_replies"][0].complaint
+    assert "plan_update" in state["unreadable_replies"][0].problem
     assert state["outcome"] == "completed"
 
 
@@ -192,7 +192,7 @@ async def test_an_answer_that_ends_in_a_newline_is_shown_once():
         host = Host(model=model)
         graph = build_graph(Team(host=host, specialists=team, calls="separate"))
         events = [event async for event in stream(graph, "Capital?")]
-    assert "answer_restarted" not in [event.type for event in events]
+    assert "answer_reset" not in [event.type for event in events]
     tokens = [event.text for event in events if event.type == "answer_token"]
     assert "".join(tokens).strip() == "It is Paris."
 

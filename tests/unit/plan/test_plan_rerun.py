@@ -67,7 +67,7 @@ def sealed_text(text: str) -> str:
 
 
 def again(text: str) -> dict[int, str]:
-    return {each.step: each.why for each in rerun_reasons(PlanDocument.parse(text).plan)}
+    return {each.step: each.reason for each in rerun_reasons(PlanDocument.parse(text).plan)}
 
 
 def edited(old: str, new: str, text: str = DONE) -> dict[int, str]:
@@ -105,7 +105,7 @@ def test_a_document_in_which_nothing_is_settled_is_left_alone():
     ],
 )
 def test_what_is_edited_runs_again_with_all_that_waits_for_it(old, new, expected):
-    cone = {} if 5 in expected else {2: "awaits", 3: "awaits", 4: "awaits"}
+    cone = {} if 5 in expected else {2: "dependency", 3: "dependency", 4: "dependency"}
     assert edited(old, new) == {**expected, **cone}
 
 
@@ -119,12 +119,12 @@ def test_what_is_edited_runs_again_with_all_that_waits_for_it(old, new, expected
     ],
 )
 def test_a_step_that_waits_for_others_than_before_is_edited(old, new):
-    assert edited(old, new) == {2: "edited", 4: "awaits"}
+    assert edited(old, new) == {2: "edited", 4: "dependency"}
 
 
 @pytest.mark.parametrize(("old", "new"), [("if 1 failed", "if 1 completed"), ("if 1 ", "if 2 ")])
 def test_a_skipped_step_with_another_condition_runs_again(old, new):
-    assert edited(old, new) == {3: "edited", 4: "awaits"}
+    assert edited(old, new) == {3: "edited", 4: "dependency"}
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ def test_a_mark_by_hand_stands_beside_an_edit_unless_it_waits_for_what_is_edited
     assert again(text) == {}
     assert again(text.replace("Pack the", "Pack all the")) == {
         2: "edited",
-        4: "awaits",
-        6: "awaits",
+        4: "dependency",
+        6: "dependency",
     }
 
 
 def test_the_cone_goes_through_steps_that_are_open():
     text = "- [x] 1. A\n- [ ] 2. B (after 1)\n- [x] 3. C (after 2)\n"
-    assert edited("1. A", "1. AA", text) == {1: "edited", 3: "awaits"}
+    assert edited("1. A", "1. AA", text) == {1: "edited", 3: "dependency"}
 
 
 def test_a_new_step_makes_those_run_again_that_are_made_to_wait_for_it():
@@ -194,7 +194,7 @@ def test_steps_may_be_added_behind_the_seal_and_the_seal_still_counts():
     document = PlanDocument.recover(text)
     assert [step.id for step in document.plan.steps] == [1, 2, 3, 4, 5, 6, 7]
     assert [mistake.line for mistake in document.mistakes] == [text.count("\n")]
-    assert again(text.replace(" (after 9)", "")) == {2: "edited", 4: "awaits"}
+    assert again(text.replace(" (after 9)", "")) == {2: "edited", 4: "dependency"}
 
 
 def test_a_removed_step_leaves_mistakes_or_edited_steps():
@@ -262,7 +262,7 @@ def test_writing_a_changed_plan_leaves_the_seal_so_that_the_change_is_seen():
     step = document.plan.step(2)
     changed = document.write(document.plan.with_steps(step.replace(brief="Glass first.")))
     assert changed.text.endswith(document.text[len(DONE) :])
-    assert again(changed.text) == {2: "edited", 4: "awaits"}
+    assert again(changed.text) == {2: "edited", 4: "dependency"}
 
 
 WORDS = st.text("ab \u00e9<@(", min_size=1, max_size=8)

@@ -15,16 +15,16 @@ from replan.events.types import (
     ApprovalRequested,
     FeedbackGenerated,
     InputRequested,
-    ModelAnswered,
-    ModelCalled,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
     PlanCreated,
     RunResumed,
     RunStarted,
-    Said,
     SpecialistCompleted,
     SpecialistInvoked,
     SpecialistToken,
-    StepsReopened,
+    StepsInvalidated,
     TaskCompleted,
     ThinkingCompleted,
     ToolCompleted,
@@ -35,7 +35,7 @@ from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
 from replan.runs.log.recorded import EventTexts, recorded
-from replan.runs.log.remarks import Remarks, counts_in
+from replan.runs.log.remarks import Anomalies, counts_in
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
@@ -50,12 +50,14 @@ from replan.state.results import (
 from replan.state.usage import Usage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NAMES = {"seq": 1, "run_id": "run"}
+NAMES = {"run_id": "run"}
 LONG = "long text " * 1_000
 
 
-class Book:
-    """Takes events, or fails."""
+class Stored:
+    """A log that takes events, or fails."""
+
+    where = "here"
 
     def __init__(self, error=None):
         self.taken = []
@@ -100,7 +102,7 @@ def events():
             **NAMES,
             approval=Approval(approve=plan.content, reason="It is new.", problem="No other."),
         ),
-        StepsReopened(**NAMES, reruns=(Rerun(step=1, why="edited"),)),
+        StepsInvalidated(**NAMES, reruns=(Rerun(step=1, reason="edited"),)),
         InputRequested(**NAMES, **step, question=question),
         SpecialistCompleted(**NAMES, **step, result=result),
         FeedbackGenerated(**NAMES, feedback=feedback),
@@ -125,7 +127,7 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "outline": [{"id": 1, "description": "Go"}],
         },
         {"type": "approval_requested", "reason": "It is new.", "problem": "No other."},
-        {"type": "steps_reopened", "reruns": ["1 (edited)"]},
+        {"type": "steps_invalidated", "reruns": ["1 (edited)"]},
         {"type": "input_requested", **step, "key": "1/writer/1"}
         | {"question": "Who?", "kind": "question"},
         {
@@ -167,14 +169,17 @@ def test_a_long_text_is_kept_once_beside_the_events_and_found_by_a_reference():
 
 def test_a_prompt_is_kept_by_its_messages_each_once():
     texts, call = EventTexts(), {"call": "c", "node": "think", "model": "m"}
-    system, first = Said(role="system", text="Be kind."), Said(role="human", text="Hi.")
-    one = recorded(ModelCalled(**NAMES, **call, prompt=(system, first)), NOON, texts)
+    system, first = (
+        MessageText(role="system", text="Be kind."),
+        MessageText(role="human", text="Hi."),
+    )
+    one = recorded(ModelInvoked(**NAMES, **call, prompt=(system, first)), NOON, texts)
     parts = [(part["role"], part["length"]) for part in one["prompt"]]
     assert parts == [("system", 8), ("human", 3)]
-    two = recorded(ModelCalled(**NAMES, **call, prompt=(system,)), NOON, texts)
+    two = recorded(ModelInvoked(**NAMES, **call, prompt=(system,)), NOON, texts)
     assert two["prompt"] == one["prompt"][:1]
     assert sorted(each.text for each in texts.take()) == ["Be kind.", "Hi."]
-    assert "prompt" not in recorded(ModelCalled(**NAMES, **call), NOON, texts)
+    assert "prompt" not in recorded(ModelInvoked(**NAMES, **call), NOON, texts)
     assert "Be kind." not in json.dumps([one, two])
 
 
@@ -233,25 +238,25 @@ def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them()
     assert told[4].run_seconds == 7 + 40
 
 
-def log_of(book, *heard):
-    return EventLog(book, "run", lambda: NOON, heard)
+def log_of(stored, *heard):
+    return EventLog(stored, "run", lambda: NOON, heard)
 
 
 async def test_events_are_written_behind_the_run_without_tokens_and_then_heard():
-    book, heard = Book(), []
-    log = log_of(book, lambda event: heard.append((event.type, event.seq)))
+    stored, heard = Stored(), []
+    log = log_of(stored, lambda event: heard.append((event.type, event.seq)))
     writing = asyncio.create_task(log.write())
     log.take(RunStarted(**NAMES, request="x"))
     log.take(AnswerToken(**NAMES, text="a"))
     log.take(SpecialistToken(**NAMES, step_id=1, specialist="writer", text="a"))
     log.take(RunStarted(**NAMES, request="y"))
     assert heard == []
-    await book.came.wait()
-    assert book.taken == [("run", ["run_started", "run_started"])]
+    await stored.came.wait()
+    assert stored.taken == [("run", ["run_started", "run_started"])]
     log.take(RunStarted(**NAMES, request="z"))
     log.end()
     await writing
-    assert book.taken[1:] == [("run", ["run_started"])]
+    assert stored.taken[1:] == [("run", ["run_started"])]
     started = [("run_started", seq) for seq in (1, 2, 3)]
     tokens = [("answer_token", None), ("specialist_token", None)]
     assert heard == [started[0], *tokens, *started[1:]]
@@ -259,8 +264,8 @@ async def test_events_are_written_behind_the_run_without_tokens_and_then_heard()
 
 async def test_that_a_run_goes_on_is_dated_before_its_attempts():
     moments = iter(NOON + timedelta(seconds=each) for each in range(9))
-    book, heard = Book(), []
-    log = EventLog(book, "run", lambda: next(moments), [heard.append])
+    stored, heard = Stored(), []
+    log = EventLog(stored, "run", lambda: next(moments), [heard.append])
     hooks = Hooks().of("run")
     async with RestEvents(log, hooks, "run", goes_on=True, by="otto") as rests:
         began = log.now()
@@ -273,19 +278,19 @@ async def test_that_a_run_goes_on_is_dated_before_its_attempts():
 
 
 async def test_what_a_storage_did_not_take_is_an_error_and_stays_to_be_written():
-    book, heard = Book(StorageError("runs.db", "It is full.", "Free some space.")), []
-    log = log_of(book, heard.append)
+    stored, heard = Stored(StorageError("runs.db", "It is full.", "Free some space.")), []
+    log = log_of(stored, heard.append)
     log.take(RunStarted(**NAMES, request="x"))
     with pytest.raises(StorageError):
         await log.write()
     assert heard == []
-    book.error = None
+    stored.error = None
     await log.flush()
     assert [event.request for event in heard] == ["x"]
 
 
-class SlowBook(Book):
-    """Takes events as soon as it is let."""
+class SlowlyStored(Stored):
+    """A log that takes events as soon as it is let."""
 
     def __init__(self):
         super().__init__()
@@ -298,34 +303,36 @@ class SlowBook(Book):
 
 
 async def test_what_comes_last_is_written_though_a_batch_is_on_its_way():
-    book = SlowBook()
-    log = log_of(book)
+    stored = SlowlyStored()
+    log = log_of(stored)
     writing = asyncio.ensure_future(log.write())
     log.take(RunStarted(**NAMES, request="x"))
-    await book.came.wait()
+    await stored.came.wait()
     log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
     log.end()
-    book.is_let.set()
+    stored.is_let.set()
     await writing
-    assert [types for _, types in book.taken] == [["run_started"], ["task_completed"]]
+    assert [types for _, types in stored.taken] == [["run_started"], ["task_completed"]]
 
 
 async def test_the_end_has_the_counts_of_all_parts_of_a_run():
     async with open_storage(":memory:") as storage:
-        book = storage.runs
+        stored = storage.log
         about = {"node": "think", "model": "m"}
-        log = log_of(book)
-        log.take(ModelCalled(**NAMES, **about, call="1"))
-        log.take(ModelAnswered(**NAMES, **about, call="1", seconds=1, cost=0.5, input_tokens=3))
+        log = log_of(stored)
+        log.take(ModelInvoked(**NAMES, **about, call="1"))
+        log.take(ModelCompleted(**NAMES, **about, call="1", seconds=1, cost=0.5, input_tokens=3))
         await log.flush()
-        log = log_of(book)
+        log = log_of(stored)
         await log.recall()
-        log.take(ModelCalled(**NAMES, **about, call="2", asks_again=True))
+        log.take(ModelInvoked(**NAMES, **about, call="2", is_reprompt=True))
         log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
         await log.flush()
-        events = [run_event("run", each) for each in await book.events("run")]
+        events = [run_event("run", each) for each in await stored.events("run")]
     remarks, calls = counts_in(events[-1:])
-    assert remarks == Remarks(unusable=1)
+    assert remarks == Anomalies(unusable=1)
     assert (
-        calls == calls_of(events) == Calls(number=1, unended=1, known_cost=0.5, tokens=3, seconds=1)
+        calls
+        == calls_of(events)
+        == Calls(number=1, unfinished=1, known_cost=0.5, tokens=3, seconds=1)
     )

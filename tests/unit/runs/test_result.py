@@ -45,7 +45,7 @@ def test_a_result_says_how_the_run_ended_and_with_what():
     assert result.answer.text == result.text
     assert (result.plan, result.usage.calls, result.duration) == (PLAN, 2, 1.25)
     assert result.warnings == ("Step 1 names nobody.",)
-    assert result.waiting == ()
+    assert result.pending_questions == ()
     assert result.state["current_plan"] is PLAN
 
 
@@ -76,7 +76,7 @@ def test_a_run_that_waits_says_for_what():
     asked = Interrupt(value={"questions": [question.payload], "problem": ""}, id="i")
     result = ended(outcome=None, final_answer=None, __interrupt__=[asked])
     assert (result.outcome, result.text, result.answer) == ("waiting", "", None)
-    assert [(ask.key, ask.text, ask.kind) for ask in result.waiting] == [
+    assert [(ask.key, ask.text, ask.kind) for ask in result.pending_questions] == [
         ("2/b/1", "With salt?", "question")
     ]
     assert "- waits for `2/b/1`: With salt?" in result._repr_markdown_()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from replan import Limits, open_storage
-from replan.ports.journal import Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
 from replan.server.callers.allowances import Allowances
 from replan.server.callers.identity import Identity
 from replan.server.callers.jwt_tokens import JwtEntry, Provider
@@ -26,8 +26,8 @@ class Clock:
 async def spend(storage, run_id, tokens, cost=0.0):
     amount = Spending(calls=1, tokens=tokens, cost=cost)
     reservation = Reservation(id=f"{run_id}-{tokens}", run_id=run_id, amount=amount)
-    await storage.journal.reserve(reservation, [Bound(scope="run")])
-    await storage.journal.settle(reservation, amount)
+    await storage.log.reserve(reservation, [Bound(scope="run")])
+    await storage.log.settle(reservation, amount)
 
 
 async def left(allowances):

@@ -54,9 +54,9 @@ def test_who_sees_what_the_graph_was_given_sees_what_he_would_see_of_all(history
         )
         assert of_shown.messages == of_all.messages
         # Nobody is told that less was left out than was.
-        lacking = of_shown.left_out + of_shown.summarised
+        lacking = of_shown.omitted + of_shown.summarised
         if lacking:
-            assert lacking + shown.held_back == of_all.left_out + of_all.summarised
+            assert lacking + shown.held_back == of_all.omitted + of_all.summarised
         else:
             assert shown.held_back == 0 or memory.mode == "summary"
 

@@ -92,8 +92,8 @@ async def test_a_long_answer_is_shown_before_it_is_whole(look):
     with ScriptedModel({"think": SIMPLE, "direct_answer": [broken, look, LONG]}) as model:
         events = await events_of(graph_of(model, weather))
     shown = said(events)
-    assert LONG.startswith("".join(shown[: shown.index("answer_restarted")]))
-    assert "".join(shown[shown.index("answer_restarted") + 1 :]) == LONG.strip()
+    assert LONG.startswith("".join(shown[: shown.index("answer_reset")]))
+    assert "".join(shown[shown.index("answer_reset") + 1 :]) == LONG.strip()
 
 
 async def test_what_was_shown_by_mistake_is_taken_back(call):
@@ -101,8 +101,8 @@ async def test_what_was_shown_by_mistake_is_taken_back(call):
     with ScriptedModel({"think": SIMPLE, "direct_answer": [remark, "It rains."]}) as model:
         events = await events_of(graph_of(model, weather))
     shown = said(events)
-    assert "".join(shown[: shown.index("answer_restarted")]) == LONG.strip()
-    assert shown[shown.index("answer_restarted") + 1 :] == ["It rains."]
+    assert "".join(shown[: shown.index("answer_reset")]) == LONG.strip()
+    assert shown[shown.index("answer_reset") + 1 :] == ["It rains."]
 
 
 async def test_the_messages_mode_shows_the_answer_and_no_call_of_a_tool(call):

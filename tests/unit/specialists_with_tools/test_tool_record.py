@@ -113,7 +113,7 @@ async def test_what_the_model_said_is_on_record_before_its_tools_run(storage, te
 
     async def look() -> str:
         """Look."""
-        seen.update(await storage.journal.notes("r"))
+        seen.update(await storage.log.notes("r"))
         return "seen"
 
     with ScriptedModel({"step 1": [call(("look", {})), "Done."], "feedback": DONE}) as model:
@@ -127,7 +127,7 @@ async def test_what_the_model_said_is_on_record_before_its_tools_run(storage, te
     assert begun.endswith("/0.0/begun")
     assert seen[begun]["tool"] == "look"
     # What came of the step is on record itself, so its loop is not any more, but that it acted.
-    assert list(await storage.journal.notes("r")) == ["began", "acted/1/worker"]
+    assert list(await storage.log.notes("r")) == ["began", "acted/1/worker"]
 
 
 async def test_after_a_question_nothing_is_asked_or_done_again(team, call, world):
@@ -176,7 +176,7 @@ async def test_a_call_that_was_cut_off_is_made_again_only_if_it_may_be(
         assert len(world.done) == times
         if name == "mail":
             (question,) = waiting_for(state)
-            assert question.kind == "in doubt"
+            assert question.kind == "unknown_outcome"
             assert "The call of mail was cut off in attempt 1" in question.text
             assert question.details["arguments"] == {"to": "Ann"}
             state = (
@@ -281,7 +281,7 @@ async def test_an_unsafe_call_that_ran_out_of_time_is_asked_about_and_not_made_a
         given = {"plan": "- [ ] 1. Do it @worker (timeout 300ms)\n"}
         state = (await run(graph, given, config=CONFIG)).state
         (question,) = waiting_for(state)
-        assert question.kind == "in doubt"
+        assert question.kind == "unknown_outcome"
         state = (await run(graph, await said(graph, "done", CONFIG), config=CONFIG)).state
     assert state["outcome"] == "completed"
     assert world.done == ["mail"]

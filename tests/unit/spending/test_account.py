@@ -6,14 +6,14 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
-from replan.ports.journal import Bound, Reservation, Spending
+from replan.log.amounts import Bound, Reservation, Spending
 from replan.spending import account as accounts
 from replan.spending.account import Account, Accounts
 from replan.spending.fitting import Ask
 from replan.spending.scopes import Scope
 from replan.state.limits import Budget
+from replan.storage.memory_log import memory_log
 
 
 def run_scope(**limits):
@@ -43,39 +43,39 @@ async def settled():
 
 
 @pytest.fixture
-def journal():
-    return MemoryJournal()
+def log():
+    return memory_log()
 
 
 @pytest.fixture
-async def spends(journal):
+async def spends(log):
     """An account that has seen what replies of the model are like."""
-    account = Account(journal, "r")
+    account = Account(log, "r")
     first = await account.take(ask("first", 10, run_scope()))
     await account.settle(first, Spending(), (1, 500))
     return account
 
 
-async def tokens_of(journal, scope="run"):
-    return (await journal.spent("r")).get(scope, Spending()).tokens
+async def tokens_of(log, scope="run"):
+    return (await log.spent("r")).get(scope, Spending()).tokens
 
 
-async def test_a_call_waits_for_room_and_gets_it_when_another_is_settled(spends, journal):
+async def test_a_call_waits_for_room_and_gets_it_when_another_is_settled(spends, log):
     first = await spends.take(ask("1", 700))
     waiting = asyncio.ensure_future(spends.take(ask("2", 700)))
     await settled()
     assert not waiting.done()
     await spends.settle(first, used(50), (1, 49))
     assert (await waiting).reservation.amount.tokens == 700
-    assert await tokens_of(journal) == 750
+    assert await tokens_of(log) == 750
 
 
-async def test_a_call_that_was_settled_and_is_still_on_record_keeps_no_room(spends, journal):
+async def test_a_call_that_was_settled_and_is_still_on_record_keeps_no_room(spends, log):
     first = await spends.take(ask("1", 700))
     spends.settle_now(first, used(50))
     second = await asyncio.wait_for(spends.take(ask("2", 700)), 5)
     await spends.record_settled(first, used(50))
-    assert (second.reservation.amount.tokens, await tokens_of(journal)) == (700, 750)
+    assert (second.reservation.amount.tokens, await tokens_of(log)) == (700, 750)
 
 
 async def test_who_waits_is_served_in_order_and_nobody_is_overtaken(spends):
@@ -124,8 +124,8 @@ async def test_those_who_wait_are_refused_when_the_room_that_they_hoped_for_is_u
     assert [type(result) for result in results] == [LimitReachedError] * 3
 
 
-async def test_calls_on_their_way_make_no_room_for_calls(journal):
-    spends, scope = Account(journal, "r"), run_scope(max_model_calls=1)
+async def test_calls_on_their_way_make_no_room_for_calls(log):
+    spends, scope = Account(log, "r"), run_scope(max_model_calls=1)
     await spends.take(ask("1", scope=scope))
     with pytest.raises(LimitReachedError, match="max_model_calls=1"):
         await spends.take(ask("2", scope=scope))
@@ -143,7 +143,7 @@ async def test_who_stops_waiting_leaves_the_way_to_those_behind(spends):
     await spends.settle(first, used(1))
 
 
-async def test_who_is_cancelled_in_the_moment_of_being_served_gives_back(spends, journal):
+async def test_who_is_cancelled_in_the_moment_of_being_served_gives_back(spends, log):
     first = await spends.take(ask("1", 900))
     served = asyncio.ensure_future(spends.take(ask("2", 900)))
     behind = asyncio.ensure_future(spends.take(ask("3", 900)))
@@ -153,34 +153,34 @@ async def test_who_is_cancelled_in_the_moment_of_being_served_gives_back(spends,
     with pytest.raises(asyncio.CancelledError):
         await served
     assert (await behind).reservation.id == "3"
-    assert await tokens_of(journal) == 910
+    assert await tokens_of(log) == 910
 
 
-async def test_a_call_that_was_given_up_stays_charged_and_nobody_waits_for_it(spends, journal):
+async def test_a_call_that_was_given_up_stays_charged_and_nobody_waits_for_it(spends, log):
     first = await spends.take(ask("1", 900))
     waiting = asyncio.ensure_future(spends.take(ask("2", 900)))
     await settled()
     spends.give_up(first)
     with pytest.raises(LimitReachedError):
         await waiting
-    assert await tokens_of(journal) == 900
+    assert await tokens_of(log) == 900
     # What it says later is put on record, and makes no room any more in this process.
     await spends.settle(first, used(10))
-    assert await tokens_of(journal) == 10
+    assert await tokens_of(log) == 10
 
 
-async def test_what_a_crash_left_unsettled_is_charged_in_full_and_not_waited_for(journal):
+async def test_what_a_crash_left_unsettled_is_charged_in_full_and_not_waited_for(log):
     lost = Reservation(id="lost", run_id="r", amount=Spending(calls=1, tokens=600))
-    await journal.reserve(lost, [Bound(scope="run", tokens=1_000)])
-    spends = Account(journal, "r")
+    await log.reserve(lost, [Bound(scope="run", tokens=1_000)])
+    spends = Account(log, "r")
     with pytest.raises(LimitReachedError):
         await asyncio.wait_for(spends.take(ask("1", 700, cuttable=True, input_tokens=800)), 5)
     await spends.take(ask("2", 400))
-    assert await tokens_of(journal) == 1_000
+    assert await tokens_of(log) == 1_000
 
 
-async def test_of_a_model_that_nothing_is_known_of_one_call_goes_ahead_alone(journal):
-    spends = Account(journal, "r")
+async def test_of_a_model_that_nothing_is_known_of_one_call_goes_ahead_alone(log):
+    spends = Account(log, "r")
     first = await spends.take(ask("1", 10))
     same = asyncio.ensure_future(spends.take(ask("2", 10)))
     other = await spends.take(ask("3", 10, model="another"))
@@ -206,9 +206,9 @@ async def test_a_call_inside_another_does_not_wait_for_it_nor_for_who_does(spend
     await behind
 
 
-async def test_a_journal_that_has_less_room_has_the_last_word(spends, journal):
+async def test_a_log_that_has_less_room_has_the_last_word(spends, log):
     other = Reservation(id="other", run_id="r", amount=Spending(calls=1, tokens=700))
-    await journal.reserve(other, [Bound(scope="run", tokens=1_000)])
+    await log.reserve(other, [Bound(scope="run", tokens=1_000)])
     with pytest.raises(LimitReachedError, match="max_tokens=1000"):
         await spends.take(ask("1", 700))
     # And this process has learned of it.
@@ -216,9 +216,9 @@ async def test_a_journal_that_has_less_room_has_the_last_word(spends, journal):
 
 
 @pytest.fixture
-async def shared(journal):
+async def shared(log):
     """The account of a run, and that of a process which does a step of it."""
-    owner, guest = Account(journal, "r"), Account(journal, "r")
+    owner, guest = Account(log, "r"), Account(log, "r")
     await owner.share()
     await guest.share(PLACE)
     return owner, guest
@@ -231,7 +231,7 @@ async def looked(*processes):
     await settled()
 
 
-async def test_a_call_waits_for_room_that_another_process_holds(shared, journal):
+async def test_a_call_waits_for_room_that_another_process_holds(shared, log):
     owner, guest = shared
     mine = await owner.take(ask("1", 700))
     theirs = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", 700)))
@@ -245,7 +245,7 @@ async def test_a_call_waits_for_room_that_another_process_holds(shared, journal)
     last = asyncio.ensure_future(owner.take(ask("4", 600, cuttable=True, input_tokens=500)))
     await looked(*shared)
     assert not last.done()
-    await journal.settle(Reservation(id=f"{PLACE}3", run_id="r", amount=used(400)), used(20))
+    await log.settle(Reservation(id=f"{PLACE}3", run_id="r", amount=used(400)), used(20))
     await looked(*shared)
     assert (await last).reservation.amount.tokens <= 1_000 - 370
 
@@ -262,13 +262,13 @@ async def test_a_call_is_refused_if_what_is_settled_elsewhere_leaves_no_room(sha
             await refused
 
 
-async def test_nobody_waits_for_what_processes_left_that_died(shared, journal):
+async def test_nobody_waits_for_what_processes_left_that_died(shared, log):
     owner, guest = shared
     await guest.take(ask(f"{PLACE}1", 450))
     await owner.take(ask("1", 450))
     big = {"tokens": 500, "cuttable": True, "input_tokens": 450}
     # Others do both; the run is taken up by who shares it again, the step by another worker.
-    owner, guest = Account(journal, "r"), Account(journal, "r")
+    owner, guest = Account(log, "r"), Account(log, "r")
     await guest.share(PLACE)
     waits = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", **big)))
     await looked(guest)
@@ -278,18 +278,18 @@ async def test_nobody_waits_for_what_processes_left_that_died(shared, journal):
     for refused in (waits, owner.take(ask("2", **big))):
         with pytest.raises(LimitReachedError):
             await refused
-    assert await tokens_of(journal) == 900
+    assert await tokens_of(log) == 900
 
 
 @pytest.mark.parametrize("method", ["reserve", "settle"])
-async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(journal, method, monkeypatch):
-    spends = Account(journal, "r")
+async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(log, method, monkeypatch):
+    spends = Account(log, "r")
     permit = await spends.take(ask("1", 600, cuttable=True))
 
     async def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(journal, method, fail)
+    monkeypatch.setattr(log, method, fail)
     writes = {
         "reserve": lambda: spends.take(ask("2", 300, cuttable=True)),
         "settle": lambda: spends.settle(permit, used(1)),
@@ -304,9 +304,7 @@ async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(journal, met
         await asyncio.wait_for(spends.take(ask("3", 600, cuttable=True, input_tokens=900)), 5)
 
 
-async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_missing(
-    spends, journal
-):
+async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_missing(spends, log):
     permit = spends.ask(ask("1", 800))
     waiter = spends.ask(ask("2", 800))
     with pytest.raises(LimitReachedError), spends.in_line(waiter):
@@ -315,17 +313,17 @@ async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_m
         spends.ask(ask("3", 800, run_scope(max_model_calls=1)))
     await spends.record(permit)
     spends.settle_now(permit, used(5))
-    assert await tokens_of(journal) == 800
+    assert await tokens_of(log) == 800
     await spends.record_settled(permit, used(5))
-    assert await tokens_of(journal) == 5
+    assert await tokens_of(log) == 5
     assert spends.is_at_rest
 
 
-async def test_the_time_at_work_is_on_record_and_goes_on_from_there(journal, monkeypatch):
+async def test_the_time_at_work_is_on_record_and_goes_on_from_there(log, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("replan.spending.deadline.time.monotonic", lambda: now[0])
     scopes = [run_scope(max_seconds=60), Scope("step/1", Budget(max_seconds=20)), run_scope()]
-    spends = Account(journal, "r")
+    spends = Account(log, "r")
     await spends.open()
     with spends.clocks.at_work(scopes):
         now[0] += 15
@@ -333,38 +331,38 @@ async def test_the_time_at_work_is_on_record_and_goes_on_from_there(journal, mon
         await spends.clocks.note(scopes)
         now[0] += 0.5
         await spends.clocks.note(scopes)
-    assert list(await journal.notes("r")) == ["seconds/run/15.000", "seconds/step/1/15.000"]
-    again = Account(journal, "r")
+    assert list(await log.notes("r")) == ["seconds/run/15.000", "seconds/step/1/15.000"]
+    again = Account(log, "r")
     await again.open()
     assert again.clocks.left(scopes[:1]) == (45, scopes[0])
     assert again.clocks.left(scopes)[0] == 5
 
 
-def test_only_the_newest_runs_are_remembered(journal, monkeypatch):
+def test_only_the_newest_runs_are_remembered(log, monkeypatch):
     monkeypatch.setattr(accounts, "_MOST_RUNS", 2)
     known = Accounts()
-    first = known.of(journal, "1")
-    assert known.of(journal, "1") is first
-    known.of(journal, "2")
-    known.of(journal, "3")
-    assert known.of(journal, "1") is not first
-    second = known.of(journal, "3")
+    first = known.of(log, "1")
+    assert known.of(log, "1") is first
+    known.of(log, "2")
+    known.of(log, "3")
+    assert known.of(log, "1") is not first
+    second = known.of(log, "3")
     known.close("3")
-    assert known.of(journal, "3") is not second
+    assert known.of(log, "3") is not second
 
 
-async def test_a_run_that_is_at_work_is_remembered_however_many_others_begin(journal, monkeypatch):
+async def test_a_run_that_is_at_work_is_remembered_however_many_others_begin(log, monkeypatch):
     monkeypatch.setattr(accounts, "_MOST_RUNS", 2)
     known = Accounts()
-    first = known.of(journal, "1")
+    first = known.of(log, "1")
     scopes = [run_scope(max_seconds=9)]
     with first.clocks.at_work(scopes):
         for other in "2345":
-            known.of(journal, other)
-        assert known.of(journal, "1") is first
-    known.of(journal, "6")
-    known.of(journal, "7")
-    assert known.of(journal, "1") is not first
+            known.of(log, other)
+        assert known.of(log, "1") is first
+    known.of(log, "6")
+    known.of(log, "7")
+    assert known.of(log, "1") is not first
 
 
 STEPS = st.lists(
@@ -412,8 +410,8 @@ class Course:
 
     def __init__(self, calls, tokens, of_step, processes):
         self.most = {"run": (calls, tokens), "step/1": (calls, of_step or 0)}
-        self.journal, self.tasks, self.permits = MemoryJournal(), [], []
-        self.processes = [Account(self.journal, "r") for _ in range(processes)]
+        self.log, self.tasks, self.permits = memory_log(), [], []
+        self.processes = [Account(self.log, "r") for _ in range(processes)]
         self.scope = run_scope(max_model_calls=calls, max_tokens=tokens)
         self.inner = [Scope("step/1", Budget(max_tokens=of_step))] if of_step else []
 
@@ -447,7 +445,7 @@ class Course:
         self.permits.append((spends, await spends.take(asked)))
 
     async def check(self):
-        for scope, spent in (await self.journal.spent("r")).items():
+        for scope, spent in (await self.log.spent("r")).items():
             calls, tokens = self.most[scope]
             assert spent.calls <= calls
             assert spent.tokens <= tokens

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.spending import deadline
 from replan.spending.account import Account
@@ -12,16 +11,17 @@ from replan.spending.deadline import in_time
 from replan.spending.meter import Meter
 from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve
+from replan.storage.memory_log import memory_log
 
 
 @pytest.fixture
-def journal():
-    return MemoryJournal()
+def log():
+    return memory_log()
 
 
 @pytest.fixture
-async def account(journal):
-    opened = Account(journal, "r")
+async def account(log):
+    opened = Account(log, "r")
     await opened.open()
     return opened
 
@@ -87,19 +87,19 @@ async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(acco
     assert await in_time(work, counted, 0.05) == "done"
 
 
-async def test_bound_time_is_put_on_record_while_it_passes(account, journal, monkeypatch):
+async def test_bound_time_is_put_on_record_while_it_passes(account, log, monkeypatch):
     monkeypatch.setattr(deadline, "_TICK", 0.01)
     monkeypatch.setattr("replan.spending.deadline.LEAST_PRECISION", 0.01)
     noted = asyncio.Event()
-    note = journal.note
+    note = log.note
 
     async def heard(*given):
         noted.set()
         return await note(*given)
 
-    monkeypatch.setattr(journal, "note", heard)
+    monkeypatch.setattr(log, "note", heard)
     await in_time(noted.wait, meter(account, Scope("run", Budget(max_seconds=60))), 30)
-    again = Account(journal, "r")
+    again = Account(log, "r")
     await again.open()
     assert again.clocks.left([Scope("run", Budget(max_seconds=60))])[0] <= 60 - 0.01
 

@@ -92,11 +92,11 @@ def test_a_refused_call_says_what_is_spent_what_is_kept_and_what_it_may_need():
     kept = ClosingReserve(tokens=2_000)
     run = Scope("run", Budget(max_tokens=10_000), kept)
     refused = fit(ask(), [room(50, scope=run)], None, crowded=False)
-    assert refused.why == "7950 spent, 2000 kept for the answer, and the next call may need 114"
+    assert refused.reason == "7950 spent, 2000 kept for the answer, and the next call may need 114"
     assert (refused.wants, refused.kept) == (114, 2_000)
     step = Scope("step/4", Budget(max_tokens=20))
     refused = fit(ask(), [room(20, scope=step)], None, crowded=False)
-    assert refused.why == "0 spent, and the next call may need 114"
+    assert refused.reason == "0 spent, and the next call may need 114"
 
 
 def test_a_call_is_refused_when_nothing_that_is_on_its_way_could_make_room():

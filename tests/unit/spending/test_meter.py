@@ -20,21 +20,21 @@ from langchain_core.outputs import (
 )
 
 from replan import Usage
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError, UnpricedModelError
+from replan.log.amounts import Spending
 from replan.models.chat import Chat
 from replan.ports.allowance import Request
-from replan.ports.journal import Spending
 from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount
+from replan.storage.memory_log import memory_log
 from replan.testing import Hang, Reply, ScriptedModel, always
 
 
-def account(journal=None):
-    return Account(journal or MemoryJournal(), "r")
+def account(log=None):
+    return Account(log or memory_log(), "r")
 
 
 def meter(spends=None, limit=9, kept=0, **options):
@@ -205,7 +205,7 @@ def asked():
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("where", ["thread", "loop", "another loop"])
 async def test_calls_without_await_are_counted_and_stopped_wherever_they_are_made(where, streamed):
-    journal, calls = MemoryJournal(), []
+    log, calls = memory_log(), []
 
     def work():
         for _ in range(3):
@@ -228,13 +228,13 @@ async def test_calls_without_await_are_counted_and_stopped_wherever_they_are_mad
 
     with ScriptedModel({"*": always(Reply("Yes.", usage=(7, 3)))}) as scripted:
         model = scripted | StrOutputParser() if streamed else scripted
-        counted = bounded(account(journal), max_model_calls=2)
+        counted = bounded(account(log), max_model_calls=2)
         with pytest.raises(LimitReachedError, match="max_model_calls=2"):
             await made()
     assert calls == ["Yes.", "Yes."]
     assert counted.count == TokenCount(calls=2, input_tokens=14, output_tokens=6, unpriced_calls=2)
     assert counted.refused.limit == "max_model_calls"
-    assert (await journal.spent("r"))["run"] == Spending(calls=2, tokens=20)
+    assert (await log.spent("r"))["run"] == Spending(calls=2, tokens=20)
 
 
 async def test_a_call_in_another_event_loop_is_charged_in_this_one():
@@ -306,16 +306,16 @@ async def test_who_gives_up_a_thread_stops_its_waiting_and_its_further_calls():
 
 
 async def test_a_call_that_still_asks_for_leave_when_its_try_ends_is_not_made(monkeypatch):
-    journal, is_asked, may_go_on = MemoryJournal(), asyncio.Event(), asyncio.Event()
-    reserve = journal.reserve
+    log, is_asked, may_go_on = memory_log(), asyncio.Event(), asyncio.Event()
+    reserve = log.reserve
 
     async def slow(*given):
         is_asked.set()
         await may_go_on.wait()
         return await reserve(*given)
 
-    monkeypatch.setattr(journal, "reserve", slow)
-    model, counted = ScriptedModel({"*": always("Yes.")}), meter(account(journal))
+    monkeypatch.setattr(log, "reserve", slow)
+    model, counted = ScriptedModel({"*": always("Yes.")}), meter(account(log))
     async with counted:
         # As a sibling does in `asyncio.gather`, of which another one has failed.
         late = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
@@ -324,7 +324,7 @@ async def test_a_call_that_still_asks_for_leave_when_its_try_ends_is_not_made(mo
     with pytest.raises(RuntimeError, match="is over"):
         await late
     assert (len(model.calls), counted.count) == (0, TokenCount())
-    assert (await journal.spent("r"))["run"] == Spending()
+    assert (await log.spent("r"))["run"] == Spending()
 
 
 async def test_a_reply_is_cut_to_what_is_left(asked):
@@ -368,13 +368,13 @@ async def test_two_meters_both_count_and_the_narrower_one_cuts(asked):
 
 
 async def test_leave_for_a_call_that_is_not_made_is_given_back():
-    journal = MemoryJournal()
-    counted = bounded(account(journal), max_tokens=5_000)
+    log = memory_log()
+    counted = bounded(account(log), max_tokens=5_000)
     request = Request(model="m", names=["m"], messages=[HumanMessage("Hi")], cuttable=True)
     async with counted, counted.allowed(request) as most:
         assert most == 4_096
-        assert (await journal.spent("r"))["run"].tokens == 34 + 4_096
-    assert (await journal.spent("r"))["run"] == Spending()
+        assert (await log.spent("r"))["run"].tokens == 34 + 4_096
+    assert (await log.spent("r"))["run"] == Spending()
     assert counted.count == TokenCount()
 
 
@@ -393,35 +393,35 @@ class RefusedError(Exception):
     ids=["refused", "never reached", "broken off", "too late"],
 )
 async def test_a_call_that_broke_off_is_charged_in_full_unless_nothing_was_done(error, tokens):
-    journal = MemoryJournal()
-    counted = bounded(account(journal), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
+    log = memory_log()
+    counted = bounded(account(log), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
     with ScriptedModel({"*": [error]}) as model, pytest.raises(type(error)):
         async with counted:
             await model.ainvoke("Hi", {"callbacks": [counted]})
-    assert (await journal.spent("r"))["run"].tokens == tokens
+    assert (await log.spent("r"))["run"].tokens == tokens
     assert counted.count.cost == pytest.approx(PRICE.of(34, 4_096) if tokens else 0)
 
 
 async def test_a_call_that_was_cancelled_stays_charged_in_full_and_frees_who_waits():
-    journal = MemoryJournal()
-    counted = bounded(account(journal), max_tokens=9_000)
+    log = memory_log()
+    counted = bounded(account(log), max_tokens=9_000)
     with ScriptedModel({"*": [Hang()]}) as model:
         async with counted:
             call = asyncio.ensure_future(model.ainvoke("Hi", {"callbacks": [counted]}))
             await until(lambda: model.calls)
             call.cancel()
             await asyncio.wait({call})
-    assert (await journal.spent("r"))["run"] == Spending(calls=1, tokens=34 + 4_096)
+    assert (await log.spent("r"))["run"] == Spending(calls=1, tokens=34 + 4_096)
 
 
 async def test_a_server_that_reports_no_usage_is_charged_by_the_bytes():
-    journal = MemoryJournal()
-    counted = bounded(account(journal), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
+    log = memory_log()
+    counted = bounded(account(log), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
     silent = AIMessage("Jä.")
     with ScriptedModel({"*": [Reply("Jä.", message=silent)]}) as model:
         async with counted:
             await model.ainvoke("Hi", {"callbacks": [counted]})
-    assert (await journal.spent("r"))["run"].tokens == 34 + 4
+    assert (await log.spent("r"))["run"].tokens == 34 + 4
     assert counted.count == TokenCount(calls=1, known_cost=PRICE.of(34, 4))
 
 

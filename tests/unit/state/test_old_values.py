@@ -16,7 +16,6 @@ from langgraph.types import Command, Overwrite, interrupt
 from pydantic import ValidationError
 
 from replan import SpecialistResult, TaskPlan, waiting_for
-from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus
 from replan.state.channels import Checked, CheckedDelta, appended, latest, merged
 from replan.state.limits import RunSettings
@@ -30,6 +29,7 @@ from replan.state.results import (
     TaskComplexity,
     ThinkingResult,
 )
+from replan.storage.serializer import strict_serializer
 from replan.values import restored
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

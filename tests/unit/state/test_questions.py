@@ -47,7 +47,7 @@ ACTIONS = st.sampled_from(["approve", "Reject", "edit", "yes", "burn", ""])
 DECISIONS = st.fixed_dictionaries(
     {"action": ACTIONS}, optional={"reason": PLAIN, "plan": PLAIN, "arguments": PLAIN}
 )
-KINDS = st.sampled_from(["question", "approval", "in doubt"])
+KINDS = st.sampled_from(["question", "approval", "unknown_outcome"])
 
 
 def read_or_problem(read, *given):
@@ -124,7 +124,7 @@ def test_the_beginning_of_a_key_will_do_where_one_question_has_it():
 
 
 CALL = question("2/b/1", kind="approval", fingerprint="f2")
-DOUBT = question("3/c/1", kind="in doubt", fingerprint="f3")
+DOUBT = question("3/c/1", kind="unknown_outcome", fingerprint="f3")
 PLAN_ASKED = Approval(approve="- [ ] 1. One @a", key="plan/2/3", fingerprint="f4").question
 SIZE = question("1/a/1", fingerprint="f1")
 YES = {"action": "approve"}

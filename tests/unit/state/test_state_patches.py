@@ -13,9 +13,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 
 from replan import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.state.enhanced import EnhancedState
 from replan.state.patches import PlanChannel, PlanPatch, patch_between, patched, plan_write
+from replan.storage.serializer import strict_serializer
 
 ENDS = ["\n", "\r\n", "\r", "\u2028", "\x0b", "\x1c", ""]
 LINES = st.builds(

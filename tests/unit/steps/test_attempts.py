@@ -11,10 +11,11 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.errors import GraphInterrupt
 
 from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, SpecialistResult
-from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
-from replan.ports.journal import Attempt, Spending
+from replan.log.amounts import Spending
+from replan.log.attempt_rows import Attempt
+from replan.log.run_log import RunLog
 from replan.specialists.function import FunctionSpecialist
 from replan.spending import deadline
 from replan.state.limits import LimitHit
@@ -23,6 +24,7 @@ from replan.steps.attempts import LONGEST_RESULT, Attempts
 from replan.steps.board import Board
 from replan.steps.on_record import Keys
 from replan.steps.step_record import StepRecord
+from replan.storage.memory_log import MemoryLogs, memory_log
 from replan.testing import ScriptedModel, always
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -32,10 +34,10 @@ STEP = PlanStep(id=4, description="Do it", max_retries=2, timeout=20)
 
 @pytest.fixture
 def tries(services):
-    """Build the tries of a function, with their journal and their events."""
+    """Build the tries of a function, with their log and their events."""
 
-    def build(work, *, step=STEP, limits=None, journal=None, card=CARD, tried=()):
-        live, events = services(journal=journal or MemoryJournal()), []
+    def build(work, *, step=STEP, limits=None, log=None, card=CARD, tried=()):
+        live, events = services(log=log or memory_log()), []
         emitter = Emitter(events.append, Hooks().of("r"), "r", 1)
         context = ExecutionContext(
             task_description="Do it", plan_step=step, run_id="r", idempotency_key="k"
@@ -67,16 +69,18 @@ async def test_a_result_is_filled_in_with_who_when_and_how_long(tries):
     assert (result.text, result.key, result.round) == ("done", "4/a", 1)
     assert (result.retry_count, result.confidence, result.error) == (0, 1.0, "")
     assert 0 < result.duration < 20
-    assert kinds(events) == [("specialist_invoked", 1)]
+    assert kinds(events) == [("specialist_invoked", 1), ("specialist_completed", 1)]
 
 
 async def test_a_try_is_on_record_before_it_begins(tries):
     seen = []
 
-    class Journal(MemoryJournal):
-        async def started(self, attempt, key=""):
+    class Slow(RunLog):
+        async def started(self, attempt, key="", announced=None):
             await asyncio.sleep(0)
+            begun = await super().started(attempt, key, announced)
             seen.append(("on record", attempt.number, attempt.key))
+            return begun
 
     def work(context):
         seen.append(("at work", context.attempt, context.idempotency_key))
@@ -84,7 +88,7 @@ async def test_a_try_is_on_record_before_it_begins(tries):
             raise ConnectionError("reset")
         return "done"
 
-    built, events = tries(work, journal=Journal())
+    built, events = tries(work, log=Slow(MemoryLogs()))
     assert (await built.run()).retry_count == 1
     assert seen == [
         each for n in (1, 2) for each in (("on record", n, "attempt"), ("at work", n, "k"))
@@ -93,15 +97,16 @@ async def test_a_try_is_on_record_before_it_begins(tries):
         ("specialist_invoked", 1),
         ("specialist_retried", 1),
         ("specialist_invoked", 2),
+        ("specialist_completed", 2),
     ]
 
 
-async def test_a_journal_that_cannot_write_stops_the_step_loudly(tries):
-    class Full(MemoryJournal):
-        async def started(self, attempt, key=""):
+async def test_a_log_that_cannot_write_stops_the_step_loudly(tries):
+    class Full(RunLog):
+        async def started(self, attempt, key="", announced=None):
             raise OSError("disk full")
 
-    built, _ = tries(lambda context: pytest.fail("worked off the record"), journal=Full())
+    built, _ = tries(lambda context: pytest.fail("worked off the record"), log=Full(MemoryLogs()))
     with pytest.raises(OSError, match="disk full"):
         await built.run()
 
@@ -134,7 +139,7 @@ async def test_a_partial_result_is_not_tried_again(tries):
     built, events = tries(lambda context: partial)
     result = await built.run()
     assert (result.status, result.confidence, result.error) == ("partial", 0.4, "")
-    assert kinds(events) == [("specialist_invoked", 1)]
+    assert kinds(events) == [("specialist_invoked", 1), ("specialist_completed", 1)]
 
 
 async def test_a_text_that_is_too_long_to_be_kept_is_cut_and_the_cut_is_marked(tries):
@@ -167,17 +172,17 @@ async def test_a_step_that_finds_no_model_call_left_is_not_failed_and_accounted_
         for _ in range(3):
             await model.ainvoke("Hi", config)
 
-    journal = MemoryJournal()
+    log = memory_log()
     with ScriptedModel({"*": always("Yes.")}) as model:
         # The last call of a run is kept back for the answer.
-        built, _ = tries(work, limits=Limits(max_model_calls=calls), journal=journal)
+        built, _ = tries(work, limits=Limits(max_model_calls=calls), log=log)
         hit = await built.run()
     assert len(model.calls) == calls - 1
     assert (hit.limit, hit.value, hit.round) == ("max_model_calls", calls, 1)
     assert (hit.specialist, hit.usage.calls) == ("a", calls - 1)
-    assert [entry.outcome for entry in await journal.ledger("r")] == ["cancelled"]
-    assert await journal.results("r") == {}
-    spent = await journal.spent("r")
+    assert [entry.outcome for entry in await log.ledger("r")] == ["cancelled"]
+    assert await log.results("r") == {}
+    spent = await log.spent("r")
     assert spent.get("run", Spending()).calls == calls - 1
 
 
@@ -301,8 +306,8 @@ async def test_a_run_that_is_cancelled_while_a_try_is_being_stopped_is_cancelled
         await running
 
 
-async def outcomes(journal):
-    return [(entry.number, entry.outcome) for entry in await journal.ledger("r")]
+async def outcomes(log):
+    return [(entry.number, entry.outcome) for entry in await log.ledger("r")]
 
 
 async def test_every_try_is_in_the_ledger_with_its_end_and_why_it_failed(tries):
@@ -311,12 +316,12 @@ async def test_every_try_is_in_the_ledger_with_its_end_and_why_it_failed(tries):
             raise ConnectionError(f"reset {context.attempt}")
         return "done"
 
-    journal = MemoryJournal()
-    await tries(work, journal=journal)[0].run()
-    assert await outcomes(journal) == [(1, "failed"), (2, "failed"), (3, "done")]
-    errors = [entry.error for entry in await journal.ledger("r")]
+    log = memory_log()
+    await tries(work, log=log)[0].run()
+    assert await outcomes(log) == [(1, "failed"), (2, "failed"), (3, "done")]
+    errors = [entry.error for entry in await log.ledger("r")]
     assert errors == ["ConnectionError: reset 1", "ConnectionError: reset 2", ""]
-    assert all(entry.ended_at for entry in await journal.ledger("r"))
+    assert all(entry.ended_at for entry in await log.ledger("r"))
 
 
 async def test_a_try_that_asks_or_is_cancelled_or_finds_no_call_left_is_accounted_for(tries):
@@ -332,26 +337,26 @@ async def test_a_try_that_asks_or_is_cancelled_or_finds_no_call_left_is_accounte
     async def call(context, config):
         return await model.ainvoke("Hi", config)
 
-    asked, stopped, refused = MemoryJournal(), MemoryJournal(), MemoryJournal()
+    asked, stopped, refused = memory_log(), memory_log(), memory_log()
     with pytest.raises(GraphInterrupt):
-        await tries(ask, journal=asked)[0].run()
+        await tries(ask, log=asked)[0].run()
     assert await outcomes(asked) == [(1, "waiting")]
-    running = asyncio.ensure_future(tries(hang, journal=stopped)[0].run())
+    running = asyncio.ensure_future(tries(hang, log=stopped)[0].run())
     await at_work.wait()
-    assert await outcomes(stopped) == [(1, "in doubt")]
+    assert await outcomes(stopped) == [(1, "unknown_outcome")]
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await outcomes(stopped) == [(1, "cancelled")]
     with ScriptedModel({}) as model:
-        built, _ = tries(call, limits=Limits(max_model_calls=1), journal=refused)
+        built, _ = tries(call, limits=Limits(max_model_calls=1), log=refused)
         assert (await built.run()).limit == "max_model_calls"
     assert await outcomes(refused) == [(1, "cancelled")]
     assert "max_model_calls" in (await refused.ledger("r"))[0].error
 
 
 async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
-    journal, seen = MemoryJournal(), []
+    log, seen = memory_log(), []
 
     def fail(context):
         seen.append(context.attempt)
@@ -362,18 +367,18 @@ async def test_the_numbers_and_the_failures_go_on_from_the_ledger(tries):
         attempt = Attempt(
             run_id="r", step_id=4, specialist="a", number=number, key="attempt", started_at=NOON
         )
-        await journal.started(attempt)
+        await log.started(attempt)
         if outcome:
-            await journal.ended(attempt, outcome, NOON, "reset")
-    built, events = tries(fail, journal=journal, tried=await journal.ledger("r"))
+            await log.ended(attempt, outcome, NOON, "reset")
+    built, events = tries(fail, log=log, tried=await log.ledger("r"))
     result = await built.run()
     # Two retries are allowed; one was used up before.
     assert seen == [3, 4]
     assert (result.retry_count, built.record.number) == (2, 4)
-    assert [event.attempt for event in events] == [3, 3, 4]
-    assert await outcomes(journal) == [
+    assert [event.attempt for event in events] == [3, 3, 4, 4]
+    assert await outcomes(log) == [
         (1, "failed"),
-        (2, "in doubt"),
+        (2, "unknown_outcome"),
         (3, "failed"),
         (4, "failed"),
     ]
@@ -412,14 +417,14 @@ async def test_what_was_cut_off_where_nobody_is_asked_stays_in_doubt(tries):
         times.append(context.attempt)
         await asyncio.Event().wait()
 
-    journal, card = MemoryJournal(), CARD.replace(effects="unsafe")
-    built, _ = tries(hang, step=STEP.replace(timeout=0.01), journal=journal, card=card)
+    log, card = memory_log(), CARD.replace(effects="unsafe")
+    built, _ = tries(hang, step=STEP.replace(timeout=0.01), log=log, card=card)
     built.record.on_doubt = "fail"
     result = await built.run()
     assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.01 s)" in result.error
     assert "declare that in the team: effects='pure' for @a" in result.error
     # Whoever opens the step again, with other words even, does not make it run again.
-    again, _ = tries(hang, journal=journal, card=card, tried=await journal.ledger("r"))
+    again, _ = tries(hang, log=log, card=card, tried=await log.ledger("r"))
     again.keys = Keys(result="other", attempt="other", idempotency="other", inputs={})
     assert isinstance(await again.run(), list)
     assert times == [1]
@@ -435,11 +440,11 @@ async def test_work_that_ended_at_a_limit_of_the_run_is_asked_about_only_if_it_w
     ends = []
     for work, limits in ((spend, Limits()), (hang, Limits(max_seconds=0.05))):
         for is_declared in (False, True):
-            journal = MemoryJournal()
+            log = memory_log()
             card = CARD.replace(effects="unsafe", is_declared=is_declared)
-            built, _ = tries(work, journal=journal, card=card, limits=limits)
+            built, _ = tries(work, log=log, card=card, limits=limits)
             assert isinstance(await built.run(), LimitHit)
-            ends += [entry.outcome for entry in await journal.ledger("r")]
+            ends += [entry.outcome for entry in await log.ledger("r")]
     assert ends == ["failed", "cancelled", "cancelled", "cancelled"]
 
 
@@ -480,6 +485,6 @@ async def test_the_same_error_twice_says_that_nothing_helps_but_a_change(tries, 
     assert result.error.endswith(said) is told
     if told:
         assert result.error == f"KeyError: there is no 'olive crate'{said}"
-    ledger = await built.record.services.journal.ledger("r")
+    ledger = await built.record.services.log.ledger("r")
     # The first one may still help to be tried again.
     assert not ledger[0].error.endswith(said)

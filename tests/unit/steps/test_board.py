@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import SpecialistResult
-from replan.adapters.memory_journal import MemoryJournal
+from replan.log.run_log import RunLog
 from replan.steps.board import Board, Boards, Slots
+from replan.storage.memory_log import MemoryLogs
 
 RESULT = SpecialistResult(specialist_name="a", step_id=1)
 
@@ -169,8 +170,8 @@ async def test_a_waiter_that_is_cancelled_does_not_take_the_result_from_the_othe
     assert cancelled.cancelled()
 
 
-async def test_the_journal_is_read_once_a_round_however_many_ask():
-    class Counting(MemoryJournal):
+async def test_the_log_is_read_once_a_round_however_many_ask():
+    class Counting(RunLog):
         read = 0
 
         async def results(self, run_id):
@@ -178,9 +179,9 @@ async def test_the_journal_is_read_once_a_round_however_many_ask():
             await asyncio.sleep(0)
             return await super().results(run_id)
 
-    journal, board = Counting(), Board({})
-    await asyncio.gather(*(board.recall(journal, {"run_id": "r"}) for _ in range(9)))
-    assert journal.read == 1
+    log, board = Counting(MemoryLogs()), Board({})
+    await asyncio.gather(*(board.recall(log, {"run_id": "r"}) for _ in range(9)))
+    assert log.read == 1
 
 
 def state():

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.ports.journal import LedgerEntry
+from replan.log.attempt_rows import LedgerEntry
 from replan.steps.on_record import attempts_of, done_before, failures, left_in_doubt, newest_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,12 +41,12 @@ def test_only_failures_of_the_very_same_work_count():
         ("done", False),
         ("failed", False),
         ("waiting", False),
-        ("in doubt", True),
+        ("unknown_outcome", True),
         ("cancelled", True),
     ],
 )
 def test_a_doubt_is_about_the_newest_try_alone(last, doubt):
-    tried = (entry(1, "in doubt"), entry(2, last))
+    tried = (entry(1, "unknown_outcome"), entry(2, last))
     assert left_in_doubt(tried) == (tried[1] if doubt else None)
 
 

@@ -1,17 +1,17 @@
-"""The questions of a step: gathered from state and journal, and told of once."""
+"""The questions of a step: gathered from state and log, and told of once."""
 
 from datetime import UTC, datetime
 
 import pytest
 
 from replan import ExecutionContext, Limits, PlanStep, Question, QuestionError, RunSettings
-from replan.adapters.memory_journal import MemoryJournal
 from replan.events.emitter import Emitter, Hooks
 from replan.ports.ask_user import Waiting
 from replan.state.usage import TokenCount
 from replan.steps.board import Board
 from replan.steps.on_record import Keys
 from replan.steps.step_record import StepRecord
+from replan.storage.memory_log import memory_log
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = RunSettings(limits=Limits(max_questions=2))
@@ -37,11 +37,11 @@ def ask(asker, text="Which?"):
 
 
 class Story:
-    """A step that asks, try after try, on one journal."""
+    """A step that asks, try after try, on one log."""
 
     def __init__(self, services):
         self.events = []
-        self.services = services(journal=MemoryJournal())
+        self.services = services(log=memory_log())
         self.emitter = Emitter(self.events.append, Hooks().of("r"), "r", 3)
 
     async def of(self, given):
@@ -71,7 +71,7 @@ async def test_what_a_try_asked_is_noted_told_of_and_charged_once(services):
     assert (first.key, first.round, first.asked_at) == ("1/a/1", 3, NOON)
     assert (first.usage.calls, second.usage.calls) == (4, 0)
     assert [event.question.text for event in story.events] == ["Which?", "Why?"]
-    noted = await story.services.journal.notes("r", "question/")
+    noted = await story.services.log.notes("r", "question/")
     assert list(noted) == ["question/1/a/1", "question/1/a/2"]
 
 
@@ -86,7 +86,7 @@ async def test_a_question_of_a_try_that_was_cut_off_is_the_same_and_not_told_of_
 
 async def test_an_answer_on_record_counts_though_the_state_does_not_have_it(services):
     story = Story(services)
-    await story.services.journal.note("r", "answer/1/a/1", "blue")
+    await story.services.log.note("r", "answer/1/a/1", "blue")
     questions = await story.of(state(asked()))
     assert questions.asker().ask("Which?", "question", None) == "blue"
 

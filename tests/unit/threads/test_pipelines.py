@@ -10,12 +10,12 @@ import pytest
 
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
+from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils, using_host_utils

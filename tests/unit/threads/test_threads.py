@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
 from replan.state.pipeline.thread_paths import (
     chained,
@@ -18,6 +17,7 @@ from replan.state.pipeline.thread_paths import (
 )
 from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
 from replan.state.pipeline.threads import Thread, ThreadMessage
+from replan.storage.memory_threads import MemoryThreads
 from replan.threads.ai_adapter import to_langchain
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """What the spans say of events."""
 
-from replan.events.types import AnswerGiven, ToolInvoked
+from replan.events.types import AnswerReceived, ToolInvoked
 from replan.traces import conventions
 
 TOOL = {"run_id": "r", "call": "0.0", "node": "n", "tool": "t", "arguments": {}, "effects": "pure"}
@@ -14,5 +14,5 @@ def test_a_tools_call_has_the_id_that_its_model_gave_it_beside_that_of_replan():
 
 def test_an_answer_is_marked_with_who_gave_it_and_without_its_text():
     given = {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva", "text": "dear"}
-    mark = conventions.span_event(AnswerGiven(run_id="r", **given), content=True)
+    mark = conventions.span_event(AnswerReceived(run_id="r", **given), content=True)
     assert mark == {"replan.action": "rejected", "replan.kind": "plan", "replan.by": "eva"}

@@ -9,12 +9,12 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from replan import ConfigurationError, Host, Specialist, Team, Traces, build_graph
 from replan.events.types import (
-    ModelAnswered,
-    ModelCalled,
-    Said,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
     SpecialistInvoked,
     ToolCompleted,
-    WarningGiven,
+    WarningReported,
 )
 from replan.traces.conventions import LONGEST_NAME, LONGEST_TEXT, error_type, one_line
 from replan.traces.tracing import tracing_of
@@ -48,12 +48,15 @@ def trace_hostile_names(seen):
     step = {"step_id": 10**30, "specialist": HOSTILE, "attempt": 10**30}
     call = {**ABOUT, **step, "node": "n", "call": HOSTILE}
     trace.take(SpecialistInvoked(**ABOUT, **step, task=HOSTILE))
-    prompt = (Said(role="human", text="x" * 3 * LONGEST_TEXT), Said(role="tool t", text="1"))
-    trace.take(ModelCalled(**call, model=HOSTILE, provider=HOSTILE, prompt=prompt))
-    trace.take(ModelAnswered(**call, model=HOSTILE, input_tokens=10**30, seconds=1, error=HOSTILE))
+    prompt = (
+        MessageText(role="human", text="x" * 3 * LONGEST_TEXT),
+        MessageText(role="tool t", text="1"),
+    )
+    trace.take(ModelInvoked(**call, model=HOSTILE, provider=HOSTILE, prompt=prompt))
+    trace.take(ModelCompleted(**call, model=HOSTILE, input_tokens=10**30, seconds=1, error=HOSTILE))
     told = {"tool": HOSTILE, "arguments": {HOSTILE: 10**30}, "effects": "pure"}
     trace.take(ToolCompleted(**call, **told, status="failed", result=HOSTILE))
-    trace.take(WarningGiven(**ABOUT, text=HOSTILE))
+    trace.take(WarningReported(**ABOUT, text=HOSTILE))
     trace.end(ValueError(HOSTILE))
 
 
@@ -61,9 +64,9 @@ def test_an_end_that_nobody_began_and_what_comes_too_late_are_left_out():
     seen = Seen()
     trace = tracing_of(seen.traces).begun("team", "", "", {})
     about = {**ABOUT, "node": "n", "call": "c", "model": "m"}
-    trace.take(ModelAnswered(**about, seconds=1))
+    trace.take(ModelCompleted(**about, seconds=1))
     trace.end(None)
-    trace.take(ModelCalled(**about))
+    trace.take(ModelInvoked(**about))
     assert seen.lines == ["invoke_workflow team waiting"]
 
 

@@ -86,13 +86,13 @@ def test_a_timeline_marks_the_longest_chain_of_steps():
 
 
 def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
-    doubt = Question(key="2/worker/1", kind="in doubt", text="Done?", step_id=2)
+    doubt = Question(key="2/worker/1", kind="unknown_outcome", text="Done?", step_id=2)
     steps = (STEPS[0], STEPS[1].replace(status=StepStatus.PENDING), STEPS[2])
     doubtful = whole(
         outcome="running",
         plan=TaskPlan(steps=steps),
-        waiting=(doubt,),
-        ledger=(attempt(2, 1, 20, None, "in doubt"),),
+        pending_questions=(doubt,),
+        ledger=(attempt(2, 1, 20, None, "unknown_outcome"),),
     )
     assert step_states(story_of(doubtful))[2].text == "waits for a person"
     assert why_ended(story_of(doubtful)) == "it waits for 1 answer"
@@ -123,7 +123,7 @@ def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
         plan=TaskPlan(title="Buy", steps=steps),
         ledger=(attempt(1, 1, 1, 10), attempt(2, 1, 20, 30, "waiting")),
         events=(*whole().events, event(11, 70, "plan_updated", version=2, changes=changes)),
-        waiting=(Question(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
+        pending_questions=(Question(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
     )
     graph = graph_of(story_of(run))
     told = {box.step: (box.standing.state, box.standing.text) for box in graph.boxes}
@@ -167,7 +167,7 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
 )
 def test_bars_and_ticks_never_leave_the_drawing(times, ended):
     ledger = tuple(attempt(1, n, min(pair), max(pair)) for n, pair in enumerate(times, start=1))
-    timeline = timeline_of(story_of(whole(ledger=ledger, updated_at=at(ended))))
+    timeline = timeline_of(story_of(whole(ledger=ledger, last_seen_at=at(ended))))
     bars = [bar for row in timeline.rows for bar in row.bars] + [*timeline.pauses]
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
     assert 0 < len(timeline.ticks) <= 9
@@ -176,9 +176,9 @@ def test_bars_and_ticks_never_leave_the_drawing(times, ended):
 
 def test_the_tree_has_the_tokens_the_price_and_the_addresses_of_prompts():
     prompt = [{"role": "user", "length": 9000, "ref": "abc"}]
-    called = event(4, 14, "model_called", **call(1, 2, "a", model="m", prompt=prompt))
+    called = event(4, 14, "model_invoked", **call(1, 2, "a", model="m", prompt=prompt))
     reply = {"role": "assistant", "length": 5, "ref": "def"}
-    ended = event(5, 15, "model_answered", **answered(1, 2, "a", 0.25), reply=reply)
+    ended = event(5, 15, "model_completed", **answered(1, 2, "a", 0.25), reply=reply)
     tool = {"tool": "price", "arguments": {"of": "go…"}, "arguments_ref": "ghi"}
     cut_off = event(6, 21, "tool_invoked", **call(2, 1, "t", **tool), effects="unsafe")
     host, first, second, third = tree_of(story_of(whole(events=(called, ended, cut_off))))
@@ -206,10 +206,10 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     again = [*asked, *({"role": each, "ref": each, "length": 1} for each in ("ai", "human"))]
     failed = {"status": "failed", "result": "Error: no quote", "seconds": 1}
     events = (
-        event(1, 1, "model_called", **call(1, 2, "a", model="m", prompt=asked)),
-        event(2, 2, "model_answered", **answered(1, 2, "a")),
-        event(3, 3, "model_called", **call(1, 2, "b", model="m", prompt=again, asks_again=True)),
-        event(4, 4, "model_answered", **answered(1, 2, "b")),
+        event(1, 1, "model_invoked", **call(1, 2, "a", model="m", prompt=asked)),
+        event(2, 2, "model_completed", **answered(1, 2, "a")),
+        event(3, 3, "model_invoked", **call(1, 2, "b", model="m", prompt=again, is_reprompt=True)),
+        event(4, 4, "model_completed", **answered(1, 2, "b")),
         event(
             5, 5, "tool_completed", **call(1, 2, "t", tool="price", arguments={"of": 1}), **failed
         ),
@@ -221,7 +221,7 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     remarks = step_states(story_of(whole(events=events)))[1].remarks
     assert remarks == "1 tool call failed, 1 reply not usable"
     # A conversation of several turns is none of it.
-    third = event(3, 3, "model_called", **call(1, 2, "b", prompt=again))
+    third = event(3, 3, "model_invoked", **call(1, 2, "b", prompt=again))
     story = story_of(whole(events=(*events[:2], third, *events[3:])))
     assert "not usable" not in step_states(story)[1].remarks
 
@@ -284,7 +284,7 @@ def test_a_revision_is_a_difference_of_lines_with_who_and_why():
     events = (
         event(1, 1, "plan_created", version=1, title="Trip", outline=outline),
         event(2, 2, "plan_updated", version=1, changes={}),
-        event(3, 3, "answer_given", key="plan", kind="plan", action="edited", by="petra"),
+        event(3, 3, "answer_received", key="plan", kind="plan", action="edited", by="petra"),
         event(4, 3, "plan_updated", version=2, by="person", changes=changes),
     )
     first, second = story_of(whole(events=events)).revisions
@@ -323,7 +323,7 @@ def test_threads_are_trees_of_their_depth():
 
 
 def test_a_run_without_a_plan_is_drawn_too():
-    story = story_of(whole(plan=None, ledger=(), events=(), updated_at=NOON + timedelta(0)))
+    story = story_of(whole(plan=None, ledger=(), events=(), last_seen_at=NOON + timedelta(0)))
     assert graph_of(story).boxes == ()
     assert len(timeline_of(story).rows) == 2
     assert story.revisions == ()

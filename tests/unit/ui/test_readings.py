@@ -10,7 +10,7 @@ from replan.ui.read_runs import Readings
 
 INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
 BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))
-RUNNING = {"outcome": "running", "events": (*BEFORE, INVOKED), "updated_at": at(10)}
+RUNNING = {"outcome": "running", "events": (*BEFORE, INVOKED), "last_seen_at": at(10)}
 
 
 class Office:
@@ -18,7 +18,7 @@ class Office:
 
     def __init__(self, monkeypatch):
         self.seconds, self.reads = 10.1, 0
-        self.storage = SimpleNamespace(runs=self, holds=self)
+        self.storage = SimpleNamespace(log=self, holds=self)
         self.runtimes = {}
         monkeypatch.setattr(readings, "whole_run", self.whole_run)
         monkeypatch.setattr(readings, "viewer", lambda storage: None)
@@ -55,13 +55,13 @@ async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(mon
     for office.seconds in (11.1, 11.6, 12.1):
         last = await read.of(record)
     # Then only the clock goes on.
-    assert (office.reads, last.settled, last.run.updated_at) == (3, 4, at(12.1))
+    assert (office.reads, last.settled, last.run.last_seen_at) == (3, 4, at(12.1))
 
 
 def test_a_whole_view_is_drawn_for_what_is_new_and_once_more_where_no_mark_changes():
-    for kind, again in {"plan_updated": False, "steps_reopened": True}.items():
+    for kind, again in {"plan_updated": False, "steps_invalidated": True}.items():
         happened = event(3, 3, kind)
         assert is_drawn_whole(happened, seen=2, settled=1)
         assert not is_drawn_whole(happened, seen=3, settled=2)
         assert is_drawn_whole(happened, seen=3, settled=3) is again
-    assert not is_drawn_whole(event(3, 3, "model_answered"), seen=2, settled=1)
+    assert not is_drawn_whole(event(3, 3, "model_completed"), seen=2, settled=1)

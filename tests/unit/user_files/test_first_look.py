@@ -151,9 +151,9 @@ async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
     plan = "- [ ] 1. Call @caller\n- [ ] 2. Look @eye (after 1)\n"
     async with open_runtime(team, storage=str(where)) as runtime:
         ended = await runtime.run({"plan": plan})
-        view = await runtime.look(ended.run_id)
+        view = await runtime.get(ended.run_id)
     row = json.loads(told.getvalue())
     assert (row["outcome"], row["steps_done"]) == ("running", 1)
     # The event of its end may be on its way to the storage; that it was made is on record.
-    assert row["calls"] + row["calls_without_end"] == 1
+    assert row["calls"] + row["unfinished_calls"] == 1
     assert (view.usage.number, view.seconds > 0) == (ended.usage.calls, True)

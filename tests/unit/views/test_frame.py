@@ -72,7 +72,7 @@ MIDWAY = (
     invoked(3, "archivist", 2),
     done(3, "archivist", ExecutionStatus.FAILED, error="The archive is closed for the whole week."),
     invoked(5, "analyst"),
-    step(types.SpecialistParked, 6, "writer", waiting_for=(4,)),
+    step(types.StepDeferred, 6, "writer", waiting_for=(4,)),
 )
 
 
@@ -100,11 +100,11 @@ THREE = "- [ ] 1. Buy @a\n- [ ] 2. Wrap @a (after 1)\n- [ ] 3. Aside @a\n"
 
 
 def test_a_running_step_says_which_tools_and_models_it_calls():
-    asks = types.ModelCalled(
+    asks = types.ModelInvoked(
         **RUN, call="0", node="n", step_id=1, specialist="a", attempt=1, model="gpt-5"
     )
-    answered = types.ModelAnswered(
-        **asks.model_dump(exclude={"type", "prompt", "provider", "asks_again"}), seconds=1.0
+    answered = types.ModelCompleted(
+        **asks.model_dump(exclude={"type", "prompt", "provider", "is_reprompt"}), seconds=1.0
     )
     course = course_of(created(THREE), invoked(1, "a"), asks)
     assert shown(course)[1] == "    asks model gpt-5"
@@ -232,9 +232,7 @@ def test_the_newest_lines_of_the_answer_stand_below():
     assert lines[-1] == "the end"
     assert lines[-2] == "39. Line of the answer"
     assert len(lines) == 19
-    assert (
-        course_of(*[types.AnswerToken(**RUN, text="x"), types.AnswerRestarted(**RUN)]).answer == ""
-    )
+    assert course_of(*[types.AnswerToken(**RUN, text="x"), types.AnswerReset(**RUN)]).answer == ""
 
 
 def test_verbose_shows_the_newest_line_of_a_specialist():

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan.events import types
-from replan.plan.markdown.overlooked import Overlooked
+from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.results import (
     Artifact,
@@ -98,13 +98,13 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         types.SpecialistRetried(**STEP, error="busy\nserver"),
         done(ExecutionStatus.FAILED, error="gone"),
         done(ExecutionStatus.PARTIAL, error="half"),
-        types.SpecialistParked(**STEP, waiting_for=(1, 3)),
-        types.SpecialistParked(**STEP, waiting_for=()),
+        types.StepDeferred(**STEP, waiting_for=(1, 3)),
+        types.StepDeferred(**STEP, waiting_for=()),
         types.LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
         types.LimitReached(**RUN, limit="max_rounds", value=3),
         types.LimitReached(**RUN, limit="content_filter", value=0),
         done(cut="reply_length"),
-        types.ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="a rule"),
+        types.ReplyParseFailed(**RUN, node="think", problem="No key.", fallback="a rule"),
     ) == (
         "[~] step 2 clerk: busy server; trying again\n"
         "[!] step 2 clerk: gone (0.4 s)\n"
@@ -163,7 +163,7 @@ def test_what_is_told_amid_an_answer_begins_on_a_new_line(tell):
 
 
 def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):
-    text = tell(*tokens("Wro"), types.AnswerRestarted(**RUN), *tokens("Right."), end("Right."))
+    text = tell(*tokens("Wro"), types.AnswerReset(**RUN), *tokens("Right."), end("Right."))
     assert text.startswith("\nWro\n(the answer begins again)\n\nRight.\n")
     assert text.count("Right.") == 1
 
@@ -258,9 +258,9 @@ def test_a_persons_word_on_a_step_is_told(tell):
 
 
 def test_a_doubt_that_was_told_is_not_told_again_at_the_end(tell):
-    doubt = Overlooked(line=1, kind="name", step=2, text="@b")
+    doubt = ParseWarning(line=1, kind="name", step=2, text="@b")
     told = tell(
-        types.PlanDoubtful(**RUN, overlooked=(doubt,)),
+        types.PlanParseWarning(**RUN, parse_warnings=(doubt,)),
         end(warnings=(f"In the plan, {doubt}.", "x")),
     )
     assert told.count("@b") == 1

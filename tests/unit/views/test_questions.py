@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from langgraph.types import Interrupt, StateSnapshot
 
-from replan.adapters.memory_journal import MemoryJournal
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
 from replan.state.person.waiting import asks_of, resumption
 from replan.state.questions import PLAN, Approval, Question
+from replan.storage.memory_log import memory_log
 from replan.views.run.open_asks import ask_line, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -59,24 +59,24 @@ def test_answers_go_to_the_interrupts_that_asked():
     }
 
 
-async def test_what_nobody_has_answered_is_gathered_from_state_and_journal():
-    journal = MemoryJournal()
+async def test_what_nobody_has_answered_is_gathered_from_state_and_log():
+    log = memory_log()
     for each in (question(1), question(2, text="Known."), question(3), question(4)):
-        await journal.note("run", f"question/{each.key}", each.model_dump(mode="json"))
-    await journal.note("run", "answer/3/writer/1", "Said.")
+        await log.note("run", f"question/{each.key}", each.model_dump(mode="json"))
+    await log.note("run", "answer/3/writer/1", "Said.")
     plan = TaskPlan(steps=tuple(PlanStep(id=n, description="Go") for n in (1, 2, 3)))
     stated = question(2, text="Known.")
     values = {"run_id": "run", "current_plan": plan, "questions": {stated.key: stated}}
     interrupts = (gate(stated),)
     snapshot = StateSnapshot(values, (), {}, None, None, None, (), interrupts)
-    found = await open_asks(snapshot, journal)
+    found = await open_asks(snapshot, log)
     # The third is answered, and there is no fourth step any more.
     assert {each.key: each.interrupt for each in found} == {"2/writer/1": "gate", "1/writer/1": ""}
 
 
 async def test_a_run_without_a_state_asks_nothing():
     snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
-    assert await open_asks(snapshot, MemoryJournal()) == ()
+    assert await open_asks(snapshot, memory_log()) == ()
 
 
 def test_the_last_line_says_how_to_go_on():

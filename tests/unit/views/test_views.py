@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.main import app
 from replan.errors import InputError
+from replan.log.amounts import Spending
+from replan.log.rows import Request
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-from replan.ports.journal import Spending
-from replan.ports.run_book import Request
 from replan.runs.course.attempts import attempts_of
 from replan.runs.course.story import story_of
 from replan.runs.log.remarks import unusable_replies
@@ -94,8 +94,8 @@ def test_what_was_charged_in_full_is_no_exact_cost():
     cut_off = answered(1, 1, "b", 0.25, "StepTimeoutError: no answer within 1 s")
     cut_off |= {"input_tokens": None, "output_tokens": None}
     events = (
-        event(1, 0, "model_answered", **answered(None, None, "a", 0.5)),
-        event(2, 5, "model_answered", **cut_off),
+        event(1, 0, "model_completed", **answered(None, None, "a", 0.5)),
+        event(2, 5, "model_completed", **cut_off),
     )
     charged = {"run": Spending(calls=2, tokens=4000, cost=0.75)}
     text = "\n".join(overview(story_of(whole(events=events, spent=charged)), 200))
@@ -103,7 +103,7 @@ def test_what_was_charged_in_full_is_no_exact_cost():
         "used 2 model calls, at most 4,000 tokens, cost at most 0.75 (0.5 known, at most 0.25 for "
         "1 call with unknown tokens)"
     ) in text
-    began = event(3, 6, "model_called", **call(1, 1, "c", model="m"))
+    began = event(3, 6, "model_invoked", **call(1, 1, "c", model="m"))
     exact = story_of(whole(events=(events[0], began)))
     assert money(exact.calls) == "at least 0.5"
     assert money(story_of(whole(events=(*events, began))).calls) == "about 0.75"
@@ -121,14 +121,14 @@ def test_what_was_charged_in_full_is_no_exact_cost():
 def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
     host, step = answered(None, None, "a"), answered(1, 1, "b")
     events = (
-        event(1, 0, "model_called", **host),
-        event(2, 1, "model_answered", **host),
-        event(3, 2, "model_called", **step),
-        event(4, 3, "model_answered", **step),
-        event(5, 4, "model_called", **host, asks_again=True),
-        event(6, 5, "model_answered", **host),
-        event(7, 6, "model_called", **step),
-        event(8, 7, "reply_unreadable", node=host["node"], fallback="a simple request"),
+        event(1, 0, "model_invoked", **host),
+        event(2, 1, "model_completed", **host),
+        event(3, 2, "model_invoked", **step),
+        event(4, 3, "model_completed", **step),
+        event(5, 4, "model_invoked", **host, is_reprompt=True),
+        event(6, 5, "model_completed", **host),
+        event(7, 6, "model_invoked", **step),
+        event(8, 7, "reply_parse_failed", node=host["node"], fallback="a simple request"),
     )
     assert unusable_replies(events) == {2: "asked again", 6: "instead: a simple request"}
     assert remark_texts(story_of(whole(events=events)).remarks) == ["2 replies not usable"]
@@ -145,7 +145,7 @@ def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
 
 def test_a_limit_is_told_with_the_figures_where_a_call_was_refused():
     why = "0.044 spent, 0.012 kept for the answer, and the next call may need 0.01"
-    hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run", why=why)
+    hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run", reason=why)
     run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
     told = why_ended(story_of(run))
     assert told == f"max_cost=0.05 was reached: {why}; step 2 failed: no money"
@@ -163,10 +163,10 @@ def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beg
     day = 24 * 60 * 60
     later = (
         *run.events[:6],
-        event(7, 30, "run_stopped", why="waiting"),
+        event(7, 30, "run_stopped", reason="waiting"),
         event(8, 3 * day, "run_resumed", by="otto"),
     )
-    lines = history_lines(story_of(whole(events=later, updated_at=at(3 * day))))
+    lines = history_lines(story_of(whole(events=later, last_seen_at=at(3 * day))))
     begun, went_on = NOON.astimezone(), at(3 * day).astimezone()
     assert f"{begun + timedelta(seconds=30):%H:%M:%S} now it waits for a person" in lines
     assert any(each.startswith(f"{went_on:%Y-%m-%d %H:%M:%S} resumed by otto") for each in lines)
@@ -179,7 +179,7 @@ def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beg
         each.startswith(f"{at(2 * day).astimezone():%Y-%m-%d %H:%M:%S} step 1") for each in told
     )
 
-    waits = (*run.events[:6], event(7, 2 * day, "run_stopped", why="waiting"))
+    waits = (*run.events[:6], event(7, 2 * day, "run_stopped", reason="waiting"))
     why = "\n".join(overview(story_of(whole(events=waits, outcome="waiting")), 100))
     assert f"since {at(2 * day).astimezone():%Y-%m-%d %H:%M:%S}" in why
 
@@ -224,9 +224,9 @@ def test_who_decided_about_a_call_is_told_with_what_came_of_it():
     changed = {"approval": "edited", "status": "success", "result": "paid"}
     no = {"approval": "rejected", "status": "rejected", "result": "Error: A person said no."}
     events = (
-        event(1, 1, "answer_given", **given, action="approved", by="jonas"),
+        event(1, 1, "answer_received", **given, action="approved", by="jonas"),
         event(2, 2, "tool_completed", **pay, **yes),
-        event(3, 3, "answer_given", **given, action="edited", by="maria"),
+        event(3, 3, "answer_received", **given, action="edited", by="maria"),
         event(4, 4, "tool_completed", **pay, **changed),
         event(5, 5, "tool_completed", **pay, **no),
         event(6, 6, "tool_completed", **pay, approval=None, status="failed", result="Error: no"),
@@ -256,7 +256,7 @@ def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
     made = event(1, 1, "plan_created", version=1, steps=2, title="Party", outline=outline)
     events = (
         made,
-        event(2, 3, "answer_given", key="plan", kind="plan", action="edited", by="petra"),
+        event(2, 3, "answer_received", key="plan", kind="plan", action="edited", by="petra"),
         event(3, 5, "plan_updated", version=2, by="person", changes=changes),
         event(4, 6, "task_completed", outcome="completed", warnings=[]),
     )
@@ -268,7 +268,7 @@ def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
     gone = story.steps[-1]
     assert (gone.step.description, gone.removed) == ("Flowers", "removed in version 2 by petra")
     assert "completed: 1 of 1 step done" in overview(story, 100)
-    thought = event(0, 0, "model_called", node="think", model="m")
+    thought = event(0, 0, "model_invoked", node="think", model="m")
     assert story_of(whole(events=(thought, made))).revisions[0].by == "the host"
 
 
@@ -296,17 +296,17 @@ def test_an_attempt_that_asked_does_not_wait_once_it_is_gone_on_with():
         attempt(1, 1, 0, 1, "waiting"),
         attempt(1, 2, 2, 3),
         attempt(2, 1, 3, 4, "waiting"),
-        attempt(3, 1, 5, None, "in doubt"),
-        attempt(4, 1, 5, None, "in doubt"),
+        attempt(3, 1, 5, None, "unknown_outcome"),
+        attempt(4, 1, 5, None, "unknown_outcome"),
     )
-    doubt = {"key": "3/worker/1", "kind": "in doubt", "question": "?"}
+    doubt = {"key": "3/worker/1", "kind": "unknown_outcome", "question": "?"}
     asked = event(1, 9, "input_requested", step_id=3, specialist="worker", **doubt)
     run = whole(outcome="waiting", ledger=ledger, events=(asked,))
     assert [each.told for each in attempts_of(run)] == [
         "asked, then went on",
         "done",
         "waits for a person",
-        "in doubt",
+        "unknown outcome",
         "cut off",
     ]
 
@@ -318,9 +318,9 @@ def test_a_run_waits_since_its_first_open_question():
             event(n, 10 * n, "input_requested", key=each.key, step_id=n)
             for n, each in enumerate(asks, 2)
         ),
-        event(4, 50, "run_stopped", why="waiting"),
+        event(4, 50, "run_stopped", reason="waiting"),
     )
-    run = whole(outcome="waiting", waiting=tuple(asks), events=events)
+    run = whole(outcome="waiting", pending_questions=tuple(asks), events=events)
     assert why_ended(story_of(run)) == f"it waits for 2 answers, since {time_text(at(20), NOON)}"
 
 
@@ -375,7 +375,7 @@ def stopped(why):
     events = (
         event(1, 0, "run_started", request="Buy"),
         event(2, 1, "plan_created", version=1, steps=3),
-        event(3, 30, "run_stopped", why=why, by="", seconds=30),
+        event(3, 30, "run_stopped", reason=why, by="", seconds=30),
         event(4, 60, "run_resumed", by="otto"),
         event(5, 100, "task_completed", outcome="partial", warnings=[]),
     )
@@ -394,7 +394,7 @@ def test_the_time_in_which_a_person_was_waited_for_is_told_apart():
 
 def test_the_ticks_of_a_short_run_are_in_milliseconds():
     events = (event(1, 0, "run_started"), event(2, 0.4, "task_completed", outcome="answered"))
-    run = whole(events=events, updated_at=at(0.4), ledger=(), plan=None)
+    run = whole(events=events, last_seen_at=at(0.4), ledger=(), plan=None)
     assert re.search(r"\|0 ms +\d+ ms", timeline(story_of(run), 80)[0])
 
 
@@ -458,7 +458,7 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
         event(5, 5, "input_requested", **asks, **who, **call),
         event(6, 6, "input_requested", key="2/worker/2", question="Old one?", **who),
         event(7, 7, "input_requested", key=foreign, question="Which?", **who),
-        event(8, 9, "answer_given", key=foreign, kind="question", action="answered", **who),
+        event(8, 9, "answer_received", key=foreign, kind="question", action="answered", **who),
     )
     old = Question(key="2/worker/2", text="Old one?", kind="approval", details=call, **who)
     edit = {"action": "edit", "arguments": {"to": "bob"}}
@@ -503,9 +503,9 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
     )
     events = (
         event(1, 0, "plan_created", version=1, steps=8),
-        event(2, 20, "run_stopped", why="waiting"),
+        event(2, 20, "run_stopped", reason="waiting"),
         event(3, 46, "run_resumed", by="eva"),
-        event(4, 50, "run_stopped", why="waiting"),
+        event(4, 50, "run_stopped", reason="waiting"),
     )
     run = whole(
         plan=TaskPlan(steps=steps),
@@ -513,7 +513,7 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
         events=events,
         requests=(),
         outcome="waiting",
-        updated_at=at(50),
+        last_seen_at=at(50),
         origin="0123456789",
     )
     story = story_of(run)
@@ -561,20 +561,20 @@ def test_the_attempts_of_several_specialists_at_a_step_are_told_apart():
 def test_a_run_that_stands_still_says_since_when_and_why():
     events = (
         *whole().events[:6],
-        event(7, 30, "run_stopped", why="interrupted", by="otto", seconds=30),
+        event(7, 30, "run_stopped", reason="interrupted", by="otto", seconds=30),
     )
     stopped = overview(story_of(whole(outcome="interrupted", events=events)), 100)
     assert any(re.fullmatch(r"why: it was stopped at .* by otto", line) for line in stopped)
     killed = overview(story_of(whole(outcome="interrupted", events=events[:-1])), 100)
     assert any("its process was killed" in line for line in killed)
     ask = Question(key="1", kind="question", text="?")
-    old = whole(outcome="waiting", events=events[:-1], waiting=(ask,))
+    old = whole(outcome="waiting", events=events[:-1], pending_questions=(ask,))
     assert why_ended(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
 
 
 def test_a_rejected_run_says_who_rejected_it_and_why():
     said = {"key": "plan", "kind": "plan", "action": "rejected"}
-    events = (event(1, 1, "answer_given", **said, by="anna", text="too dear"),)
+    events = (event(1, 1, "answer_received", **said, by="anna", text="too dear"),)
     told = why_ended(story_of(whole(outcome="rejected", events=events)))
     assert told == "anna rejected the plan: too dear"
     assert why_ended(story_of(whole(outcome="rejected", events=()))) == "a person rejected the plan"
@@ -582,9 +582,9 @@ def test_a_rejected_run_says_who_rejected_it_and_why():
 
 def test_what_a_model_was_told_is_shown_or_that_nothing_is_kept():
     told = {"prompt": [{"role": "human", "length": 4, "ref": "p"}], "model": "m"}
-    events = (event(1, 0, "model_called", **call(1, 1, "a", **told)),)
+    events = (event(1, 0, "model_invoked", **call(1, 1, "a", **told)),)
     events += (
-        event(2, 1, "model_answered", **answered(1, 1, "a"), reply={"role": "ai", "ref": "x"}),
+        event(2, 1, "model_completed", **answered(1, 1, "a"), reply={"role": "ai", "ref": "x"}),
     )
     run = whole(events=events, texts={"p": "Buy gold"})
     text = "\n".join(prompts_lines(run, run.events))
@@ -615,22 +615,28 @@ def hostile_run():
     details = dict.fromkeys(
         (
             *("request", "feedback", "error", "by", "why", "reason", "question", "key", "node"),
-            *("model", "tool", "result", "status", "complaint", "outcome", "limit", "scope"),
+            *("model", "tool", "result", "status", "problem", "outcome", "limit", "scope"),
             *("specialist", "approval", "action"),
         ),
         HOSTILE,
     )
     details |= {"arguments": {HOSTILE: HOSTILE}, "value": 1.0, "seconds": 1.0, "cost": None}
-    details |= {"step_id": 1, "attempt": 1, "reruns": [HOSTILE], "chosen": {HOSTILE: HOSTILE}}
+    details |= {"step_id": 1, "attempt": 1, "reruns": [HOSTILE], "assignments": {HOSTILE: HOSTILE}}
     details |= {"input_tokens": 1, "output_tokens": 1, "version": 2, "steps": 3}
     details |= {"changes": {"added": [{"step": {"id": 4, "description": HOSTILE}}]}}
     details |= {"prompt": [{"role": HOSTILE, "ref": "p", "length": 1}]}
     details |= {"reply": {"role": HOSTILE, "ref": "p"}}
     kinds = (
         *("run_started", "plan_created", "plan_updated", "approval_requested", "input_requested"),
-        *("feedback_generated", "limit_reached", "model_called", "model_answered"),
-        *("tool_invoked", "tool_completed", "reply_unreadable", "steps_reopened", "steps_routed"),
-        *("answer_given", "run_stopped", "run_resumed", "run_corrected", "task_completed"),
+        *("feedback_generated", "limit_reached", "model_invoked", "model_completed"),
+        *(
+            "tool_invoked",
+            "tool_completed",
+            "reply_parse_failed",
+            "steps_invalidated",
+            "steps_routed",
+        ),
+        *("answer_received", "run_stopped", "run_resumed", "run_corrected", "task_completed"),
     )
     events = tuple(
         event(seq, seq, kind, **details, call=str(seq // 2)) for seq, kind in enumerate(kinds, 1)
@@ -773,7 +779,7 @@ def test_a_damaged_export_is_refused_with_the_place_of_the_damage(tmp_path, chan
 )
 def test_an_export_with_a_number_that_cannot_be_is_refused(tmp_path, name, value, told):
     path = tmp_path / "run.json"
-    text = exported(whole(events=(event(1, 1, "model_answered", **{name: 7}),)), NOON)
+    text = exported(whole(events=(event(1, 1, "model_completed", **{name: 7}),)), NOON)
     path.write_text(text.replace(f'"{name}": 7', f'"{name}": {json.dumps(value)}'))
     with pytest.raises(InputError, match=told):
         opened_export(path)
@@ -835,14 +841,14 @@ def test_json_of_a_run_has_each_step_with_its_time_and_cost():
     assert [each["calls"]["cost"] for each in record["steps"]] == [0.25, None, 0]
     assert [each["attempts"] for each in record["steps"]] == [2, 2, 0]
     assert record["unknown_seconds"] == 35
-    assert record["idle_seconds"] == record["waited_seconds"] == 0
+    assert record["idle_seconds"] == record["waiting_seconds"] == 0
     assert harmless(record["answer"]) == "It did not work."
 
 
 def test_what_a_result_took_counts_all_attempts_at_it():
     events = (
-        event(1, 5, "model_answered", **answered(1, 1, "a", 0.25)),
-        event(2, 15, "model_answered", **answered(1, 2, "b", 0.25)),
+        event(1, 5, "model_completed", **answered(1, 1, "a", 0.25)),
+        event(2, 15, "model_completed", **answered(1, 2, "b", 0.25)),
     )
     usage = TokenCount(calls=1, input_tokens=10, output_tokens=5)
     run = whole(
@@ -862,7 +868,7 @@ def test_a_call_without_an_end_is_under_way_only_while_its_attempt_is():
 
 
 def test_what_was_charged_for_a_call_that_broke_off_is_told():
-    events = (event(1, 1, "model_answered", **answered(1, 1, "a", 0.0633, "StepTimeoutError")),)
+    events = (event(1, 1, "model_completed", **answered(1, 1, "a", 0.0633, "StepTimeoutError")),)
     run = whole(events=events)
     text = "\n".join(attempts_lines(run, attempts_of(run, 1), ()))
     assert "StepTimeoutError, charged 0.0633 in full: its cost is unknown" in text
@@ -872,8 +878,8 @@ def test_a_call_that_was_cut_off_is_not_said_to_go_on_and_who_settled_it_is_told
     invoked = call(2, 1, "t", tool="pay", arguments={}, approval=None)
     of = {"step_id": 2, "specialist": "worker", "key": "2/worker/1"}
     told = {"by": "anna", "action": "answered", "text": "done: receipt 7"}
-    told = event(2, 30, "answer_given", **of, **told)
-    told = told.replace(details=told.details | {"kind": "in doubt"})
+    told = event(2, 30, "answer_received", **of, **told)
+    told = told.replace(details=told.details | {"kind": "unknown_outcome"})
     events = (event(1, 21, "tool_invoked", **invoked), told)
     run = whole(events=events)
     lines = attempts_lines(run, attempts_of(run, 2), ())
@@ -882,7 +888,7 @@ def test_a_call_that_was_cut_off_is_not_said_to_go_on_and_who_settled_it_is_told
         "anna said what became of it: done: receipt 7"
     ]
     assert "tools: pay x1 (1 cut off)" in "\n".join(overview(story_of(run), 200))
-    ledger = (attempt(2, 1, 20, None, "in doubt"),)
+    ledger = (attempt(2, 1, 20, None, "unknown_outcome"),)
     goes_on = whole(events=events[:1], outcome="running", ledger=ledger)
     assert "tools: pay x1 (1 not over)" in "\n".join(overview(story_of(goes_on), 200))
 

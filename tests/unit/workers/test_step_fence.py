@@ -18,20 +18,20 @@ FIRST, SECOND = Taken(1, 7, 0), Taken(2, 7, 1)
 
 
 class Slow:
-    """A journal whose worker sleeps before or after it has written that the step begins."""
+    """A log whose worker sleeps before or after it has written that the step begins."""
 
-    def __init__(self, journal, *, before=True):
-        self.journal, self.before = journal, before
+    def __init__(self, log, *, before=True):
+        self.log, self.before = log, before
         self.asleep, self.awake = asyncio.Event(), asyncio.Event()
 
     def __getattr__(self, name):
-        return getattr(self.journal, name)
+        return getattr(self.log, name)
 
     async def note(self, run_id, key, value):
         is_begin = "/begun" in key
         if is_begin and self.before:
             await self.sleep()
-        noted = await self.journal.note(run_id, key, value)
+        noted = await self.log.note(run_id, key, value)
         if is_begin and not self.before:
             await self.sleep()
         return noted
@@ -53,9 +53,9 @@ class Bank:
         self.paid.append(context.idempotency_key)
         return "paid"
 
-    def jobs(self, storage, journal=None):
+    def jobs(self, storage, log=None):
         services = services_in(build_graph(self.team, storage=storage, clock=lambda: self.now))
-        return StepJobs(services, journal or storage.journal, lease=30)
+        return StepJobs(services, log or storage.log, lease=30)
 
     async def order(self, storage):
         step = PlanStep(id=1, description="Pay the rent", assigned_to="pay")
@@ -65,10 +65,10 @@ class Bank:
             context=context, specialist="pay", settings=RunSettings(), on_doubt="ask"
         )
         note = errand.model_dump(mode="json")
-        await storage.journal.note(RUN, f"elsewhere/{KEY}/errand", note)
+        await storage.log.note(RUN, f"elsewhere/{KEY}/errand", note)
 
     async def end(self, storage):
-        found = await storage.journal.notes(RUN, f"elsewhere/{KEY}/end")
+        found = await storage.log.notes(RUN, f"elsewhere/{KEY}/end")
         return next((each["how"] for each in found.values()), None)
 
 
@@ -80,11 +80,11 @@ async def test_of_two_workers_that_both_saw_nothing_one_does_the_step(
     bank, other = Bank(effects), SECOND if slow is FIRST else FIRST
     async with open_storage(postgres_database) as one, open_storage(postgres_database) as two:
         await bank.order(one)
-        journal = Slow(one.journal)
-        sleeping = asyncio.ensure_future(bank.jobs(one, journal).do(RUN, KEY, slow))
-        await journal.asleep.wait()
+        log = Slow(one.log)
+        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY, slow))
+        await log.asleep.wait()
         await bank.jobs(two).do(RUN, KEY, other)
-        journal.awake.set()
+        log.awake.set()
         await sleeping
         assert (len(bank.paid), await bank.end(two)) == (1, "result")
 
@@ -93,12 +93,12 @@ async def test_who_begins_after_the_lease_does_nothing_and_a_person_is_asked(pos
     bank = Bank("unsafe")
     async with open_storage(postgres_database) as one, open_storage(postgres_database) as two:
         await bank.order(one)
-        journal = Slow(one.journal, before=False)
-        sleeping = asyncio.ensure_future(bank.jobs(one, journal).do(RUN, KEY, FIRST))
-        await journal.asleep.wait()
+        log = Slow(one.log, before=False)
+        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY, FIRST))
+        await log.asleep.wait()
         bank.now += timedelta(seconds=31)
         await bank.jobs(two).do(RUN, KEY, SECOND)
-        journal.awake.set()
+        log.awake.set()
         await sleeping
         assert (bank.paid, await bank.end(two)) == ([], "cut off")
 
@@ -109,7 +109,7 @@ async def test_work_that_may_be_repeated_is_taken_over_under_its_key(
     bank = Bank("keyed")
     async with open_storage(postgres_database) as storage:
         await bank.order(storage)
-        await storage.journal.note(RUN, f"elsewhere/{KEY}/begun", FIRST._asdict())
+        await storage.log.note(RUN, f"elsewhere/{KEY}/begun", FIRST._asdict())
         both = (Taken(worker, 7, 1) for worker in (2, 3))
         await asyncio.gather(*(bank.jobs(storage).do(RUN, KEY, each) for each in both))
         # Who looks while the other one has begun may do it again, under the same key.

@@ -61,7 +61,7 @@ class ResumeRequest:
     # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
     correction: Correction | None = None  # what is wanted otherwise of one step
-    repeat_effects: bool = False  # whether effects may be had again, without a question
+    allow_repeat: bool = False  # whether effects may be had again, without a question
 
 
 def carry_on(request: ResumeRequest, site: Site) -> int:
@@ -80,15 +80,15 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
         if request.correction is not None:
             # Before models are built, which may need keys.
             async with open_runtime(viewer(storage), storage=storage) as looking:
-                check(request.correction, await looking.look(record.run_id))
+                check(request.correction, await looking.get(record.run_id))
         order = _confirmed_order(record, request, site)
         at_work = open_at_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduce):
-            view = await runtime.look(record.run_id)
+            view = await runtime.get(record.run_id)
             correction = request.correction
             if correction is not None:
                 check(correction, view)
-                if not request.repeat_effects:
+                if not request.allow_repeat:
                     await _check_effects(correction, view, runtime, site)
                 if is_over(view.state):
                     return await _start_new_run(runtime, view, order, request, site, introduce)
@@ -101,7 +101,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             session = introduce(made, is_known=True)
             session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
             begun = _result_of_continuing(runtime, view, order, request, answers, session)
-            left = [ask for ask in view.waiting if ask.key not in answers]
+            left = [ask for ask in view.pending_questions if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
             return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
@@ -129,7 +129,7 @@ async def _start_new_run(
             correction.step,
             by=correction.by,
             settings=new,
-            repeat_effects=True,
+            allow_repeat=True,
             run_id=run_id,
             order=sign(stored_form(order), run_id),
             **session.following,
@@ -143,8 +143,8 @@ async def _check_effects(
     correction: Correction, view: RunView, runtime: Runtime, site: Site
 ) -> None:
     """Ask a person to agree to work that would be done a second time."""
-    journal = cast("Storage", runtime.storage).journal
-    effects = await repeated_by(correction, view, team_of(runtime.graph), journal)
+    log = cast("Storage", runtime.storage).log
+    effects = await repeated_by(correction, view, team_of(runtime.graph), log)
     if not effects:
         return
     is_new, run = is_over(view.state), short(view.run_id)
@@ -207,7 +207,7 @@ async def _answers_given(
     request: ResumeRequest, view: RunView, storage: Storage
 ) -> dict[str, JsonValue]:
     """Read the answers of the command line, bound to what this user was shown last."""
-    asks = view.waiting
+    asks = view.pending_questions
     if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
     shown = await shown_last(storage, view.run_id)
@@ -257,7 +257,7 @@ def _report_what_is_possible(view: RunView, site: Site) -> int:
         )
         if least := least_value(view.state, limit):
             lines.append(f"the next call alone needs {rounded_up(least)} at least")
-        lines.append(f"continue with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
+        lines.append(f"continue with: {site.resume(view.run_id)} --set {limit}=NUMBER")
     else:
         for step in failed_in(view.plan)[:_MOST_STEPS]:
             of = f"{run} {step}{site.place.option}"

@@ -19,7 +19,7 @@ def correct(
     limit: list[str] | None,
     team: Path | None,
     *,
-    repeat_effects: bool = False,
+    allow_repeat: bool = False,
 ) -> int:
     """Correct a step of a kept run, continue, and return the exit code of `replan run`."""
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
@@ -32,6 +32,6 @@ def correct(
         limits=read_limits(limit or []),
         changes={} if team is None else {"team": team},
         correction=Correction(action=action, step=step, by=user_name()),
-        repeat_effects=repeat_effects,
+        allow_repeat=allow_repeat,
     )
     return carry_on(request, site)

@@ -80,8 +80,7 @@ Approve = Annotated[
 Limit = Annotated[
     list[str] | None,
     typer.Option(
-        "--limit",
-        "-l",
+        "--set",
         metavar="NAME=VALUE",
         help="A limit, such as max_model_calls=50; repeatable.",
     ),
@@ -102,12 +101,16 @@ User = Annotated[
 ]
 Grace = Annotated[
     float,
-    typer.Option("--grace", min=0.0, help="Seconds for running steps to end after Ctrl-C."),
+    typer.Option(
+        "--shutdown-timeout", min=0.0, help="Seconds for running steps to end after Ctrl-C."
+    ),
 ]
 GraceAtEnd = Annotated[
     float,
     typer.Option(
-        "--grace", min=0.0, help="Seconds for running steps to end when the server stops."
+        "--shutdown-timeout",
+        min=0.0,
+        help="Seconds for running steps to end when the server stops.",
     ),
 ]
 Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]

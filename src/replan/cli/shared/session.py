@@ -65,7 +65,7 @@ class Session:
     def following(self) -> Following:
         """How the run is followed and stopped by its caller."""
         tokens = self._site.shows_tokens
-        return {"tokens": tokens, "heard": self._on_event, "stop": self._stop.asked}
+        return {"tokens": tokens, "on_event": self._on_event, "stop": self._stop.asked}
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
         """Take over the events before this process, without showing them again."""
@@ -103,7 +103,11 @@ class Session:
         while True:
             self._is_at_rest = False
             result = await begun
-            self._outcome, self._asks, self._is_at_rest = result.outcome, result.waiting, True
+            self._outcome, self._asks, self._is_at_rest = (
+                result.outcome,
+                result.pending_questions,
+                True,
+            )
             self._warnings = result.warnings
             if self._answered is None and not await self._ask_open_questions():
                 return
@@ -140,7 +144,7 @@ class Session:
 
     def _stop_at_once(self) -> None:
         self._hurrying = asyncio.ensure_future(
-            self._runtime.stop(self._run_id, by=user_name(), at_once=True)
+            self._runtime.stop(self._run_id, by=user_name(), force=True)
         )
 
     def _on_event(self, event: Event) -> None:

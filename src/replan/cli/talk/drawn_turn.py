@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from replan.cli.shared.signals import Stop, handling_signals
 from replan.events.types import (
-    AnswerGiven,
+    AnswerReceived,
     Event,
     InputRequested,
     TaskCompleted,
-    WarningGiven,
+    WarningReported,
 )
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
@@ -65,9 +65,9 @@ class Turn:
                     continue
                 self.course = course_after(self.course, part, seconds())
                 self.is_told |= isinstance(part, TaskCompleted)
-                if isinstance(part, WarningGiven):
+                if isinstance(part, WarningReported):
                     warned.append(part.text)
-                if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
+                if self.is_asked_in_place and isinstance(part, InputRequested | AnswerReceived):
                     # Whoever is asked, and answers, need not be told.
                     self.reporter.follow(self.course)
                 else:

@@ -88,7 +88,7 @@ class Opened:
         key, run_id = SessionKey("", self.user, context.session_id), run_in(context)
         if not run_id or await self.storage.holds.is_held(thread_of(key)):
             return []
-        noted: Any = await self.storage.journal.notes(run_id, TURN)
+        noted: Any = await self.storage.log.notes(run_id, TURN)
         return [
             (name.removeprefix(TURN), {key: row["answer"] for key, row in note["answers"].items()})
             for name, note in noted.items()
@@ -171,7 +171,7 @@ async def open_job(
             model=model,
             phrasing_model=phrasing_model,
             base_url=order.base_url,
-            journal=storage.journal,
+            log=storage.log,
         )
         yield Opened(
             storage=storage,

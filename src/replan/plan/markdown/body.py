@@ -9,20 +9,21 @@ misread (it holds a quote, a `yaml` block or a key line itself) is written into 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from pydantic import JsonValue
 
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.lines import dedent, is_blank, trim_blank
-from replan.plan.markdown.parameters import ParametersError, read_parameters, write_parameters
 from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.title import UnplacedMistake, bad_number, repeated
 from replan.plan.model import PlanStep, StepStatus
 from replan.values import same
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 
 class Placed(NamedTuple):
@@ -56,14 +57,14 @@ _MARKS = {StepStatus.FAILED: "Failed", StepStatus.SKIPPED: "Skipped"}
 _LONGEST_KEPT = 2_000
 
 
-def block_parser() -> MarkdownIt:
-    """Return a CommonMark parser that finds blocks and leaves the text within them alone."""
+@cache
+def block_parser() -> "MarkdownIt":
+    """Return the CommonMark parser that finds blocks and leaves the text within them alone."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - only documents need it
+
     markdown = MarkdownIt("commonmark")
     markdown.core.ruler.enableOnly(["normalize", "block"])
     return markdown
-
-
-_MARKDOWN = block_parser()
 
 
 def read_body(lines: Sequence[str]) -> Body:
@@ -102,8 +103,15 @@ def write_quotes(step: PlanStep) -> list[str]:
 
 
 def _joined(step: PlanStep, brief: list[str]) -> list[str]:
-    parameters = _fence("yaml", write_parameters(step.parameters)) if step.parameters else []
-    return _spaced([brief if step.brief else [], parameters, write_quotes(step)])
+    return _spaced([brief if step.brief else [], _parameters(step), write_quotes(step)])
+
+
+def _parameters(step: PlanStep) -> list[str]:
+    if not step.parameters:
+        return []
+    from replan.plan.markdown.parameters import write_parameters  # noqa: PLC0415 - few have any
+
+    return _fence("yaml", write_parameters(step.parameters))
 
 
 def _spaced(parts: list[list[str]]) -> list[str]:
@@ -138,7 +146,7 @@ class _BodyReader:
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
-        self._tokens = _MARKDOWN.parse("\n".join(lines))
+        self._tokens = block_parser().parse("\n".join(lines))
         self._body = Body()
         self._used_lines: dict[int, bool] = {}
         """Lines that are not free text; true if their removal separates the text around them."""
@@ -156,7 +164,7 @@ class _BodyReader:
         self._body.brief = "\n\n".join([*self._free_text(), *self._verbatim])
         return self._body
 
-    def _read_block(self, token: Token, start: int, end: int) -> None:
+    def _read_block(self, token: "Token", start: int, end: int) -> None:
         info = token.info.split()[:1] if token.type == "fence" else []
         if token.type == "blockquote_open":
             self._read_quote(start, end)
@@ -200,13 +208,18 @@ class _BodyReader:
         self._body.quotes.append(range(start, end))
         self._use(range(start, end))
 
-    def _read_parameters(self, token: Token, start: int, end: int) -> None:
+    def _read_parameters(self, token: "Token", start: int, end: int) -> None:
         self._use(range(start, end))
         if self._has_parameters:
             reason = "This step has more than one yaml block."
             self._mistake(start, "several_parameters", reason, "Put all parameters into one.")
             return
         self._has_parameters = True
+        from replan.plan.markdown.parameters import (  # noqa: PLC0415 - few steps have any
+            ParametersError,
+            read_parameters,
+        )
+
         try:
             self._body.parameters = read_parameters(token.content)
         except ParametersError as error:

@@ -4,12 +4,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-from markdown_it.token import Token
+from typing import TYPE_CHECKING
 
 from replan.plan.markdown.body import block_parser
 from replan.plan.markdown.lines import Line, fenced_window, indent_of, is_blank
 from replan.plan.markdown.title import names_a_step, own_number
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 PENDING_MARKS = " ~"
 KNOWN_MARKS = " ~xX!-"
@@ -68,9 +70,6 @@ class Outline:
     verbatim: frozenset[int]  # the lines of code and of HTML, with comments
 
 
-_MARKDOWN = block_parser()
-
-
 def read_heading(line: str) -> str | None:
     """Read a line such as `# Title`; None if it is not a heading of the first level."""
     match = _TITLE.fullmatch(line)
@@ -113,7 +112,7 @@ class _Scan:
         self._window = window
         # Markdown would treat what follows a tag such as `<plan>` as HTML.
         inside = ["" if _WRAPPING.fullmatch(texts[at]) else texts[at] for at in window]
-        self._tokens = _MARKDOWN.parse("\n".join(inside))
+        self._tokens = block_parser().parse("\n".join(inside))
         self.items = tuple(self._list_items())
         self._headings = [
             token for token in self._tokens if token.type == "heading_open" and not token.level
@@ -232,11 +231,11 @@ class _Scan:
             text = " ".join(line.strip() for line in self._texts[start : end - 1])
         return Heading(text, start, end)
 
-    def _start(self, token: Token) -> int:
+    def _start(self, token: "Token") -> int:
         """The line with which a block begins."""
         return (token.map or [0])[0] + self._window.start
 
-    def _heading_text(self, token: Token) -> str:
+    def _heading_text(self, token: "Token") -> str:
         start = self._start(token)
         match = _HEADING.match(self._texts[start])
         return self._unmarked(start, match.end() if match else 0)

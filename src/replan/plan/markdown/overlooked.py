@@ -32,7 +32,7 @@ _MEANING: dict[Kind, str] = {
 }
 
 
-class Overlooked(Value):
+class ParseWarning(Value):
     """A piece of a document that may have been meant differently."""
 
     line: int  # where it is, counted from 1
@@ -44,7 +44,7 @@ class Overlooked(Value):
         return f"line {self.line}: '{self.text}' {_MEANING[self.kind].format(step=self.step)}"
 
 
-def overlooked(text: str) -> tuple[Overlooked, ...]:
+def overlooked(text: str) -> tuple[ParseWarning, ...]:
     """Find what a document may have meant differently, in the order of its lines."""
     reading = read_document(text)
     found = [*_below_other_headings(reading), *_outside_steps(reading)]
@@ -54,16 +54,16 @@ def overlooked(text: str) -> tuple[Overlooked, ...]:
     return tuple(sorted(found, key=lambda each: each.line))
 
 
-def _in_title(block: Block) -> Iterator[Overlooked]:
+def _in_title(block: Block) -> Iterator[ParseWarning]:
     text = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
     at = block.item.start + 1
     pieces = [*_dependencies_in(text)]
     for piece in pieces:
-        yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
+        yield ParseWarning(line=at, kind="dependency", step=block.step.id, text=piece)
     for name in _NAME.findall(text):
-        yield Overlooked(line=at, kind="name", step=block.step.id, text=name)
+        yield ParseWarning(line=at, kind="name", step=block.step.id, text=name)
     if block.step.id > 1 and not pieces and (word := sequence_word(block.step)):
-        yield Overlooked(line=at, kind="dependency", step=block.step.id, text=word)
+        yield ParseWarning(line=at, kind="dependency", step=block.step.id, text=word)
 
 
 def sequence_word(step: PlanStep) -> str:
@@ -72,7 +72,7 @@ def sequence_word(step: PlanStep) -> str:
     return found[0] if found else ""
 
 
-def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
+def _in_details(block: Block, reading: Reading) -> Iterator[ParseWarning]:
     """What the lines below a step's line may mean; lines in fences are code."""
     if not block.step.brief:
         return
@@ -84,18 +84,18 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
             yield from _in_detail(line, start + at + 1, block.step.id)
 
 
-def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
+def _in_detail(line: str, at: int, step: int) -> Iterator[ParseWarning]:
     text = _CODE.sub(_blanked, line[:_LONGEST_LOOKED_AT])
     if _TASK.match(text):
-        yield Overlooked(line=at, kind="nested_task", step=step, text=line.strip())
+        yield ParseWarning(line=at, kind="nested_task", step=step, text=line.strip())
         return
     if _waiting_line().match(text):
-        yield Overlooked(line=at, kind="dependency", step=step, text=line.strip())
+        yield ParseWarning(line=at, kind="dependency", step=step, text=line.strip())
     for name in _NAME.findall(text):
-        yield Overlooked(line=at, kind="name", step=step, text=name)
+        yield ParseWarning(line=at, kind="name", step=step, text=name)
 
 
-def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
+def _below_other_headings(reading: Reading) -> Iterator[ParseWarning]:
     """Steps below another heading that are written differently from those below the first one."""
     headings = [at for at, line in enumerate(reading.lines) if _HEADING.match(line.text)]
     sections = [_last_before(block.item.start, headings) for block in reading.blocks]
@@ -107,16 +107,16 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
         if above != sections[0] and is_odd:
             text = reading.lines[block.item.start].text.strip()
             at = block.item.start + 1
-            yield Overlooked(line=at, kind="other_heading", step=block.step.id, text=text)
+            yield ParseWarning(line=at, kind="other_heading", step=block.step.id, text=text)
 
 
-def _outside_steps(reading: Reading) -> Iterator[Overlooked]:
+def _outside_steps(reading: Reading) -> Iterator[ParseWarning]:
     inside = {at for each in reading.blocks for at in range(each.item.start, each.item.end)}
     lines = [line.text for line in reading.lines if reading.blocks]
     outside = outside_fences(lines)
     for at, line in enumerate(lines):
         if outside[at] and at not in inside and _TASK.match(line):
-            yield Overlooked(line=at + 1, kind="other_list", step=0, text=line.strip())
+            yield ParseWarning(line=at + 1, kind="other_list", step=0, text=line.strip())
 
 
 def _last_before(line: int, headings: Sequence[int]) -> int:

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
-from replan.replies.forms.repaired_json import repaired
-
 _STRICT = json.JSONDecoder(strict=False)
 _DEEPEST = 60
 _LONGEST = 200_000
@@ -34,6 +32,8 @@ def decode(text: str, start: int) -> Decoded:
         end, deepest, is_open = _extent(text, start)
     if deepest > _DEEPEST or end - start > _LONGEST:
         return Decoded(None, start)
+    from replan.replies.forms.repaired_json import repaired  # noqa: PLC0415 - few are broken
+
     try:
         value = repaired(text[start:end])
     except (ValueError, RecursionError):

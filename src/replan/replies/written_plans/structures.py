@@ -5,15 +5,12 @@ import json
 import re
 from typing import NamedTuple, cast
 
-import yaml
-
 from replan.plan.markdown import words
 from replan.replies.forms.json_text import decode, decode_lines
 from replan.replies.vocabulary.naming import squeezed
 from replan.replies.written_plans.records import LISTS, has_step_fields
 from replan.replies.written_plans.step_fields import part_of
 from replan.texts.bounds import REPLY_YAML
-from replan.texts.yaml_events import load_bounded
 
 _LEAST = 2
 _JSON_START = re.compile(r"(?:[^\n{\[]{0,80}[:：]\s*+)?\s*+(?=[\[{])")
@@ -85,6 +82,10 @@ def _key(found: re.Match[str]) -> str:
 
 def load_yaml(text: str) -> object:
     """Read YAML with plain values only; None if it is not YAML, has aliases, or is too deep."""
+    import yaml  # noqa: PLC0415 - few replies are YAML
+
+    from replan.texts.yaml_events import load_bounded  # noqa: PLC0415 - as above
+
     try:
         value = load_bounded(text, REPLY_YAML)
         return cast("object", json.loads(json.dumps(value, default=str)))

@@ -6,7 +6,7 @@ from typing import Any, cast
 from langgraph.types import StateSnapshot
 
 from replan.langgraph_inside.tasks import place_of_send
-from replan.ports.journal import Journal
+from replan.log.run_log import RunLog
 from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import Seats, ask_of, asks_of
 from replan.state.questions import Question
@@ -44,14 +44,14 @@ def asks_in(state: Mapping[str, Any]) -> tuple[Question, ...]:
     return asks_of(state.get("__interrupt__") or (), state.get(SEATS) or {})
 
 
-async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Question, ...]:
+async def open_asks(snapshot: StateSnapshot, log: RunLog) -> tuple[Question, ...]:
     """The open questions: those that the run stopped for, and earlier ones of its steps."""
     state = cast("EnhancedState", snapshot.values)
     asks = {ask.key: ask for ask in asks_of(snapshot.interrupts, seats_of(snapshot))}
     run_id = state.get("run_id", "")
-    noted = await journal.notes(run_id, QUESTIONS)
-    answered = await journal.notes(run_id, ANSWERS)
-    # After a round that was cut off, the questions are only in the journal.
+    noted = await log.notes(run_id, QUESTIONS)
+    answered = await log.notes(run_id, ANSWERS)
+    # After a round that was cut off, the questions are only in the log.
     known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
     questions = {**known, **state.get("questions", {})}
     for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):

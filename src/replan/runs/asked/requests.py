@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.ports.journal import Journal
-from replan.ports.run_book import Request
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 from replan.steps.step_record import ANSWERS
@@ -32,10 +32,10 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
     }
 
 
-async def note_answers(request: Request, journal: Journal) -> None:
+async def note_answers(request: Request, log: RunLog) -> None:
     """Have answers on record for the steps, also of a run that is killed before it reads them."""
     # LangGraph gets the others when it asks.
     for key, row in request.answers.items():
         given = cast("Any", row)
         if given["is_keyed"]:
-            await journal.note(request.run_id, ANSWERS + key, given["answer"])
+            await log.note(request.run_id, ANSWERS + key, given["answer"])

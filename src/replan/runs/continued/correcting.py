@@ -11,14 +11,15 @@ from typing import Any, Literal
 from langgraph.types import StateSnapshot
 
 from replan.errors import InputError
-from replan.events.types import Event, PlanUpdated, RunCorrected, StepsReopened
+from replan.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidated
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.run_log import ACTED, DOUBTED, RunLog
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
-from replan.ports.journal import ACTED, DOUBTED, Journal, LedgerEntry
 from replan.runs.continued.resuming import revived
 from replan.runs.looking import RunView
 from replan.state.cuts import CUTS
@@ -99,7 +100,7 @@ def _why_open(step: PlanStep, view: RunView) -> str:
     failed = _failed_before(step, view.plan or TaskPlan())
     if failed:
         return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
-    if any(ask.key.startswith(f"{step.id}/") for ask in view.waiting):
+    if any(ask.key.startswith(f"{step.id}/") for ask in view.pending_questions):
         return f"Step {step.id} waits for an answer. Answer it, or skip the step."
     return f"Step {step.id} is still to be done. Continue the run to do it."
 
@@ -157,7 +158,7 @@ def corrected(
     run_id, current = state.get("run_id", ""), state.get("current_round", 0)
     told = [
         correction.event(run_id, current_round=current),
-        *([StepsReopened(run_id=run_id, round=current, reruns=reruns)] if reruns else []),
+        *([StepsInvalidated(run_id=run_id, round=current, reruns=reruns)] if reruns else []),
         PlanUpdated(run_id=run_id, round=current, plan=whole, markdown=new.content, by="person"),
     ]
     return update, tuple(told)
@@ -208,10 +209,10 @@ _MAY_HAVE_ACTED = "failed, and may have taken effect"
 
 
 async def repeated_by(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], log: RunLog
 ) -> list[str]:
     """Describe what would be done a second time that must not happen twice unasked."""
-    return [told async for told in _repeated(correction, view, team, journal)]
+    return [told async for told in _repeated(correction, view, team, log)]
 
 
 def refuse_repeats(told: Sequence[str]) -> None:
@@ -219,17 +220,17 @@ def refuse_repeats(told: Sequence[str]) -> None:
     if told:
         raise InputError(
             f"This run is over, and a new one would repeat work that must not be repeated without "
-            f"asking: {'; '.join(told)}. Allow it with repeat_effects=True."
+            f"asking: {'; '.join(told)}. Allow it with allow_repeat=True."
         )
 
 
 async def _repeated(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], log: RunLog
 ) -> AsyncGenerator[str]:
     plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
     is_new = is_over(view.state)
-    ledger = await journal.ledger(view.run_id)
-    noted = {**await journal.notes(view.run_id, ACTED), **await journal.notes(view.run_id, DOUBTED)}
+    ledger = await log.ledger(view.run_id)
+    noted = {**await log.notes(view.run_id, ACTED), **await log.notes(view.run_id, DOUBTED)}
     for rerun in correction.reruns(plan):
         step = plan.step(rerun.step)
         tried = {entry.specialist for entry in ledger if entry.step_id == step.id}

@@ -32,7 +32,7 @@ class CorrectionOptions(Following, total=False):
 
     settings: RunSettings | None
     config: RunnableConfig | None
-    repeat_effects: bool
+    allow_repeat: bool
     run_id: str | None
     order: JsonValue
 
@@ -68,22 +68,22 @@ async def in_new_run(
 ) -> Errand:
     """What a new run is called with that continues from one that is over."""
     check(correction, view)
-    journal = cast("Storage", resources.storage).journal
-    if not options.get("repeat_effects"):
+    log = cast("Storage", resources.storage).log
+    if not options.get("allow_repeat"):
         team = team_of(resources.graph)
-        refuse_repeats(await repeated_by(correction, view, team, journal))
-    if not await journal.results(view.run_id):
+        refuse_repeats(await repeated_by(correction, view, team, log))
+    if not await log.results(view.run_id):
         # One in memory has forgotten them; the state has them whole.
         whole = {
             **view.state.get("kept_results", {}),
             **view.state.get("current_specialist_results", {}),
         }
-        await note_kept(view.run_id, whole.values(), journal)
+        await note_kept(view.run_id, whole.values(), log)
     given, now = input_of_new_run(correction, view), resources.clock()
     run_id, order = options.get("run_id") or resources.new_id(), options.get("order")
     if order is None:
         old = view.record.order if isinstance(view.record.order, dict) else {}
-        order = {**old, **cast("dict[str, JsonValue]", kept_input(given))}
+        order = {**old, **kept_input(given)}
     return Errand(
         record=view.record.replace(
             run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now

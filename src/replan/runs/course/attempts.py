@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
-    from replan.ports.journal import LedgerEntry
+    from replan.log.attempt_rows import LedgerEntry
     from replan.runs.course.whole_run import WholeRun
 
-_BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
+_BEGUN = {"model_invoked": "model_completed", "tool_invoked": "tool_completed"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptView:
-    entry: LedgerEntry  # its row in the journal
+    entry: LedgerEntry  # its row in the log
     # The calls of models and tools that it made, each as its last event: one that is not over, or
-    # was killed, is still `model_called` or `tool_invoked`.
+    # was killed, is still `model_invoked` or `tool_invoked`.
     calls: tuple[RunEvent, ...] = field(default=())
     running_at: datetime | None = None  # now, where a process works on it
     is_asked_about: bool = False  # whether a person is asked, or was, what it did
@@ -41,14 +41,14 @@ class AttemptView:
         """How it ended, in words: an attempt that asks is followed by another after the answer."""
         if self.outcome == "waiting":
             return "asked, then went on" if self.went_on else "waits for a person"
-        is_cut_off = self.outcome in ("in doubt", "cancelled") and not self.is_asked_about
-        return "cut off" if is_cut_off else self.outcome
+        is_cut_off = self.outcome in ("unknown_outcome", "cancelled") and not self.is_asked_about
+        return "cut off" if is_cut_off else self.outcome.replace("_", " ")
 
     @property
     def cost(self) -> float | None:
         """What its model calls were charged; None where one of them has no price."""
         costs: list[Any] = [
-            each.details.get("cost") for each in self.calls if each.type == "model_answered"
+            each.details.get("cost") for each in self.calls if each.type == "model_completed"
         ]
         return None if None in costs else sum(costs)
 
@@ -67,13 +67,13 @@ def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
     doubts = {
         (each.details.get("step_id"), each.details.get("specialist"))
         for each in run.events
-        if each.type == "input_requested" and each.details.get("kind") == "in doubt"
+        if each.type == "input_requested" and each.details.get("kind") == "unknown_outcome"
     }
     return [
         AttemptView(
             entry=each,
             calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
-            running_at=run.updated_at if _is_running(each, run) else None,
+            running_at=run.last_seen_at if _is_running(each, run) else None,
             is_asked_about=(each.step_id, each.specialist) in doubts,
             went_on=each.number < newest[each.step_id, each.specialist],
         )

@@ -45,9 +45,12 @@ def revisions_in(run: WholeRun) -> Iterator[Revision]:
     for event in run.events:
         said = cast("Mapping[str, Any]", event.details)
         before, outline = outline, outline.after(event)
-        if event.type in ("answer_given", "run_corrected") and said.get("kind", "plan") == "plan":
+        if (
+            event.type in ("answer_received", "run_corrected")
+            and said.get("kind", "plan") == "plan"
+        ):
             person = str(said.get("by") or "")
-        is_thought_of |= event.type == "model_called"
+        is_thought_of |= event.type == "model_invoked"
         is_first = event.type == "plan_created"
         if not is_first and not (event.type == "plan_updated" and said.get("changes")):
             continue

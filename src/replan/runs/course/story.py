@@ -12,7 +12,7 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.revisions import Revision, revisions_in
 from replan.runs.log.call_counts import ANSWERED, Calls, calls_of, with_charged
-from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
+from replan.runs.log.remarks import Anomalies, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
@@ -134,13 +134,13 @@ class Story:
     def calls(self) -> Calls:
         """All calls of models; of a run whose events report none, as its state has them."""
         told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
-        if not (told.number or told.unended or usage is None):
+        if not (told.number or told.unfinished or usage is None):
             told = Calls.of(usage)
         charged = self.run.spent.get("run")
         return told if charged is None else with_charged(told, charged)
 
     @cached_property
-    def remarks(self) -> Remarks:
+    def remarks(self) -> Anomalies:
         """What it continued in spite of."""
         return remarks_of(self.run.events, self.unusable)
 
@@ -181,7 +181,7 @@ def story_of(run: WholeRun) -> Story:
     attempts = dict[int, list[AttemptView]]()
     for each in attempts_of(run):
         attempts.setdefault(each.entry.step_id, []).append(each)
-    ended = max([run.updated_at, *_times(run.events)])
+    ended = max([run.last_seen_at, *_times(run.events)])
     planned = run.plan.steps if run.plan else ()
     known = {step.id for step in planned}
     revisions = tuple(revisions_in(run))
@@ -254,10 +254,10 @@ def _pauses(run: WholeRun) -> list[Pause]:
             if at is not None and pause.ended is not None and pause.began < at < pause.ended:
                 pauses[-1] = replace(pause, ended=at)
         why = "over" if event.type == "task_completed" else ""
-        why = str(event.details["why"]) if event.type == "run_stopped" else why
+        why = str(event.details["reason"]) if event.type == "run_stopped" else why
         last = event.at
     is_over = any(event.type == "task_completed" for event in run.events[-2:])
     if run.outcome in ("waiting", "interrupted") and not is_over:
-        since = last if why else max(last, run.updated_at)
+        since = last if why else max(last, run.last_seen_at)
         pauses.append(Pause(began=since, ended=None, why=why or "killed"))
     return pauses

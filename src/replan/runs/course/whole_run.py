@@ -5,9 +5,11 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from replan.calling.compiled import Graph
+from replan.log.amounts import Spending
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.rows import Request
 from replan.plan.model import TaskPlan, Value
-from replan.ports.journal import LedgerEntry, Spending
-from replan.ports.run_book import Request, RunRecord
+from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.course.thread_views import ThreadView, thread_views
 from replan.runs.log.event_log import RunEvent, run_event
@@ -25,7 +27,7 @@ class WholeRun(Value):
     title: str  # what it is about
     outcome: str  # its status
     started_at: datetime  # when it began
-    updated_at: datetime  # the time of its last sign of life: now, while a process works on it
+    last_seen_at: datetime  # the time of its last sign of life: now, while a process works on it
     labels: dict[str, str]  # what it is found by
     plan: TaskPlan | None  # its plan with all marks and its history; None before there is one
     answer: str  # the text of the answer; empty before there is one
@@ -34,7 +36,7 @@ class WholeRun(Value):
     warnings: tuple[str, ...]  # its warnings: what a person may not expect
     usage: Usage  # model calls, tokens and money of all rounds that are over
     spent: dict[str, Spending]  # what each scope of its limits was charged
-    waiting: tuple[Question, ...]  # what it waits for
+    pending_questions: tuple[Question, ...]  # what it waits for
     questions: dict[str, Question]  # what its steps asked, and the answers, by key
     # Those of its steps, the newest at each specialist, whole.
     results: tuple[SpecialistResult, ...]
@@ -64,18 +66,18 @@ async def whole_run(
     """
     run_id, view = record.run_id, await seen(graph, storage, record, at)
     state, answer = view.state, view.state.get("final_answer")
-    recorded = (await storage.journal.results(run_id)).values()
+    recorded = (await storage.log.results(run_id)).values()
     newest = {each.key: each for each in recorded} | state.get("current_specialist_results", {})
     newest |= {each.key: each for each in view.results}
     questions: dict[str, Question] = state.get("questions", {})
     secret = {key for key, each in questions.items() if each.secret}
-    new = await storage.runs.events(run_id, known[-1].seq or 0 if known else 0)
+    new = await storage.log.events(run_id, known[-1].seq or 0 if known else 0)
     return WholeRun(
         run_id=run_id,
         title=record.title,
         outcome=view.outcome,
         started_at=record.started_at,
-        updated_at=view.heard_at,
+        last_seen_at=view.last_seen_at,
         labels=record.labels,
         plan=view.plan,
         answer="" if answer is None else answer.text,
@@ -83,17 +85,17 @@ async def whole_run(
         limit_reached=state.get("limit_reached", ""),
         warnings=tuple(state.get("warnings", ())),
         usage=state.get("usage", Usage()),
-        spent=dict(await storage.journal.spent(run_id)),
-        waiting=view.waiting,
+        spent=dict(await storage.log.spent(run_id)),
+        pending_questions=view.pending_questions,
         questions={
             key: each.replace(answer=MASK) if key in secret and not each.is_open else each
             for key, each in questions.items()
         },
         results=tuple(newest.values()),
-        ledger=tuple(await storage.journal.ledger(run_id)),
+        ledger=tuple(await storage.log.ledger(run_id)),
         requests=tuple(
             each.replace(answers={**each.answers, **dict.fromkeys(secret & {*each.answers}, MASK)})
-            for each in await storage.runs.requests([run_id], taken=True)
+            for each in await storage.log.requests([run_id], taken=True)
         ),
         events=(*known, *(run_event(run_id, each) for each in new)),
         texts={},
@@ -120,5 +122,5 @@ def _as_list(value: JsonValue) -> list[JsonValue]:
 
 async def with_texts(run: WholeRun, storage: Storage, events: tuple[RunEvent, ...]) -> WholeRun:
     """Return a run with the long texts of some of its events, of those still kept."""
-    found = {ref: await storage.runs.text(run.run_id, ref) for ref in references(events)}
+    found = {ref: await storage.log.text(run.run_id, ref) for ref in references(events)}
     return run.replace(texts={ref: text for ref, text in found.items() if text is not None})

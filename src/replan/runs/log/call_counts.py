@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from replan.ports.journal import Spending
+    from replan.log.amounts import Spending
     from replan.runs.log.run_event import RunEvent
     from replan.state.usage import Usage
 
-ANSWERED = ("model_answered", "memory_summary")  # the events with the usage of calls of models
+ANSWERED = ("model_completed", "memory_summary")  # the events with the usage of calls of models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,8 @@ class Calls:
     uncounted_cost: float = 0.0  # what of `known_cost` was charged for them: they cost that at most
     # The calls without an end: still at work, or cut off by a kill or a stop. What they cost is not
     # in `known_cost`.
-    unended: int = 0
-    unended_cost: float = 0.0  # what was charged for them: they cost that at most
+    unfinished: int = 0
+    unfinished_cost: float = 0.0  # what was charged for them: they cost that at most
     # What was charged, in addition to `tokens`, for calls without a count.
     uncounted_tokens: int = 0
     seconds: float = 0.0  # how long the calls took
@@ -51,14 +51,14 @@ class Calls:
 
 def with_charged(calls: Calls, charged: Spending) -> Calls:
     """Return all that was charged: calls of which no event tells, yet or ever, have not ended."""
-    unended = max(calls.unended, charged.calls - calls.number)
-    has_any = unended or calls.uncounted
+    unfinished = max(calls.unfinished, charged.calls - calls.number)
+    has_any = unfinished or calls.uncounted
     # Sums of the same amounts in another order differ in their last digits.
     more = max(0.0, round(charged.cost - calls.known_cost, 12))
     return replace(
         calls,
-        unended=unended,
-        unended_cost=more if unended else 0.0,
+        unfinished=unfinished,
+        unfinished_cost=more if unfinished else 0.0,
         uncounted_tokens=max(0, charged.tokens - calls.tokens) if has_any else 0,
     )
 
@@ -78,7 +78,7 @@ def calls_of(events: Iterable[RunEvent]) -> Calls:
         for each, cost in zip(answered, costs, strict=True)
         if cost and each.get("input_tokens") is None and each.get("output_tokens") is None
     ]
-    began = {str(e.details.get("call")) for e in told if e.type == "model_called"}
+    began = {str(e.details.get("call")) for e in told if e.type == "model_invoked"}
     ended = {str(each.get("call")) for each in ends}
     return Calls(
         number=sum(each.get("calls", 1) for each in answered),
@@ -87,6 +87,6 @@ def calls_of(events: Iterable[RunEvent]) -> Calls:
         unpriced=costs.count(None),
         uncounted=len(uncounted),
         uncounted_cost=sum(uncounted),
-        unended=len(began - ended),
+        unfinished=len(began - ended),
         seconds=sum(each.get("seconds") or 0.0 for each in answered),
     )

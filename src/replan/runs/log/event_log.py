@@ -1,29 +1,36 @@
 """The events of a run: numbered when appended, stored with the run, and reported from there."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue
 
 from replan.errors import StorageError
+from replan.events.announcement import Announcement
 from replan.events.types import (
     AnswerToken,
     Event,
     SpecialistToken,
     TaskCompleted,
 )
-from replan.ports.run_book import LoggedEvent, RunBook
+from replan.log.rows import Append, EventBatch, KeptText, LoggedEvent, NewRow, Rows
+from replan.log.run_log import RunLog, append_events, type_of
+from replan.ports.ownership import Owner, owner_in
 from replan.runs.log.durations import Durations
 from replan.runs.log.recorded import EventTexts, recorded
 from replan.runs.log.remarks import RunCounts
 from replan.runs.log.run_event import RunEvent, event_in
 
+T = TypeVar("T")
+
 GATHERED = 0.1  # seconds in which events are gathered before they are written
 
-Heard = Callable[[Event], None]  # receives the events of a run as they are, once they are on record
+# Receives the events of a run as they are, once they are on record.
+EventListener = Callable[[Event], None]
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
@@ -43,36 +50,44 @@ class EventLog:
 
     def __init__(
         self,
-        book: RunBook,
+        log: RunLog,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Sequence[Heard] = (),  # receive the events, with their numbers, once on record
+        listeners: Sequence[EventListener] = (),  # receive the events, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
         """Prepare; `write` does the work."""
         self._texts = EventTexts() if keeps_texts else None
-        self._book = book
+        self._log = log
         self._run_id = run_id
         self._clock = clock
-        self._heard = heard
+        self._listeners = listeners
         self._durations = Durations()
-        self._met, self._taken = RunCounts(), 0
+        self._counts, self._taken = RunCounts(), 0
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
         self._is_over = self._is_received = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
+        # One batch at a time, so that numbers are given in the order of the events.
+        self._turn = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._owner: Owner | None = None
+
+    def begin(self) -> None:
+        """Begin, in the context of whoever owns the thread of the run."""
+        self._owner = owner_in(self._log.where)
 
     async def recall(self) -> None:
         """Read how long the run was worked on before."""
-        kept = await self._book.events(self._run_id, 0)
+        kept = await self._log.events(self._run_id, 0)
         before = [run_event(self._run_id, each) for each in kept]
         self._durations.recall(before)
         self._taken += len(before)
         for event in before:
-            self._met.follow(event)
+            self._counts.follow(event)
 
     def worked(self) -> dict[object, float]:
         """The seconds of work on the run so far, and on its open steps."""
@@ -84,25 +99,59 @@ class EventLog:
 
     def take(self, event: Event, at: datetime | None = None) -> None:
         """Take an event that happened now, or before; tokens of texts are reported and not kept."""
+        if event.seq is not None:
+            return  # It was written with its row.
         entry: JsonValue = None
         if not isinstance(event, AnswerToken | SpecialistToken):
-            now = at or self._clock()
-            # To the millisecond, as it is kept.
-            at = now.replace(microsecond=now.microsecond // 1000 * 1000)
-            event = self._durations.timed(event).replace(at=at)
-            entry = self._with_counts(event, recorded(event, at, self._texts))
+            event, kept = self._entry(event, at)
+            entry = self._with_counts(event, kept)
         self._left.append((event, entry))
         self._news.set()
         if entry is None:
             self._hurry.set()
 
+    def _entry(
+        self, event: Event, at: datetime | None = None
+    ) -> tuple[Event, dict[str, JsonValue]]:
+        """An event with its time, and what is kept of it."""
+        now = at or self._clock()
+        # To the millisecond, as it is kept.
+        at = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        event = self._durations.timed(event).replace(at=at)
+        return event, recorded(event, at, self._texts)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether what runs here is the work on the run, in its event loop."""
+        is_owner = owner_in(self._log.where) is self._owner
+        return is_owner and asyncio.get_running_loop() is self._loop
+
+    @asynccontextmanager
+    async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
+        """Write the events so far in front of what is written inside, then report all."""
+        async with self._turn:
+            event, entry = (None, None) if announced is None else self._entry(announced.event)
+            left, texts = self._waiting_ones()
+            batch = _Batch([kept for _, kept in left if kept is not None], texts, entry)
+            try:
+                yield batch
+            except BaseException:
+                self._give_back(left, texts)
+                raise
+            seq = self._report_all(left, batch.first)
+            if batch.is_appended and announced and event and entry:
+                self._with_counts(event, entry)
+                numbered = event.model_copy(update={"seq": seq})
+                self._report(numbered, LoggedEvent(seq=seq, event=entry))
+                announced.publish(numbered)
+
     def _with_counts(self, event: Event, entry: dict[str, JsonValue]) -> JsonValue:
         """Count what is kept of an event; that of the end has the counts of all."""
         self._taken += 1
-        if self._met.counts(event.type):
-            self._met.follow(event_in(self._run_id, self._taken, entry))
+        if self._counts.counts(event.type):
+            self._counts.follow(event_in(self._run_id, self._taken, entry))
         is_end = isinstance(event, TaskCompleted)
-        return {**entry, "met": self._met.told()} if is_end else entry
+        return {**entry, "stats": self._counts.told()} if is_end else entry
 
     def end(self) -> None:
         """Nothing more comes: `write` ends once everything is written and reported."""
@@ -128,27 +177,42 @@ class EventLog:
 
     async def flush(self) -> None:
         """Write and report the remaining events; those that cannot be written remain."""
-        self._news.clear()
-        if not self._is_over:
-            self._hurry.clear()
-        batch, self._left = self._left, []
-        kept = [entry for _, entry in batch if entry is not None]
-        texts = self._texts.take() if self._texts else []
-        try:
-            seq = await self._book.add_events(self._run_id, kept, texts) if kept else 0
-        except StorageError:
-            self._left[:0] = batch
-            if self._texts:
-                self._texts.give_back(texts)
-            raise
-        for event, entry in batch:
+        async with self._turn:
+            self._news.clear()
+            if not self._is_over:
+                self._hurry.clear()
+            left, texts = self._waiting_ones()
+            kept = [entry for _, entry in left if entry is not None]
+            try:
+                seq = await self._log.add_events(self._run_id, kept, texts) if kept else 0
+            except StorageError:
+                self._give_back(left, texts)
+                raise
+            self._report_all(left, seq)
+
+    def _waiting_ones(self) -> tuple[list[tuple[Event, JsonValue]], list[KeptText]]:
+        """The events that wait, which do so no longer, and their texts."""
+        left, self._left = self._left, []
+        return left, self._texts.take() if self._texts else []
+
+    def _give_back(self, left: list[tuple[Event, JsonValue]], texts: list[KeptText]) -> None:
+        """Let events wait that could not be written."""
+        self._left[:0] = left
+        self._news.set()
+        if self._texts:
+            self._texts.give_back(texts)
+
+    def _report_all(self, left: list[tuple[Event, JsonValue]], seq: int) -> int:
+        """Report events that are written, from a number on, and return the next one."""
+        for event, entry in left:
             self._report(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
             seq += entry is not None
+        return seq
 
     def _report(self, event: Event, logged: LoggedEvent | None) -> None:
         seq = None if logged is None else logged.seq
-        for heard in self._heard:
-            heard(event.model_copy(update={"seq": seq}))
+        for on_event in self._listeners:
+            on_event(event.model_copy(update={"seq": seq}))
         if self._followers:
             told = _unnumbered(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
@@ -157,7 +221,7 @@ class EventLog:
     async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
         """Yield the events from a number on, those that come too, until nothing more comes."""
         with self._add_follower() as coming:
-            for logged in await self._book.events(self._run_id, after):
+            for logged in await self._log.events(self._run_id, after):
                 after = logged.seq
                 yield run_event(self._run_id, logged)
             while (event := await coming.get()) is not None:
@@ -175,6 +239,40 @@ class EventLog:
             yield coming
         finally:
             self._followers.remove(coming)
+
+
+class _Batch:
+    """Events that are written in front of a row with an event of its own."""
+
+    def __init__(
+        self, entries: Sequence[JsonValue], texts: Sequence[KeptText], entry: JsonValue
+    ) -> None:
+        self.first = 0  # the number of the first event
+        self.is_appended = False  # whether the row was new
+        self._was_appended = False  # whether it was so in an earlier transaction
+        self._entries = entries
+        self._texts = texts
+        self._entry = entry
+        self._name = secrets.token_hex(8)
+
+    def write(self, rows: Rows, work: Callable[[Rows, Append], T]) -> T:
+        # What an earlier attempt did may have been rolled back.
+        self._was_appended = self._was_appended or self.is_appended
+        self.is_appended = False
+        self.first = append_events(rows, self._entries, self._texts, self._name)
+        return work(rows, self._append)
+
+    def _append(self, rows: Rows, row: NewRow) -> bool:
+        if self._entry is None:
+            return rows.append(row)
+        if self._was_appended and rows.has(row.key):
+            # The connection broke after the commit and before its receipt.
+            self.first -= 1
+            self.is_appended = True
+            return True
+        kind, seq = type_of(self._entry), self.first + len(self._entries)
+        self.is_appended = rows.append(row._replace(kind=kind, event=self._entry), seq)
+        return self.is_appended
 
 
 def _unnumbered(event: Event) -> RunEvent:

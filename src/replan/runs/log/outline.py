@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
 
 _KEPT = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
-_REVISES = ("steps_reopened", "run_corrected")
+_REVISES = ("steps_invalidated", "run_corrected")
 _ENDS = {"success": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
 
 

@@ -8,12 +8,12 @@ from replan.events.types import (
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
-    StepsReopened,
+    StepsInvalidated,
 )
+from replan.log.run_log import RunLog
 from replan.nodes.result_collector import settle_round
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
@@ -39,7 +39,7 @@ class PlanSoFar:
                 if result.step_id in is_open and result.status is ExecutionStatus.SUCCESS
             }
             return True
-        if isinstance(event, StepsReopened):
+        if isinstance(event, StepsInvalidated):
             again = {rerun.step for rerun in event.reruns}
             self._results = {
                 key: result for key, result in self._results.items() if result.step_id not in again
@@ -79,10 +79,10 @@ class PlanSoFar:
         return {step_id: names for step_id, names in seats.items() if step_id in steps}
 
 
-async def results_on_record(state: EnhancedState, journal: Journal) -> list[SpecialistResult]:
+async def results_on_record(state: EnhancedState, log: RunLog) -> list[SpecialistResult]:
     """The results that belong to the plan as it is, whether or not the state has them already."""
     plan = plan_of(state)
-    rows = await journal.results(state.get("run_id", ""))
+    rows = await log.results(state.get("run_id", ""))
     settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
     finished = {
         key: result

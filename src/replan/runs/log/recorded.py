@@ -1,6 +1,5 @@
 """The stored form of an event; a long text is stored once, and found by a reference."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,17 +12,17 @@ from replan.events.types import (
     FeedbackGenerated,
     InputRequested,
     MemorySummary,
-    ModelAnswered,
-    ModelCalled,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
     PlanCreated,
     PlanUpdated,
-    Said,
     SpecialistCompleted,
-    StepsReopened,
+    StepsInvalidated,
     ThinkingCompleted,
     ToolEvent,
 )
-from replan.ports.run_book import KeptText
+from replan.log.rows import KeptText, reference_to
 from replan.runs.log.outline import outlined
 from replan.state.questions import Question
 
@@ -49,7 +48,7 @@ class EventTexts:
 
     def ref(self, text: str, at: datetime) -> str:
         """Store a text, and return its key."""
-        ref = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+        ref = reference_to(text)
         if ref not in self._known:
             self._known.add(ref)
             self._new[ref] = KeptText(ref, text, at)
@@ -68,7 +67,7 @@ class EventTexts:
             kept |= {"arguments": short, "arguments_ref": self.ref(whole, at)}
         return kept
 
-    def said(self, message: Said, at: datetime) -> JsonValue:
+    def said(self, message: MessageText, at: datetime) -> JsonValue:
         """Return what is kept of a message in its event: who said it, how long it is, and where."""
         length = len(message.text)
         return {"role": message.role, "length": length, "ref": self.ref(message.text, at)}
@@ -83,7 +82,7 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# The state and the journal hold these in full; a second copy would grow with the square of a plan.
+# The state and the log hold these in full; a second copy would grow with the square of a plan.
 _KEPT_ELSEWHERE = {
     "seq",
     "at",
@@ -112,9 +111,9 @@ def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> dic
 
 def _fields_of_messages(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]:
     match event:
-        case ModelCalled(prompt=prompt) if prompt:
+        case ModelInvoked(prompt=prompt) if prompt:
             return {"prompt": [texts.said(each, at) for each in prompt]}
-        case ModelAnswered(reply=reply) if reply is not None:
+        case ModelCompleted(reply=reply) if reply is not None:
             return {"reply": texts.said(reply, at)}
         case MemorySummary(prompt=prompt, reply=reply):
             kept: dict[str, JsonValue] = {"prompt": [texts.said(each, at) for each in prompt]}
@@ -140,7 +139,7 @@ def _main_fields(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one f
         case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
             outline = outlined(plan) if isinstance(event, PlanCreated) else {}
             return {"version": plan.version, "steps": plan.total_steps, **outline}
-        case StepsReopened(reruns=reruns):
+        case StepsInvalidated(reruns=reruns):
             return {"reruns": [str(rerun) for rerun in reruns]}
         case InputRequested(question=question):
             asked: dict[str, JsonValue] = {"key": question.key, "question": question.text}

@@ -24,7 +24,7 @@ _Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remarks:
+class Anomalies:
     """How often a run met what it continued in spite of."""
 
     failed: int = 0  # calls of tools that failed
@@ -32,10 +32,10 @@ class Remarks:
     unusable: int = 0  # replies of models that could not be used
 
 
-def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Remarks:
+def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Anomalies:
     """Count them; `unusable` has the replies."""
     ends = Counter(e.details.get("status") for e in events if e.type == "tool_completed")
-    return Remarks(failed=ends["failed"], refused=ends["rejected"], unusable=len(unusable))
+    return Anomalies(failed=ends["failed"], refused=ends["rejected"], unusable=len(unusable))
 
 
 def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
@@ -60,20 +60,20 @@ class Replies:
         # An event of the host's node has no other fields of these.
         place = said.get("node"), said.get("step_id"), said.get("attempt")
         match event.type:
-            case "model_called":
+            case "model_invoked":
                 # A plan with mistakes may be another node's.
                 before = self._replied.get(place) or self._newest.get(place[1:])
-                if said.get("asks_again") and before is not None:
+                if said.get("is_reprompt") and before is not None:
                     self.done[before] = ASKED_AGAIN
-            case "model_answered" if not said.get("error"):
+            case "model_completed" if not said.get("error"):
                 self._replied[place] = self._newest[place[1:]] = event.seq or 0
-            case "reply_unreadable" if place in self._replied:
+            case "reply_parse_failed" if place in self._replied:
                 self.done[self._replied[place]] = f"instead: {said.get('fallback')}"
             case _:
                 pass
 
 
-_COUNTED = (*ANSWERED, "model_called", "reply_unreadable", "tool_completed")
+_COUNTED = (*ANSWERED, "model_invoked", "reply_parse_failed", "tool_completed")
 
 
 @dataclass
@@ -95,7 +95,7 @@ class RunCounts:
         if event.type in ANSWERED:
             self._calls = _add(self._calls, calls_of([event]))
             self._open.discard(str(event.details.get("call")))
-        elif event.type == "model_called":
+        elif event.type == "model_invoked":
             self._open.add(str(event.details.get("call")))
         elif event.type == "tool_completed":
             self._ends[event.details.get("status")] += 1
@@ -104,18 +104,18 @@ class RunCounts:
         """The counts as they are kept."""
         unusable = len(self._replies.done)
         ends = {"failed": self._ends["failed"], "refused": self._ends["rejected"]}
-        calls = asdict(self._calls) | {"unended": len(self._open)}
-        return {"remarks": {**ends, "unusable": unusable}, "calls": calls}
+        calls = asdict(self._calls) | {"unfinished": len(self._open)}
+        return {"anomalies": {**ends, "unusable": unusable}, "calls": calls}
 
 
-def counts_in(events: Sequence[RunEvent]) -> tuple[Remarks, Calls] | None:
+def counts_in(events: Sequence[RunEvent]) -> tuple[Anomalies, Calls] | None:
     """Read the counts of a run from its last events; None where no end with counts is there."""
     for at, event in enumerate(events):
-        met: Any = event.details.get("met")
-        if event.type == "task_completed" and met:
+        stats: Any = event.details.get("stats")
+        if event.type == "task_completed" and stats:
             # A summary of the conversation may follow the end.
-            calls = _add(_from_fields(Calls, met["calls"]), calls_of(events[at + 1 :]))
-            return _from_fields(Remarks, met["remarks"]), calls
+            calls = _add(_from_fields(Calls, stats["calls"]), calls_of(events[at + 1 :]))
+            return _from_fields(Anomalies, stats["anomalies"]), calls
     return None
 
 

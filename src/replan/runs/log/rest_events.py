@@ -1,13 +1,16 @@
 """Reports when a run is continued, and when it comes to rest before its end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from replan.events.announcement import Announcement
 from replan.events.emitter import RunHooks
 from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
 from replan.failures import describe
+from replan.log.rows import EventBatch
 from replan.runs.log.event_log import EventLog
 
 _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
@@ -58,6 +61,22 @@ class RestEvents:
             # Attempts may have begun before the first event of them comes.
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether what runs here is the work on the run, in its event loop."""
+        return self._log.is_here
+
+    @asynccontextmanager
+    async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
+        """Let a row come behind the events so far, which its process opens with that it resumes."""
+        if announced is not None and self._round is None:
+            for each in self._opening_events(announced.event):
+                if each is not announced.event:
+                    self._log.take(each, self._since if isinstance(each, RunResumed) else None)
+            self._round = announced.event.round
+        async with self._log.before(announced) as batch:
+            yield batch
+
     def _opening_events(self, first: BaseEvent) -> list[Any]:
         """What is reported with the first event, in its order."""
         if not self._goes_on:
@@ -69,6 +88,7 @@ class RestEvents:
     async def __aenter__(self) -> Self:
         self._began = time.monotonic()
         self._since = self._log.now()
+        self._log.begin()
         self._hooks.open_with(self._opening_events)
         return self
 
@@ -87,7 +107,7 @@ class RestEvents:
         stopped = RunStopped(
             run_id=self._run_id,
             round=self._round,
-            why=why,
+            reason=why,
             by=self.stopped_by if why == "interrupted" else "",
             error=describe(error) if failed else "",
             seconds=round(self.seconds, 3),

@@ -1,6 +1,6 @@
 """A run that waits or was stopped, as a value that travels: another process continues it.
 
-It has the state of the run, without what follows from the rest, and its rows of the journal. So
+It has the state of the run, without what follows from the rest, and its rows of the log. So
 the run that continues elsewhere is the same run: its steps have the same keys, what was spent is
 spent, and no reply on record is requested again.
 """
@@ -14,13 +14,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.calling.compiled import Graph, services_in
 from replan.calling.team_graph import alone
 from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
+from replan.log.run_log import RunLog, RunRows
 from replan.plan.model import TaskPlan
-from replan.ports.journal import Journal, RunRows, rows_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
@@ -28,11 +27,13 @@ from replan.runs.labels import checked_labels
 from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
+from replan.runs.team_on_record import with_team
 from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
 from replan.state.session.context_fields import Path, ValueReader
+from replan.storage.serializer import strict_serializer
 from replan.values import Value, restored_strictly
 
 FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
@@ -82,7 +83,7 @@ class PortableRun(Value):
         run_id: The run.
         next: The node that it continues with.
         state: Its state, by the keys of `EnhancedState`.
-        rows: Its rows of the journal.
+        rows: Its rows of the log.
         threads: The rows of its pipelines' threads, by thread.
         graphs: The LangGraph graphs of its steps that wait in the middle of their work.
     """
@@ -172,7 +173,7 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueRead
 
 
 async def exported(
-    snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
+    snapshot: StateSnapshot, graph: Graph, log: RunLog, threads: ThreadRepository
 ) -> PortableRun:
     """Take a run with all that it takes to continue it."""
     node = _next_node(snapshot)
@@ -187,16 +188,16 @@ async def exported(
         run_id=run_id,
         next=cast("Node", node),
         state=state,
-        rows=await rows_of(journal, run_id),
+        rows=await log.export(run_id),
         threads={thread_id: dict(each) for thread_id, each in rows.items()},
         graphs=graphs,
     )
 
 
-async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: str) -> None:
-    """Put a run on a new thread, and its rows into the journal: it continues without an input."""
+async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -> None:
+    """Put a run on a new thread, and its rows into the log: it continues without an input."""
     kept = None if run.graphs is None else kept_in(run.graphs, graph, ("graphs",))
-    await journal.adopt(run.run_id, run.rows)
+    await log.adopt(run.run_id, run.rows)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
@@ -226,7 +227,7 @@ async def export_of(run_id: str, resources: Resources) -> PortableRun:
         raise ThreadBusyError(record.thread_id)
     storage = cast("Storage", resources.storage)
     snapshot = await snapshot_of(resources.graph, record)
-    return await exported(snapshot, resources.graph, storage.journal, storage.threads)
+    return await exported(snapshot, resources.graph, storage.log, storage.threads)
 
 
 async def adopt_into(
@@ -242,22 +243,22 @@ async def adopt_into(
     config = config_of(thread_id)
     async with alone(resources.graph, config) as owner:
         with owner.at_work() if owner else nullcontext():
-            is_known = await resources.book.get(run.run_id) is not None
+            is_known = await resources.runs.get(run.run_id) is not None
             if is_known or (await cast("Any", resources.graph).aget_state(config)).values:
                 raise InputError(
                     f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
                     "Continue what is here, or adopt the run on a new thread of another storage."
                 )
-            await adopted(run, resources.graph, resources.storage.journal, thread_id)
+            await adopted(run, resources.graph, resources.storage.log, thread_id)
             now = resources.clock()
             record = RunRecord(
                 run_id=run.run_id,
                 thread_id=thread_id,
                 title=title_of(run.state),
-                order=order,
+                order=with_team({}, resources.graph) if order is None else order,
                 outcome="waiting" if run.waits else "interrupted",
                 started_at=now,
                 updated_at=now,
                 labels=checked_labels(labels),
             )
-            await resources.book.begin(record)
+            await resources.runs.begin(record)

@@ -22,9 +22,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.adapters.storage.faults import UnreadableRecordError, UnstorableValueError
-from replan.adapters.storage.stored_values.sealing import StrictSerializer
-from replan.adapters.storage.stored_values.serializer import strict_serializer, types_of_graph
 from replan.calling.compiled import Graph, services_in
 from replan.errors import ContextError, InputError
 from replan.graph.branches import specialist_node
@@ -39,6 +36,8 @@ from replan.langgraph_inside.tasks import channel_to, task_around
 from replan.runs.asked.asks import seats_of
 from replan.state.person.waiting import asks_of
 from replan.state.session.context_fields import Path, ValueReader
+from replan.storage.faults import UnreadableRecordError, UnstorableValueError
+from replan.storage.serializer import StrictSerializer, strict_serializer, types_of_graph
 from replan.values import Value
 
 MOST_BYTES = 4_000_000

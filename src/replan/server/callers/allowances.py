@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from langgraph.store.base import PutOp, SearchItem
 
-from replan.ports.journal import Spending
+from replan.log.amounts import Spending
 from replan.ports.storage import Storage
 from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
@@ -139,7 +139,7 @@ class Allowances:
         return await self._spent(run_id) if _is_bound(who) else Spending()
 
     async def _spent(self, run_id: str) -> Spending:
-        return (await self._storage.journal.spent(run_id)).get("run", Spending())
+        return (await self._storage.log.spent(run_id)).get("run", Spending())
 
     async def _ledger(self, who: Identity) -> _Ledger:
         known = self._ledgers.get(who.name)

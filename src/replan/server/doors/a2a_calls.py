@@ -62,7 +62,7 @@ class CallerTasks(RequestHandler):
                 await run
             config = params.configuration
             most = config.history_length if config.HasField("history_length") else None
-            return await self._task_of(await run.look(), most)
+            return await self._task_of(await run.view(), most)
 
     async def on_message_send_stream(
         self, params: a2a.SendMessageRequest, context: ServerCallContext
@@ -85,7 +85,7 @@ class CallerTasks(RequestHandler):
             if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             run = Run(self.served.runtime_of(view.record), view.run_id)
-            known = len(await self.served.storage.runs.events(view.run_id))
+            known = len(await self.served.storage.log.events(view.run_id))
             async with aclosing(self._follow(run, known)) as events:
                 async for event in events:
                     yield event
@@ -111,8 +111,8 @@ class CallerTasks(RequestHandler):
             store = self.served.storage.store
             await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
             await runtime.stop(view.run_id, by=self.who.person)
-            await runtime.rested(view.run_id)
-            return await self._task_of(await runtime.look(view.run_id))
+            await runtime.wait(view.run_id)
+            return await self._task_of(await runtime.get(view.run_id))
 
     async def on_list_tasks(
         self, params: a2a.ListTasksRequest, context: ServerCallContext
@@ -177,7 +177,7 @@ class CallerTasks(RequestHandler):
     async def _existing_run(self, record: RunRecord) -> Run:
         """The run of a message that came before; it continues if its process was killed."""
         runtime = self.served.runtime_of(record)
-        if (await runtime.look(record.run_id)).is_killed:
+        if (await runtime.get(record.run_id)).is_killed:
             return await resume_run(self.served, self.who, record, None)
         return Run(runtime, record.run_id)
 
@@ -186,7 +186,7 @@ class CallerTasks(RequestHandler):
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != a2a_wire.context_of(view):
             raise InvalidParamsError("message.contextId: the task is of another context.")
-        known = len(await self.served.storage.runs.events(view.run_id))
+        known = len(await self.served.storage.log.events(view.run_id))
         run, store = (
             Run(self.served.runtime_of(view.record), view.run_id),
             self.served.storage.store,
@@ -207,7 +207,7 @@ class CallerTasks(RequestHandler):
             check_role(self.who, "answer")
             try:
                 shown = await self._shown(view.run_id)
-                given = a2a_wire.answers_in_message(message, view.waiting, shown)
+                given = a2a_wire.answers_in_message(message, view.pending_questions, shown)
                 run = await answer_run(self.served, self.who, view.record, given, tokens=True)
             except InputError as error:
                 await self._show(view)
@@ -217,7 +217,7 @@ class CallerTasks(RequestHandler):
 
     async def _follow(self, run: Run, after: int) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""
-        view = await run.look()
+        view = await run.view()
         ids: Any = {"task_id": view.run_id, "context_id": a2a_wire.context_of(view)}
         task = await self._task_of(view)
         yield task
@@ -237,7 +237,7 @@ class CallerTasks(RequestHandler):
                 elif course := progress_line(event):
                     yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
-        view = await run.look()
+        view = await run.view()
         await self._show(view)
         for artifact in a2a_wire.artifacts_of(view):
             # A reply may have been begun again: this is the whole of it.
@@ -251,7 +251,7 @@ class CallerTasks(RequestHandler):
         record = await self.served.record_of(task_id, self.who)
         if record.labels.get(TEAM) != self.team:
             raise TaskNotFoundError("There is no such task here.")
-        return await self.served.runtime_of(record).look(record.run_id)
+        return await self.served.runtime_of(record).get(record.run_id)
 
     async def _shown(self, run_id: str) -> Shown:
         """What the caller was shown last of what a task asks."""
@@ -260,7 +260,7 @@ class CallerTasks(RequestHandler):
 
     async def _show(self, view: RunView) -> None:
         """Note what a status shows the caller; an answer counts for nothing else."""
-        shown = shown_in(view.waiting)
+        shown = shown_in(view.pending_questions)
         if shown and shown != await self._shown(view.run_id):
             store = self.served.storage.store
             await store.aput(self._place_of_shown, view.run_id, {**shown}, index=False)
@@ -274,7 +274,7 @@ class CallerTasks(RequestHandler):
         return a2a_wire.task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
     async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
-        view = await self.served.runtime_of(record).look(record.run_id)
+        view = await self.served.runtime_of(record).get(record.run_id)
         most = params.history_length if params.HasField("history_length") else 0
         task = await self._task_of(view, most)
         if not params.include_artifacts:

@@ -26,7 +26,7 @@ from replan.runs.looking import RunView
 from replan.server.bodies import NAME, checked_file_name
 from replan.server.doors.conversations import reply_text
 from replan.server.problems import as_refusal
-from replan.server.response_schemas import AskTold
+from replan.server.response_schemas import PendingQuestion
 from replan.state.person.answers import Shown, bound_answers
 from replan.state.questions import Question
 from replan.state.results import Artifact as Made
@@ -199,7 +199,7 @@ def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
     if is_cancelled and view.outcome in ("waiting", "interrupted"):
         state = TaskState.TASK_STATE_CANCELED
     status = TaskStatus(state=state)
-    status.timestamp.FromDatetime(view.heard_at)
+    status.timestamp.FromDatetime(view.last_seen_at)
     parts = [] if state == TaskState.TASK_STATE_CANCELED else _parts(view)
     if parts:
         status.message.CopyFrom(message_of(view, parts, "status"))
@@ -252,12 +252,14 @@ def _parts(view: RunView) -> list[Part]:
     match view.outcome:
         case "waiting":
             asked: list[Any] = [
-                AskTold.of(each).model_dump(mode="json", exclude_defaults=True)
-                for each in view.waiting
+                PendingQuestion.of(each).model_dump(mode="json", exclude_defaults=True)
+                for each in view.pending_questions
             ]
-            return [new_text_part(reply_text(view)), new_data_part({"asks": asked})]
+            return [new_text_part(reply_text(view)), new_data_part({"pending_questions": asked})]
         case "interrupted":
-            return [new_text_part(f"The run has stopped: {view.why}. Send a message to continue.")]
+            return [
+                new_text_part(f"The run has stopped: {view.reason}. Send a message to continue.")
+            ]
         case "failed" | "rejected":
             return [new_text_part(reply_text(view))]
         case _:

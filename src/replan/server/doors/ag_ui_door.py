@@ -28,7 +28,7 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, as_refusal, bad_field
-from replan.server.response_schemas import AskTold
+from replan.server.response_schemas import PendingQuestion
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.person.answers import shown_in
@@ -92,11 +92,11 @@ class _Turn:
         view, shown = waiting
         if not self.body.resume:
             return await self.chats.answer(view, self._last(), shown, names)
-        given = _read_answers(self.body, view.waiting)
+        given = _read_answers(self.body, view.pending_questions)
         if given is None:
             await self.chats.forget(self._key)
             return view
-        return await self.chats.answer(view, given, shown_in(view.waiting), names)
+        return await self.chats.answer(view, given, shown_in(view.pending_questions), names)
 
     async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
         """Report the course of the run as server-sent events."""
@@ -120,7 +120,7 @@ class _Turn:
                     for each in await course.events_for(event):
                         yield each
             await begun.run
-            view = await begun.run.look()
+            view = await begun.run.view()
             await self.chats.told(begun)
             await self.chats.note(self._key, view)
         except ReplanError as error:
@@ -222,7 +222,9 @@ def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
     fields: Any = {**ids, "usage": usage, "result": result}
     match view.outcome:
         case "waiting":
-            asked = [interrupt_of(AskTold.of(each), problem) for each in view.waiting]
+            asked = [
+                interrupt_of(PendingQuestion.of(each), problem) for each in view.pending_questions
+            ]
             return ag_ui.RunFinishedEvent(
                 **fields, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)
             )

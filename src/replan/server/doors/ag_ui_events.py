@@ -9,14 +9,15 @@ from ag_ui import core as ag_ui
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
+from replan.server import response_schemas
 from replan.server.doors.conversations import place_of
-from replan.server.response_schemas import AskTold, RunTold
+from replan.server.response_schemas import PendingQuestion
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
 
 
-def interrupt_of(ask: AskTold, problem: str) -> ag_ui.Interrupt:
+def interrupt_of(ask: PendingQuestion, problem: str) -> ag_ui.Interrupt:
     """The question as an interrupt."""
     texts = [problem or ask.problem, *ask.remarks, ask.text]
     schema = ask.response_schema
@@ -45,7 +46,7 @@ class Course:
     async def events_for(self, event: RunEvent) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
-            return [self._snapshot(await self._run.look())]
+            return [self._snapshot(await self._run.view())]
         return list(self._events_of(event))
 
     def end(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
@@ -69,7 +70,7 @@ class Course:
         match event.type:
             case "answer_token":
                 yield from self._text(str(event.details.get("text", "")))
-            case "answer_restarted":
+            case "answer_reset":
                 yield from self._close_message()
             case "thinking_completed" | "feedback_generated":
                 yield from _reasoning_events(event)
@@ -83,7 +84,7 @@ class Course:
                 return
 
     def _snapshot(self, view: RunView) -> ag_ui.StateSnapshotEvent:
-        run = RunTold.of(view)
+        run = response_schemas.Run.of(view)
         kept = {"id", "description", "specialist", "status"}
         steps = [each.model_dump(mode="json", include=kept) for each in run.steps]
         self._places = {str(each["id"]): place for place, each in enumerate(steps)}

@@ -177,7 +177,7 @@ class ChatUsage(Value):
     total_tokens: int = 0
 
 
-class ChatSaid(Value):
+class ChatReply(Value):
     """The answer.
 
     Attributes:
@@ -203,11 +203,11 @@ class ChatChoice(Value):
     """
 
     index: Literal[0] = 0
-    message: ChatSaid
+    message: ChatReply
     finish_reason: Literal["stop", "length"]
 
 
-class RunBehind(Value):
+class RunReference(Value):
     """The run of an answer.
 
     Attributes:
@@ -238,10 +238,10 @@ class ChatCompletion(Value):
     model: str
     choices: tuple[ChatChoice]
     usage: ChatUsage
-    replan: RunBehind
+    replan: RunReference
 
 
-class ModelTold(Value):
+class Model(Value):
     """A team as a model.
 
     Attributes:
@@ -266,7 +266,7 @@ class ModelList(Value):
     """
 
     object: Literal["list"] = "list"
-    data: tuple[ModelTold, ...]
+    data: tuple[Model, ...]
 
 
 def openai_error(refusal: RefusedError) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import AskTold
+from replan.server.response_schemas import PendingQuestion
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -97,9 +97,9 @@ class Conversations:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         check_role(self.who, "answer")
-        known = len(await self.served.storage.runs.events(view.run_id))
+        known = len(await self.served.storage.log.events(view.run_id))
         try:
-            answers = bound_answers(said, view.waiting, shown=shown)
+            answers = bound_answers(said, view.pending_questions, shown=shown)
             # Before it continues: a repetition may come at any time.
             await self._note(request, {"run_id": view.run_id, "after": known, "answered": True})
             run = await answer_run(self.served, self.who, view.record, answers, tokens=True)
@@ -128,7 +128,7 @@ class Conversations:
             runtime = self.served.runtime_of(record)
             is_same = name != request.history or bool(noted.get("answered"))
             # The same history again is a new request, once the run of the first one rests.
-            if is_same or (await runtime.look(run_id)).outcome == "running":
+            if is_same or (await runtime.get(run_id)).outcome == "running":
                 run = Run(runtime, run_id)
                 return Begun(run, int(noted.get("after", 0)), reply=noted.get("reply"))
         return None
@@ -145,14 +145,14 @@ class Conversations:
         record = await self.served.storage.runs.get(run_id) if run_id else None
         if item is None or record is None or not self.served.is_seen(record, self.who):
             return None
-        view = await self.served.runtime_of(record).look(run_id)
+        view = await self.served.runtime_of(record).get(run_id)
         shown = cast("Shown", item.value["shown"])
         return (view, shown) if view.outcome == "waiting" else None
 
     async def note(self, key: JsonValue, view: RunView) -> None:
         """Note a run that waits, so that it is found again, and what it shows now."""
         if view.outcome == "waiting":
-            value = {"run_id": view.run_id, "shown": shown_in(view.waiting)}
+            value = {"run_id": view.run_id, "shown": shown_in(view.pending_questions)}
             await self.served.storage.store.aput(self._place, _digest(key), value, index=False)
 
     async def forget(self, key: JsonValue) -> None:
@@ -178,7 +178,7 @@ def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def place_of(ask: Question | AskTold) -> str:
+def place_of(ask: Question | PendingQuestion) -> str:
     """The key of an answer: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
 
@@ -211,12 +211,12 @@ def reply_text(view: RunView, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     answer = view.state.get("final_answer")
     if view.outcome != "waiting":
-        return answer.text if answer is not None else f"There is no answer: {view.why}."
-    problems = dict.fromkeys([problem, *(ask.problem for ask in view.waiting)])
-    if len(view.waiting) == 1:
-        asked = _question_text(view.waiting[0])
+        return answer.text if answer is not None else f"There is no answer: {view.reason}."
+    problems = dict.fromkeys([problem, *(ask.problem for ask in view.pending_questions)])
+    if len(view.pending_questions) == 1:
+        asked = _question_text(view.pending_questions[0])
     else:
-        asked = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in view.waiting)
+        asked = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in view.pending_questions)
     # Two conversations may say the same; what is asked in them is never the same.
     return "\n\n".join([*filter(None, problems), asked, f"(run {view.run_id})"])
 

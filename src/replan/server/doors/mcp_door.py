@@ -134,7 +134,7 @@ class _Door:
                 return self._result_of(view)
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
                 return _retry_with_answers(view)
-            given = await self._ask_user(view.waiting)
+            given = await self._ask_user(view.pending_questions)
             if not given:
                 return self._result_of(view)
             run = await answer_run(self.served, self.who, view.record, given)
@@ -155,7 +155,7 @@ class _Door:
     async def _continue(self, run_id: str, responses: Mapping[str, Any]) -> Run:
         record = await self.served.record_of(run_id, self.who)
         runtime = self.served.runtime_of(record)
-        waiting = (await runtime.look(run_id)).waiting
+        waiting = (await runtime.get(run_id)).pending_questions
         asked = {place_of(ask): ask for ask in waiting}
         given: dict[str, JsonValue] = {}
         for place, response in responses.items():
@@ -175,7 +175,7 @@ class _Door:
             if course := progress_line(event):
                 await self._report(done, event, course)
         await run
-        return await run.look()
+        return await run.view()
 
     async def _report(self, done: int, event: RunEvent, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
@@ -208,7 +208,9 @@ class _Door:
 
 def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
-    asked = {place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.waiting}
+    asked = {
+        place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.pending_questions
+    }
     return mcp_types.InputRequiredResult(
         input_requests=cast("Any", asked), request_state=view.run_id
     )
@@ -216,7 +218,7 @@ def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:
 
 def _form(ask: Question) -> mcp_types.ElicitRequestFormParams:
     text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
-    schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
+    schema = _ANSWER if ask.kind in ("question", "unknown_outcome") else _DECISION
     return mcp_types.ElicitRequestFormParams(message=text, requested_schema=schema)
 
 

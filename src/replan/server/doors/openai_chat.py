@@ -42,13 +42,13 @@ _SENT_BEFORE = (
 async def models(call: Call) -> chat_wire.ModelList:
     """List the teams as models."""
     return chat_wire.ModelList(
-        data=tuple(chat_wire.ModelTold(id=name) for name in call.served.runtimes)
+        data=tuple(chat_wire.Model(id=name) for name in call.served.runtimes)
     )
 
 
-async def model(call: Call) -> chat_wire.ModelTold:
+async def model(call: Call) -> chat_wire.Model:
     """Describe a team as a model."""
-    return chat_wire.ModelTold(id=call.served.team_at(call.path["model"], "model"))
+    return chat_wire.Model(id=call.served.team_at(call.path["model"], "model"))
 
 
 async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
@@ -99,7 +99,9 @@ class Turn:
         """The reply about a run at rest; a run that waits is found again by its reply."""
         if begun.reply is not None:
             is_newest = self.body.session_id and view.outcome == "waiting"
-            return begun.reply + (_SENT_BEFORE.format(view.waiting[0].key) if is_newest else "")
+            return begun.reply + (
+                _SENT_BEFORE.format(view.pending_questions[0].key) if is_newest else ""
+            )
         text = reply_text(view, begun.problem)
         answer = chat_wire.ChatMessage(role="assistant", content=text)
         await self.chats.told(begun, text)
@@ -110,8 +112,8 @@ class Turn:
         """Wait for the answer."""
         if begun.reply is None:
             await begun.run
-        view = await begun.run.look()
-        message = chat_wire.ChatSaid(content=await self.reply_for(view, begun))
+        view = await begun.run.view()
+        message = chat_wire.ChatReply(content=await self.reply_for(view, begun))
         if self.body.tells_course and begun.reply is None:
             events = begun.run.events(after=begun.after)
             course = "".join([progress_line(each) async for each in events])
@@ -122,7 +124,7 @@ class Turn:
             model=self.team,
             choices=(chat_wire.ChatChoice(message=message, finish_reason=_finish(view)),),
             usage=_usage(view),
-            replan=chat_wire.RunBehind(run_id=view.run_id, outcome=view.outcome),
+            replan=chat_wire.RunReference(run_id=view.run_id, outcome=view.outcome),
         )
 
     async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
@@ -145,7 +147,7 @@ class Turn:
                             yield _piece(head, delta)
             if begun.reply is None:
                 await begun.run
-            view = await begun.run.look()
+            view = await begun.run.view()
             whole = await self.reply_for(view, begun)
         except ReplanError as error:
             yield f"data: {json.dumps(chat_wire.openai_error(as_refusal(error)))}\n\n"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 from functools import partial
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import JsonValue
 from starlette.responses import Response
@@ -24,10 +24,10 @@ from replan.server.response_schemas import (
     TEAM,
     TENANT,
     EventPage,
-    RunListed,
+    Run,
     RunPage,
-    RunTold,
-    TextTold,
+    RunSummary,
+    Text,
 )
 from replan.server.served_teams import ServedTeams, id_for
 from replan.server.stream import event_stream
@@ -49,7 +49,7 @@ _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
 
-async def start(call: Call) -> Reply[RunTold]:
+async def start(call: Call) -> Reply[Run]:
     """Begin a run; the same request with the same name returns the same run."""
     body, who, served = call.body, call.who, call.served
     team = served.team_named(body.team)
@@ -73,7 +73,7 @@ async def start(call: Call) -> Reply[RunTold]:
         settings=body.settings,
         labels=body.labels,
         title=body.title,
-        order={**cast("dict[str, JsonValue]", kept_input(given)), _ASKED: fingerprint},
+        order={**kept_input(given), _ASKED: fingerprint},
         tokens=body.tokens,
     )
     record = await served.storage.runs.get(run_id)
@@ -100,33 +100,33 @@ def _id_taken(record: RunRecord) -> RefusedError:
     return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
 
 
-async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply[RunTold]:
+async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply[Run]:
     """What a start that comes again gets: its run, which continues if its process was killed."""
     if not _is_same_request(record, fingerprint) or not call.served.is_seen(record, call.who):
         raise _id_taken(record)
-    view = await call.served.runtime_of(record).look(record.run_id)
+    view = await call.served.runtime_of(record).get(record.run_id)
     if view.is_killed:
         await resume_run(call.served, call.who, record, None)
     return Reply(await _current_run(call, record.run_id), 200)
 
 
-async def look(call: Call) -> RunTold:
+async def look(call: Call) -> Run:
     """Return the status of a run."""
     record = await call.served.record_of(call.path["run_id"], call.who)
-    return RunTold.of(await call.served.runtime_of(record).look(record.run_id))
+    return Run.of(await call.served.runtime_of(record).get(record.run_id))
 
 
-async def text(call: Call) -> TextTold:
+async def text(call: Call) -> Text:
     """Return a long text of an event."""
     record, ref = await call.served.record_of(call.path["run_id"], call.who), call.path["ref"]
     found = await call.served.runtime_of(record).text(record.run_id, ref)
     if found is None:
         detail = "This text is not there, or it was removed. An event names its texts as `ref`."
         raise RefusedError(404, "unknown_text", detail)
-    return TextTold(ref=ref, text=found)
+    return Text(ref=ref, text=found)
 
 
-async def answer(call: Call) -> RunTold:
+async def answer(call: Call) -> Run:
     """Answer the questions of a run, which then continues."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime = call.served.runtime_of(record)
@@ -134,26 +134,26 @@ async def answer(call: Call) -> RunTold:
     name = _name_of_request(call)
     if name and await store.aget(place, name):
         return await _current_run(call, record.run_id)
-    view = await runtime.look(record.run_id)
-    if not view.waiting:
+    view = await runtime.get(record.run_id)
+    if not view.pending_questions:
         detail = f"This run waits for no answer: it is {view.outcome}."
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
-    _check_keys(call.body.answers, view.waiting)
+    _check_keys(call.body.answers, view.pending_questions)
     await answer_run(call.served, call.who, record, call.body.answers)
     if name:
         await store.aput(place, name, {"answered": True}, index=False)
     return await _current_run(call, record.run_id)
 
 
-async def stop(call: Call) -> RunTold:
+async def stop(call: Call) -> Run:
     """Stop a run; it can be resumed."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
-    await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
+    await runtime.stop(record.run_id, by=by, force=call.body.force)
     return await _current_run(call, record.run_id)
 
 
-async def resume(call: Call) -> RunTold:
+async def resume(call: Call) -> Run:
     """Resume a run that was stopped or killed, or that a limit ended."""
     served, who = call.served, call.who
     record = await served.record_of(call.path["run_id"], who)
@@ -162,7 +162,7 @@ async def resume(call: Call) -> RunTold:
     return await _current_run(call, record.run_id)
 
 
-async def correct(call: Call, action: Action) -> RunTold:
+async def correct(call: Call, action: Action) -> Run:
     """Do a step again, and what depends on it; or leave it out, and continue."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, body = call.served.runtime_of(record), call.body
@@ -175,7 +175,7 @@ async def correct(call: Call, action: Action) -> RunTold:
     options: Any = {
         "by": call.who.person,
         "settings": settings,
-        "repeat_effects": body.repeat_effects,
+        "allow_repeat": body.allow_repeat,
         "run_id": new_id,
     }
     do = runtime.retry if action == "retry" else runtime.skip
@@ -185,11 +185,11 @@ async def correct(call: Call, action: Action) -> RunTold:
     return await _current_run(call, run.run_id)
 
 
-async def _current_run(call: Call, run_id: str) -> RunTold:
+async def _current_run(call: Call, run_id: str) -> Run:
     record = await call.served.storage.runs.get(run_id)
     if record is None:
         raise ReplanError(f"The run {run_id} was removed while it began. Start it again.")
-    return RunTold.of(await call.served.runtime_of(record).look(run_id))
+    return Run.of(await call.served.runtime_of(record).get(run_id))
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
@@ -229,7 +229,7 @@ _BATCH = 100
 async def runs(call: Call) -> RunPage:
     """List the runs that the caller may see, the newest first."""
     query: RunsQuery = call.query
-    found = list[RunListed]()
+    found = list[RunSummary]()
     last, scanned, is_more = await _page_start(call), 0, True
     while is_more and scanned < _SCANNED:
         records = await call.served.storage.runs.recent(
@@ -237,8 +237,8 @@ async def runs(call: Call) -> RunPage:
         )
         is_more = len(records) == _BATCH
         for record in records:
-            if len(found) == query.most or _is_before(record, query):
-                return _page(found, last if len(found) == query.most else None)
+            if len(found) == query.limit or _is_before(record, query):
+                return _page(found, last if len(found) == query.limit else None)
             last, scanned = record, scanned + 1
             if call.served.is_seen(record, call.who):
                 listed = await _list_entry(record, call.served)
@@ -252,15 +252,15 @@ async def events(call: Call) -> EventPage | Response:
     is_stream = EVENTS in call.request.headers.get("accept", "")
     after = _stream_start(call) if is_stream else call.query.after
     # With the last known one, which has to be there.
-    kept = await call.served.storage.runs.events(record.run_id, max(0, after - 1))
+    kept = await call.served.storage.log.events(record.run_id, max(0, after - 1))
     if after and not kept:
-        known = len(await call.served.storage.runs.events(record.run_id))
+        known = len(await call.served.storage.log.events(record.run_id))
         problem = "the run has no event of this number"
         raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
     runtime = call.served.runtime_of(record)
     if not is_stream:
         page = [run_event(record.run_id, each) for each in kept if each.seq > after]
-        page = page[: call.query.most]
+        page = page[: call.query.limit]
         return EventPage(events=tuple(page), next=after + len(page))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
         # With this status, a browser does not reconnect.
@@ -296,13 +296,13 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
 
 async def _page_start(call: Call) -> RunRecord | None:
     """The run after which a page begins."""
-    if call.query.behind is None:
+    if call.query.cursor is None:
         return None
     try:
-        return await call.served.record_of(call.query.behind, call.who)
+        return await call.served.record_of(call.query.cursor, call.who)
     except RefusedError:
         fix = "Give the `next` of the page before, or leave it out."
-        raise bad_field("behind", call.query.behind, "there is no such run", fix) from None
+        raise bad_field("cursor", call.query.cursor, "there is no such run", fix) from None
 
 
 def _is_before(record: RunRecord, query: RunsQuery) -> bool:
@@ -312,16 +312,16 @@ def _is_before(record: RunRecord, query: RunsQuery) -> bool:
     return record.started_at < since
 
 
-async def _list_entry(record: RunRecord, served: ServedTeams) -> RunListed:
+async def _list_entry(record: RunRecord, served: ServedTeams) -> RunSummary:
     outcome: RunOutcome = record.outcome
     runtime = served.runtime_of(record)
     if outcome == "running" and not await is_worked_on(
         record.run_id, runtime.resources, is_followed=True
     ):
         # Its process could not say its status.
-        view = await runtime.look(record.run_id)
-        outcome = cast("RunOutcome", view.outcome)
-    return RunListed(
+        view = await runtime.get(record.run_id)
+        outcome = view.outcome
+    return RunSummary(
         run_id=record.run_id,
         team=record.labels[TEAM],
         title=record.title,
@@ -332,5 +332,5 @@ async def _list_entry(record: RunRecord, served: ServedTeams) -> RunListed:
     )
 
 
-def _page(found: list[RunListed], last: RunRecord | None) -> RunPage:
+def _page(found: list[RunSummary], last: RunRecord | None) -> RunPage:
     return RunPage(runs=tuple(found), next=None if last is None else last.run_id)

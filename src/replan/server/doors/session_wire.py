@@ -55,10 +55,10 @@ class SessionsQuery(Value):
     """Which sessions are listed.
 
     Attributes:
-        most: How many, the one that was used last first.
+        limit: How many, the one that was used last first.
     """
 
-    most: int = Field(default=20, ge=1, le=200)
+    limit: int = Field(default=20, ge=1, le=200)
 
 
 class HistoryQuery(Value):
@@ -66,11 +66,11 @@ class HistoryQuery(Value):
 
     Attributes:
         before: `before` of the page that was read last; the newest messages without it.
-        most: How many.
+        limit: How many.
     """
 
     before: int | None = Field(default=None, ge=0, le=2**53)
-    most: int = Field(default=50, ge=1, le=200)
+    limit: int = Field(default=50, ge=1, le=200)
 
 
 class SessionList(Value):
@@ -95,7 +95,7 @@ class MessagePage(Value):
     before: int | None
 
 
-class SessionTold(Value):
+class Session(Value):
     """A session as a value.
 
     Attributes:
@@ -105,7 +105,7 @@ class SessionTold(Value):
     context: dict[str, JsonValue]
 
 
-class SessionKept(Value):
+class ImportedSession(Value):
     """A session that was imported.
 
     Attributes:
@@ -117,7 +117,7 @@ class SessionKept(Value):
     version: int
 
 
-class TakenBackTold(Value):
+class UndoneTurn(Value):
     """A turn that was taken back.
 
     Attributes:

@@ -12,12 +12,12 @@ from replan.ports.session_store import SessionKey
 from replan.runs.log.event_log import followed_event
 from replan.server.bodies import NAME
 from replan.server.doors.session_wire import (
+    ImportedSession,
     MessagePage,
-    SessionKept,
+    Session,
     SessionList,
-    SessionTold,
-    TakenBackTold,
     TurnBody,
+    UndoneTurn,
 )
 from replan.server.endpoints import EVENTS, Call, check_role
 from replan.server.problems import (
@@ -68,24 +68,24 @@ async def turn(call: Call) -> AgentResult | Response:
 
 async def sessions(call: Call) -> SessionList:
     """List the sessions of who calls."""
-    return SessionList(sessions=tuple(await _client(call).sessions(call.query.most)))
+    return SessionList(sessions=tuple(await _client(call).sessions(call.query.limit)))
 
 
 async def history(call: Call) -> MessagePage:
     """List the messages of a session, a page at a time."""
     query = call.query
-    reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.most)
+    reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.limit)
     page = await _or_unknown_session(call, reading)
     return MessagePage(messages=page.messages, before=page.before)
 
 
-async def export_session(call: Call) -> SessionTold:
+async def export_session(call: Call) -> Session:
     """Return a session as a value."""
     context = await _or_unknown_session(call, _client(call).export(call.path["session_id"]))
-    return SessionTold(context=context.to_dict())
+    return Session(context=context.to_dict())
 
 
-async def import_session(call: Call) -> SessionKept:
+async def import_session(call: Call) -> ImportedSession:
     """Adopt an exported session; it must contain no run."""
     try:
         context = await read_context(call.body.context)
@@ -100,13 +100,13 @@ async def import_session(call: Call) -> SessionKept:
         fix = "Let it end before the export, or leave it out."
         raise bad_field(f"context.project_state.{RUN}", "...", problem, fix)
     version = await _client(call).adopt(context)
-    return SessionKept(session_id=context.session_id, version=version)
+    return ImportedSession(session_id=context.session_id, version=version)
 
 
-async def undo(call: Call) -> TakenBackTold:
+async def undo(call: Call) -> UndoneTurn:
     """Take back the newest turn of a session."""
     taken = await _or_unknown_session(call, _client(call).undo(call.path["session_id"]))
-    return TakenBackTold(messages=taken.messages, effects=taken.effects, note=taken.note)
+    return UndoneTurn(messages=taken.messages, effects=taken.effects, note=taken.note)
 
 
 async def delete(call: Call) -> Response:

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from replan.replies.shape import Shape
 from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import TEAM, Health, SpecialistTold, TeamList, TeamTold
+from replan.server.response_schemas import TEAM, Health, Specialist, Team, TeamList
 from replan.server.served_teams import team_services
 from replan.services import Services
 from replan.state.limits import RunSettings
@@ -20,7 +20,7 @@ async def teams(call: Call) -> TeamList:
     )
 
 
-async def team(call: Call) -> TeamTold:
+async def team(call: Call) -> Team:
     """Describe a team."""
     name = call.served.team_at(call.path["team"])
     return _described(name, team_services(call.served.runtimes[name]))
@@ -39,9 +39,9 @@ async def ready(call: Call) -> Health:
     return Health()
 
 
-def _described(name: str, services: Services) -> TeamTold:
+def _described(name: str, services: Services) -> Team:
     members = tuple(
-        SpecialistTold(
+        Specialist(
             name=each.name,
             intended_use=each.intended_use,
             effects=services.specialists[each.name].card.effects,
@@ -49,7 +49,7 @@ def _described(name: str, services: Services) -> TeamTold:
         )
         for each in services.team
     )
-    return TeamTold(
+    return Team(
         name=name,
         specialists=members,
         # Including unset fields.

@@ -24,7 +24,7 @@ from replan.ports.session_store import (
 from replan.ports.storage import Storage
 from replan.sessions.client.kept_turn import (
     KeptTurn,
-    TakenBack,
+    UndoneTurn,
     check_agent,
     given_digest,
     recorded_result,
@@ -223,7 +223,7 @@ class ClientAgentAdapter:
         of = self._sessions
         return list(await of.store.recent(of.tenant, of.user, limit))
 
-    async def undo(self, session_id: str) -> TakenBack:
+    async def undo(self, session_id: str) -> UndoneTurn:
         """Undo the newest turn: the session is as it was before. Effects outside remain.
 
         Returns:

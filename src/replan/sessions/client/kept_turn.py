@@ -25,7 +25,7 @@ from replan.values import Value
 _TITLE = 200
 
 
-class TakenBack(Value):
+class UndoneTurn(Value):
     """A turn that was undone.
 
     Attributes:
@@ -141,9 +141,9 @@ def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
     return AgentResult.model_validate(turn.result)
 
 
-def taken_back(now: KeptSession, before: AgentContext) -> TakenBack:
+def taken_back(now: KeptSession, before: AgentContext) -> UndoneTurn:
     """What goes with the newest turn."""
-    return TakenBack(
+    return UndoneTurn(
         messages=_added(now.context.dialogue_history, before.dialogue_history),
         effects=_added(now.context.tool_execution_history, before.tool_execution_history),
     )

@@ -24,7 +24,7 @@ from replan.ports.session_store import (
 )
 from replan.ports.storage import Storage
 from replan.sessions.client.kept_turn import (
-    TakenBack,
+    UndoneTurn,
     taken_back,
     title_of_history,
     version_in,
@@ -122,7 +122,7 @@ class UserSessions:
             await self.store.append(key, turn, now.version)
             return now.version + 1
 
-    async def undo(self, key: SessionKey) -> TakenBack:
+    async def undo(self, key: SessionKey) -> UndoneTurn:
         """Take back the newest turn of a session."""
         async with self.owned(key):
             now = await self.found(key)

@@ -152,7 +152,7 @@ def read_answer(question: Question, given: object) -> JsonValue:
 
 
 def _decision_on(question: Question, given: object) -> JsonValue:
-    if question.kind == "in doubt":
+    if question.kind == "unknown_outcome":
         if read_verdict(cast("JsonValue", given)) is None:
             raise InputError(f"The answer to {question.key} cannot be read. {_HOW_TO_JUDGE}")
         return cast("JsonValue", given)

@@ -49,13 +49,13 @@ def problem_in(text: str) -> str:
 
 def question_shown(question: Question) -> str:
     """What is asked, for front ends with a button for each answer."""
-    return problem_in(question.text) if question.kind == "in doubt" else question.text
+    return problem_in(question.text) if question.kind == "unknown_outcome" else question.text
 
 
 def details_shown(question: Question) -> JsonValue:
     """The details for a person; for work in doubt, the task or the call."""
     details = question.details
-    if question.kind != "in doubt" or not isinstance(details, dict):
+    if question.kind != "unknown_outcome" or not isinstance(details, dict):
         return details
     call = {name: details[name] for name in ("tool", "arguments") if name in details}
     return cast("JsonValue", call) or details.get("task")
@@ -91,10 +91,10 @@ def _ask(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Ver
         f'{problem}{_HOW} ({leads["done"]}), "fail: REASON" ({leads["fail"]}) or '
         f'"run again" ({leads["run again"]}).'
     )
-    answer = ask(text, kind="in doubt", details=details)
+    answer = ask(text, kind="unknown_outcome", details=details)
     while (verdict := read_verdict(answer)) is None:
         again = f"The answer {answer!r} cannot be read. {text}"
-        answer = ask(again, kind="in doubt", details=details)
+        answer = ask(again, kind="unknown_outcome", details=details)
     return verdict
 
 

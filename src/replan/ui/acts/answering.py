@@ -39,7 +39,7 @@ async def answer(site: Site, request: Request) -> Response:
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    ask = find_ask(reading.run.waiting, fields)
+    ask = find_ask(reading.run.pending_questions, fields)
     if ask is None or fields.get("seen") != ask_fingerprint(ask):
         return refuse_stale(site, request, reading, OTHER if ask else GONE)
     try:
@@ -80,7 +80,7 @@ def read_answer(ask: Question, fields: Mapping[str, str]) -> JsonValue:
             raise InputError("The answer is empty. Write one.")
         return ask.bound(text)
     decision: dict[str, JsonValue] = {"action": action}
-    if ask.kind == "in doubt":
+    if ask.kind == "unknown_outcome":
         _one_of(action, "run again", "done", "fail")
         decision |= {"text": text} if text else {}
     else:

@@ -105,7 +105,7 @@ async def _open_run(
     record = await site.served.storage.runs.get(run_id) if run_id else None
     if record is None or not site.served.is_seen(record, request.state.who):
         return "", ()
-    return run_id, (await site.served.runtime_of(record).look(run_id)).waiting
+    return run_id, (await site.served.runtime_of(record).get(run_id)).pending_questions
 
 
 def _asks_fingerprint(asks: tuple[Question, ...]) -> str:

@@ -57,7 +57,7 @@ def document_of(run: WholeRun) -> str:
 
 
 def _plan_asked(run: WholeRun) -> Question | None:
-    return next((ask for ask in run.waiting if ask.kind == PLAN), None)
+    return next((ask for ask in run.pending_questions if ask.kind == PLAN), None)
 
 
 def _editor(
@@ -125,14 +125,14 @@ def _confirm_plan(
 
 
 def _rerun_text(rerun: Rerun) -> str:
-    steps = ", ".join(map(str, rerun.of))
-    why = {
+    steps = ", ".join(map(str, rerun.causes))
+    reason = {
         "edited": "it was edited",
         "reopened": "its mark was taken away",
-        "awaits": f"it waits for {steps}",
-        "given": f"it was given another result of {steps}",
-    }[rerun.why]
-    return f"Step {rerun.step} runs again: {why}."
+        "dependency": f"it waits for {steps}",
+        "input_changed": f"it was given another result of {steps}",
+    }[rerun.reason]
+    return f"Step {rerun.step} runs again: {reason}."
 
 
 def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
@@ -163,7 +163,7 @@ async def _start_new_run(
     known = await served.storage.runs.get(run_id)
     if known is not None:
         return to_run(site, (await served.record_of(name, who)).run_id)
-    state = (await acted.runtime.look(record.run_id)).state
+    state = (await acted.runtime.get(record.run_id)).state
     given: dict[str, Any] = {"messages": messages_before_answer(state), "plan": text}
     await begin_run(
         served,

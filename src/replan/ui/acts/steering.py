@@ -10,7 +10,7 @@ from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
 from replan.runs.continued.correcting import Correction, check, failed_in, is_over, repeated_by
 from replan.runs.looking import RunView
-from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
+from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
 from replan.server.doors import runs
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
@@ -41,7 +41,7 @@ async def ask_stop(site: Site, request: Request) -> Response:
             site, request, reading, "The run does not go on: there is nothing to stop."
         )
     does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
-    ticks = {"at_once": "Do not wait for them: break them off."}
+    ticks = {"force": "Do not wait for them: break them off."}
     return confirm(
         site,
         request,
@@ -57,7 +57,7 @@ async def stop(site: Site, request: Request) -> Response:
     """Stop a run, whatever its status is by now."""
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
-    body = StopBody(at_once=bool(fields.get("at_once")))
+    body = StopBody(force=bool(fields.get("force")))
     await runs.stop(endpoint_call(acted.served, request, body, acted.record.run_id))
     return to_run(site, acted.record.run_id)
 
@@ -66,7 +66,7 @@ async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to continue."""
     acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    view = await acted.runtime.look(record.run_id)
+    view = await acted.runtime.get(record.run_id)
     if not _can_resume(view):
         return refuse_stale(site, request, reading, _why_not(view))
     return _resume_page(site, request, reading, view)
@@ -133,10 +133,10 @@ async def resume(site: Site, request: Request) -> Response:
     try:
         settings = read_limit_fields(fields)
         await runs.resume(
-            endpoint_call(acted.served, request, GoOnBody(settings=settings), record.run_id)
+            endpoint_call(acted.served, request, ResumeBody(settings=settings), record.run_id)
         )
     except ReplanError as error:
-        view = await acted.runtime.look(record.run_id)
+        view = await acted.runtime.get(record.run_id)
         if not _can_resume(view):
             raise
         typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
@@ -161,22 +161,20 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     record, reading = acted.record, acted.reading
     step = request.path_params["step"]
     runtime = acted.runtime
-    view = await runtime.look(record.run_id)
+    view = await runtime.get(record.run_id)
     if is_over(view.state):
         acted.only_served(f"replan {action} {record.run_id[:8]} {step}")
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, view)
-    repeats = await repeated_by(
-        correction, view, team_of(runtime.graph), site.served.storage.journal
-    )
+    repeats = await repeated_by(correction, view, team_of(runtime.graph), site.served.storage.log)
     planned = view.plan.step(step) if view.plan else None
     again = correction.reruns(view.plan) if view.plan else ()
-    reruns = [f"Step {e.step if e.why == 'reopened' else e} runs again." for e in again]
+    reruns = [f"Step {e.step if e.reason == 'reopened' else e} runs again." for e in again]
     reruns += _open_steps_text(view.plan, but=step) if view.plan else []
     where = "A new run begins from this plan" if is_over(view.state) else "The run continues"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
-    ticks = {"repeat_effects": asked} if repeats else {}
+    ticks = {"allow_repeat": asked} if repeats else {}
     return confirm(
         site,
         request,
@@ -198,7 +196,7 @@ async def correct(site: Site, request: Request, action: runs.Action) -> Response
     if fields.get("seen") != run_fingerprint(reading.run):
         return refuse_stale(site, request, reading, MOVED)
     body = CorrectionBody(
-        step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
+        step=request.path_params["step"], allow_repeat=bool(fields.get("allow_repeat"))
     )
     done = await runs.correct(endpoint_call(acted.served, request, body, record.run_id), action)
     return to_run(site, done.run_id)

@@ -68,7 +68,7 @@ def graph_of(story: Story) -> Graph:
 def step_states(story: Story) -> dict[int, StepState]:
     """The status of each step of a run, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
-    asking = {ask.step_id for ask in story.run.waiting}
+    asking = {ask.step_id for ask in story.run.pending_questions}
     changed = changed_steps(story)
     return {
         number: StepState(
@@ -101,7 +101,7 @@ def _state_of(
     if step.status is not StepStatus.PENDING:
         state = WORDS[step.status]
         return state, state
-    if step.attempts and step.attempts[-1].outcome == "in doubt":
+    if step.attempts and step.attempts[-1].outcome == "unknown_outcome":
         return "interrupted", "cut off"
     return "pending", _awaited(step, steps, is_over=is_over)
 

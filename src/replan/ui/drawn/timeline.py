@@ -25,7 +25,7 @@ LEGEND = {
     "waiting": "waits for a person",
     "waits": "the run waits for a person",
     "cut-off": "cut off",
-    "in-doubt": "in doubt",
+    "unknown-outcome": "unknown outcome",
     "idle": "nobody at work",
     "unknown": "killed: nobody knows how long it worked",
 }
@@ -178,7 +178,7 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
     for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
-        kind = each.told if each.told in ("cut off", "in doubt") else each.outcome
+        kind = each.told if each.told in ("cut off", "unknown outcome") else each.outcome
         if each.asked_at is not None:
             text = f"{each.specialist}, attempt {each.number}: at work, then asked"
             bars += scale.bar(each.began, each.asked_at, "done", text)

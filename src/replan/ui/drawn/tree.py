@@ -17,9 +17,9 @@ from replan.views.run.history import failure_text, short_call_text
 HOST = 0
 """The number of the branch that has the calls of the host."""
 
-_BEGINNINGS = ("model_called", "tool_invoked")
-_ENDS = ("model_answered", "tool_completed", "memory_summary")
-_MODEL = ("model_called", "model_answered", "memory_summary")
+_BEGINNINGS = ("model_invoked", "tool_invoked")
+_ENDS = ("model_completed", "tool_completed", "memory_summary")
+_MODEL = ("model_invoked", "model_completed", "memory_summary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ def _call(event: RunEvent, known: Known, no_end: str) -> Call:
         "cost": details.get("cost"),
     }
     if event.type in _MODEL:
-        is_open, error = event.type == "model_called", str(details.get("error") or "")
+        is_open, error = event.type == "model_invoked", str(details.get("error") or "")
         state = no_end if is_open else "failed" if error else "done"
         instead = known.unusable.get(_seq(event), "")
         return Call(

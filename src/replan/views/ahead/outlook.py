@@ -79,13 +79,13 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
     """Return what is ahead of a plan as JSON."""
     return {
         **preview(plan, team.limits).model_dump(mode="json"),
-        "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
+        "reruns": [rerun.model_dump(mode="json") for rerun in reruns],
         "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
         "approvals": _approvals(plan, team),
         "worst_case": _worst_case(plan, team),
-        "understood": understood(plan, team.cards or ()),
-        "overlooked": [each.model_dump(mode="json") for each in overlooked(plan.content)],
-        "refused": [
+        "parsed_steps": understood(plan, team.cards or ()),
+        "parse_warnings": [each.model_dump(mode="json") for each in overlooked(plan.content)],
+        "refusals": [
             {"step": each.step_id, "code": each.code, "reason": each.reason}
             for each in team.refusals(plan)
         ],
@@ -275,13 +275,13 @@ _WIDEST = 40
 
 
 def understood(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[JsonValue]:
-    """The steps as JSON; `chosen` is the specialist of a step that names none."""
+    """The steps as JSON; `routed_to` is the specialist of a step that names none."""
     return [
         {
             "step": step.id,
             "status": step.status.value,
             "specialists": list(step.specialists),
-            "chosen": chosen_for(step, team) or None,
+            "routed_to": chosen_for(step, team) or None,
             "after": list(step.dependencies),
             "condition": None if step.condition is None else step.condition.model_dump(mode="json"),
             "text": step.description,

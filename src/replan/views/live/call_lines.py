@@ -5,15 +5,15 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from replan.events.types import CallEvent, ModelAnswered, ModelCalled, ToolCompleted, ToolInvoked
+from replan.events.types import CallEvent, ModelCompleted, ModelInvoked, ToolCompleted, ToolInvoked
 from replan.views.cells import counted, cut, one_line
 
 _LONGEST_VALUE, _LONGEST = 60, 200
 
 
-def call_begun_text(event: ModelCalled | ToolInvoked) -> str:
+def call_begun_text(event: ModelInvoked | ToolInvoked) -> str:
     """What is done from the beginning of a call to its end."""
-    if isinstance(event, ModelCalled):
+    if isinstance(event, ModelInvoked):
         return f"asks model {one_line(event.model)}"
     return f"calls {call_text(event.tool, event.arguments)}"
 
@@ -33,11 +33,11 @@ def call_line(event: CallEvent) -> str:
 
 def _event_text(event: CallEvent) -> str:
     match event:
-        case ModelCalled() | ToolInvoked():
+        case ModelInvoked() | ToolInvoked():
             return call_begun_text(event)
-        case ModelAnswered(error=error) if error:
+        case ModelCompleted(error=error) if error:
             return f"got no answer from {one_line(event.model)}: {one_line(error)}"
-        case ModelAnswered():
+        case ModelCompleted():
             tokens = (event.input_tokens or 0) + (event.output_tokens or 0)
             used = f", {counted(tokens, 'token')}" if tokens else ""
             return f"is answered by {one_line(event.model)} ({event.seconds:.1f} s{used})"

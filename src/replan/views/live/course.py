@@ -66,15 +66,15 @@ def course_after(course: Course, event: events.Event, now: float) -> Course:
             events.SpecialistInvoked()
             | events.SpecialistToken()
             | events.SpecialistRetried()
-            | events.SpecialistParked()
+            | events.StepDeferred()
             | events.SpecialistCompleted()
             | events.InputRequested()
         ):
             row = course.rows.get(event.step_id)
             return course if row is None else _with_row(course, _row_after(row, event, now))
         case (
-            events.ModelCalled()
-            | events.ModelAnswered()
+            events.ModelInvoked()
+            | events.ModelCompleted()
             | events.ToolInvoked()
             | events.ToolCompleted()
         ):
@@ -127,11 +127,11 @@ def with_answer(course: Course, key: str) -> Course:
 
 def _with_call(
     row: Row,
-    event: events.ModelCalled | events.ModelAnswered | events.ToolInvoked | events.ToolCompleted,
+    event: events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted,
 ) -> Row:
     key = f"{event.specialist}/{event.call}"
     others = {name: text for name, text in row.calls.items() if name != key}
-    is_begun = isinstance(event, events.ModelCalled | events.ToolInvoked)
+    is_begun = isinstance(event, events.ModelInvoked | events.ToolInvoked)
     return replace(row, calls={**others, key: call_begun_text(event)} if is_begun else others)
 
 
@@ -142,7 +142,7 @@ def _after_host_event(course: Course, event: events.Event) -> Course:
             return replace(course, activity="answering" if is_simple else "planning")
         case events.ApprovalRequested():
             return replace(course, activity="waiting for a decision on the plan")
-        case events.AnswerRestarted():
+        case events.AnswerReset():
             return replace(course, answer="")
         case events.LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
@@ -209,7 +209,7 @@ def _row_after(row: Row, event: events.StepEvent, now: float) -> Row:
         case events.SpecialistRetried():
             note = f"attempt {event.attempt + 1} after: {event.error[:_LONGEST]}"
             return replace(row, note=one_line(note))
-        case events.SpecialistParked():
+        case events.StepDeferred():
             return replace(row, note="" if event.waiting_for else "waits for another round")
         case events.SpecialistCompleted():
             return _with_end(replace(row, specialists=names), event)

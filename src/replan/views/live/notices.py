@@ -31,11 +31,11 @@ def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
             return f"feedback: {one_line(said.feedback)}"
         case events.PlanUpdated() if event.changes:
             return f"plan revised (version {event.plan.version}, by {event.by})"
-        case events.StepsReopened(reruns=reruns):
+        case events.StepsInvalidated(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
         case events.RunCorrected():
             return correction_text(event.action, event.step_id, event.by, event.origin)
-        case events.AnswerGiven():
+        case events.AnswerReceived():
             return answer_text(event.key, event.action, event.by, event.text)
         case events.InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
@@ -58,7 +58,7 @@ def _knowledge_notice(event: events.KnowledgeRetrieved) -> str:
         return f"no knowledge for {whom}: {one_line(event.error)}"
     text = places([each.model_dump() for each in event.sources]) or "nothing found"
     unused = f"; {len(event.unused)} not used" if event.unused else ""
-    left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
+    left = f"; {one_line(' '.join(event.skipped))}" if event.skipped else ""
     return f"knowledge for {whom}: {text}{unused}{left}"
 
 
@@ -92,16 +92,16 @@ def _other_notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each k
             return f"remembered: {one_line(event.text)}"
         case events.FactForgotten():
             return f"forgotten: {one_line(event.text)}"
-        case events.StepsRouted(chosen=chosen):
-            given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
+        case events.StepsRouted(assignments=assignments):
+            given = ", ".join(f"step {step} to {name}" for step, name in assignments.items())
             return f"names no specialist, given by the cards: {one_line(given)}"
-        case events.PlanDoubtful(overlooked=doubts):
-            return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
+        case events.PlanParseWarning(parse_warnings=found):
+            return "\n".join(f"warning: {one_line(str(each))}" for each in found)
         case events.LimitReached():
             return _limit_notice(event)
-        case events.ReplyUnreadable():
+        case events.ReplyParseFailed():
             instead = f"Instead: {one_line(event.fallback)}"
-            return f"unreadable reply of {event.node}: {one_line(event.complaint)} {instead}"
+            return f"unreadable reply of {event.node}: {one_line(event.problem)} {instead}"
         case _:
             return ""
 
@@ -125,7 +125,7 @@ def verbose_notice(event: events.Event) -> str:
 
 def warnings_shown_by(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
-    return {*warnings_in(event)} if isinstance(event, events.PlanDoubtful) else set()
+    return {*warnings_in(event)} if isinstance(event, events.PlanParseWarning) else set()
 
 
 class Sayings:

@@ -47,7 +47,7 @@ class Lines:
     def lines_of(self, event: events.Event) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
         match event:
-            case events.AnswerToken() | events.AnswerRestarted():
+            case events.AnswerToken() | events.AnswerReset():
                 text = self._answer_piece(event)
             case events.TaskCompleted():
                 text = self._end_lines(event)
@@ -68,9 +68,7 @@ class Lines:
 
     def _work_lines(self, event: events.Event) -> str:
         match event:
-            case (
-                events.SpecialistInvoked() | events.SpecialistRetried() | events.SpecialistParked()
-            ):
+            case events.SpecialistInvoked() | events.SpecialistRetried() | events.StepDeferred():
                 return f"{_attempt_line(event)}\n"
             case events.SpecialistCompleted():
                 return f"{self._step_end_line(event)}\n"
@@ -82,8 +80,8 @@ class Lines:
                 line = notice(event) or (verbose_notice(event) if self._verbose else "")
                 return f"{line}\n" if line else ""
 
-    def _answer_piece(self, event: events.AnswerToken | events.AnswerRestarted) -> str:
-        if isinstance(event, events.AnswerRestarted):
+    def _answer_piece(self, event: events.AnswerToken | events.AnswerReset) -> str:
+        if isinstance(event, events.AnswerReset):
             end, self._answer = self.broken_off(), ""
             return f"{end}(the answer begins again)\n"
         before = "" if self._answer or self._quiet else "\n"
@@ -117,14 +115,14 @@ class Lines:
 
 
 def _attempt_line(
-    event: events.SpecialistInvoked | events.SpecialistRetried | events.SpecialistParked,
+    event: events.SpecialistInvoked | events.SpecialistRetried | events.StepDeferred,
 ) -> str:
     match event:
         case events.SpecialistInvoked():
             return f"-> {who(event)}: {one_line(event.task)}"
         case events.SpecialistRetried():
             return f"[~] {who(event)}: {one_line(event.error)}; trying again"
-        case events.SpecialistParked():
+        case events.StepDeferred():
             steps = event.waiting_for
             waits = awaited((), steps) if steps else "waits for another round"
             return f"[ ] {who(event)}: {waits}"

@@ -112,7 +112,7 @@ def rest_line(kind: str, run_id: str, asks: Sequence[Question], resume: str) -> 
     questions = [
         {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
     ]
-    record = {"type": kind, "run_id": run_id, "questions": questions, "resume": resume}
+    record = {"type": kind, "run_id": run_id, "pending_questions": questions, "resume": resume}
     return _harmless_json(json.dumps(record))
 
 

@@ -96,7 +96,7 @@ def attempts_record(
 ) -> dict[str, Any]:
     """Attempts and results as JSON, with whole texts."""
     return {
-        "given": [
+        "inputs": [
             {"type": each.type, "at": each.at and each.at.isoformat(), **each.details}
             for each in _given_events(run, attempts)
         ],
@@ -167,7 +167,11 @@ def _doubt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
     of = view.entry.step_id, view.entry.specialist
     for event in run.events:
         details = event.details
-        if event.type != "answer_given" or details.get("kind") != "in doubt" or event.at is None:
+        if (
+            event.type != "answer_received"
+            or details.get("kind") != "unknown_outcome"
+            or event.at is None
+        ):
             continue
         if (details.get("step_id"), details.get("specialist")) != of:
             continue
@@ -215,7 +219,7 @@ def call_lines(call: RunEvent, run: WholeRun, no_end: str = "not over") -> list[
             ]
         case "tool_invoked":
             return [f"tool {call_text(details)}: {no_end}"]
-        case "model_answered":
+        case "model_completed":
             return [f"{_model(details)}: {usage_text(details)}"]
         case _:
             return [f"{_model(details)}: {no_end}"]

@@ -9,15 +9,14 @@ GIVEN = ("memory_applied", "knowledge_retrieved")
 """The events that report it."""
 
 _NAMED = 3
-_LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}
+_LACKING = {"skipped": "left out", "unused": "not used", "failed": "failed"}
 
 
 def memory_text(details: Mapping[str, Any]) -> str:
     """How much of a conversation a model sees."""
-    lacking = (
-        f"{details['summarised']} summarised, {details['left_out']} left out, {details['cut']} cut"
-    )
-    return f"sees {counted(details['shown'], 'message')} of the conversation: {lacking}"
+    names = {"summarised": "summarised", "omitted": "left out", "truncated": "cut"}
+    lacking = ", ".join(f"{details[name]} {word}" for name, word in names.items())
+    return f"sees {counted(details['visible'], 'message')} of the conversation: {lacking}"
 
 
 def knowledge_text(details: Mapping[str, Any]) -> str:

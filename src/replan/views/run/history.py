@@ -23,14 +23,14 @@ from replan.views.run.error_lines import same_error_before, short_error
 from replan.views.run.given import knowledge_text, memory_text
 
 if TYPE_CHECKING:
-    from replan.ports.run_book import Request
+    from replan.log.rows import Request
 
 LEAST_TOLD = 0.05
 """Seconds of a pause that is reported."""
 
 _LONGEST_VALUE, _LONGEST_CALL = 60, 200  # cells
 
-_ASKED = ("input_requested", "answer_given", "run_corrected")
+_ASKED = ("input_requested", "answer_received", "run_corrected")
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 NO_NEWS = "The plan goes on."
@@ -62,7 +62,7 @@ def history_lines(
         if event.at is None:
             continue
         lines = list(_event_lines(event, story, steps))
-        if event.type == "answer_given" and short_key(str(event.details["key"])) in in_requests:
+        if event.type == "answer_received" and short_key(str(event.details["key"])) in in_requests:
             continue
         if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
             timed += [(event.at, line) for line in lines]
@@ -117,7 +117,7 @@ class _Steps:
 
     def follow(self, event: RunEvent) -> str:
         """Update the steps after an event; show what a revision did, after the given words."""
-        if event.type == "answer_given":
+        if event.type == "answer_received":
             details = event.details
             self.deciding[details.get("step_id"), details.get("action")] = str(
                 details.get("by") or ""
@@ -282,13 +282,13 @@ def _without_fingerprint(row: JsonValue) -> JsonValue:
 
 def _stopped_text(details: Mapping[str, Any]) -> str:
     by = f" by {one_line(details['by'])}" if details.get("by") else ""
-    if details["why"] == "waiting":
+    if details["reason"] == "waiting":
         return "now it waits for a person"
-    return f"stopped, {details['why']}{by}{_after_colon(details.get('error'))}"
+    return f"stopped, {details['reason']}{by}{_after_colon(details.get('error'))}"
 
 
 def _routed_text(details: Mapping[str, Any]) -> str:
-    chosen = (f"step {step} to {name}" for step, name in details["chosen"].items())
+    chosen = (f"step {step} to {name}" for step, name in details["assignments"].items())
     return f"given by the cards: {one_line(', '.join(chosen))}"
 
 
@@ -302,7 +302,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_after_colon(details.get('question'))}"
         f"{f' {call_text(details)}' if 'tool' in details else ''}"
     ),
-    "answer_given": lambda details: answer_text(
+    "answer_received": lambda details: answer_text(
         short_key(details["key"]), details["action"], details.get("by", ""), details.get("text", "")
     ),
     "feedback_generated": lambda details: (
@@ -335,11 +335,11 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "phase_entered": lambda details: (
         f"{_who(details)} entered the phase {one_line(details['phase'])}"
     ),
-    "steps_reopened": lambda details: (
+    "steps_invalidated": lambda details: (
         f"runs again: {one_line(', '.join(map(str, details['reruns'])))}"
     ),
     "steps_routed": _routed_text,
-    "reply_unreadable": lambda details: (
-        f"unreadable reply of {details['node']}{_after_colon(details.get('complaint'))}"
+    "reply_parse_failed": lambda details: (
+        f"unreadable reply of {details['node']}{_after_colon(details.get('problem'))}"
     ),
 }

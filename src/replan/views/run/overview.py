@@ -13,7 +13,7 @@ from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.call_counts import Calls, calls_of
-from replan.runs.log.remarks import Remarks
+from replan.runs.log.remarks import Anomalies
 from replan.runs.step_status import WAITING, WORDS
 from replan.state.cuts import cut_in_words
 from replan.views.cells import counted, cut, folded, one_line, padded, seconds
@@ -32,7 +32,7 @@ _NARROW, _WIDEST_NAME = 72, 18
 _NO_ROOM = re.compile(
     rf"{LimitReachedError.__name__}: The limit (max_cost|max_tokens|max_model_calls)="
 )
-_LOUD = ("failed", "in doubt", "cancelled", "running")
+_LOUD = ("failed", "unknown_outcome", "cancelled", "running")
 
 
 def overview(story: Story, width: int) -> list[str]:
@@ -73,13 +73,13 @@ def money(calls: Calls) -> str:
     It is what was charged: `at most` that, where some calls were charged in full, and `at least`
     that, where some have no price or no end; `about`, where both is so.
     """
-    if not calls.number and not calls.unended:
+    if not calls.number and not calls.unfinished:
         return "-"
-    cost = calls.known_cost + calls.unended_cost
-    is_more = bool(calls.unpriced or (calls.unended and not calls.unended_cost))
+    cost = calls.known_cost + calls.unfinished_cost
+    is_more = bool(calls.unpriced or (calls.unfinished and not calls.unfinished_cost))
     if is_more and not cost:
         return "unknown"
-    is_less = bool(calls.uncounted_cost or calls.unended_cost)
+    is_less = bool(calls.uncounted_cost or calls.unfinished_cost)
     signs = {(True, True): "about ", (True, False): "at least ", (False, True): "at most "}
     return f"{signs.get((is_more, is_less), '')}{amount(cost)}"
 
@@ -100,11 +100,11 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
     ended = "not over yet" if is_running else "that never ended"
     if not calls.number:
         most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
-        open_ones = f"{counted(calls.unended, 'model call')} {ended}{most}, cost {money(calls)}"
-        return open_ones if calls.unended else "no model calls"
+        open_ones = f"{counted(calls.unfinished, 'model call')} {ended}{most}, cost {money(calls)}"
+        return open_ones if calls.unfinished else "no model calls"
     known = round(calls.known_cost - calls.uncounted_cost, 12)
     unknown = {
-        f"{counted(calls.unended, 'call')} {ended}": calls.unended_cost,
+        f"{counted(calls.unfinished, 'call')} {ended}": calls.unfinished_cost,
         f"{counted(calls.uncounted, 'call')} with unknown tokens": calls.uncounted_cost,
     }
     parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
@@ -112,7 +112,7 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
     if calls.unpriced:
         parts.append(f"{counted(calls.unpriced, 'call')} without a price")
     number = counted(calls.number, "model call")
-    more = f" and {calls.unended} {ended}" if calls.unended else ""
+    more = f" and {calls.unfinished} {ended}" if calls.unfinished else ""
     breakdown = f" ({', '.join(parts)})" if parts else ""
     return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{breakdown}"
 
@@ -154,7 +154,7 @@ def day_and_time(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def remark_texts(remarks: Remarks) -> list[str]:
+def remark_texts(remarks: Anomalies) -> list[str]:
     """The failures in spite of which a run continued, in words."""
     texts = {
         f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
@@ -276,7 +276,7 @@ def incomplete_text(why: str) -> str:
 def attempt_line(attempt: AttemptView) -> str:
     """How an attempt ended, in one line."""
     entry = attempt.entry
-    unknown = " (it has no end on record)" if attempt.outcome == "in doubt" else ""
+    unknown = " (it has no end on record)" if attempt.outcome == "unknown_outcome" else ""
     error = f": {one_line(entry.error)}" if entry.error else ""
     return f"attempt {entry.number}: {attempt.told}{unknown}{error}"
 
@@ -300,7 +300,7 @@ def tool_counts(story: Story) -> list[str]:
 def _waiting(story: Story) -> list[str]:
     from replan.views.run.open_asks import ask_line  # noqa: PLC0415 - imports LangGraph
 
-    return [f"{ask.key}: {ask_line(ask)}" for ask in story.run.waiting]
+    return [f"{ask.key}: {ask_line(ask)}" for ask in story.run.pending_questions]
 
 
 def _host_lines(story: Story) -> list[str]:

@@ -11,7 +11,7 @@ from replan.views.run.attempt_calls import usage_text
 from replan.views.run.history import time_text
 
 # The only event of a summary reports its call and its end.
-_CALLS = ("model_called", "model_answered", "memory_summary")
+_CALLS = ("model_invoked", "model_completed", "memory_summary")
 
 GONE = "(not kept any more)"
 NONE_KEPT = "No prompts and replies are kept of this: no model was called, or keep_prompts is off."
@@ -43,8 +43,8 @@ def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
 def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
     """The calls of models whose texts were stored, each with its end."""
     own = [event for event in events if event.type in _CALLS]
-    ends = {event.call_key: event for event in own if event.type != "model_called"}
-    begun = [event for event in own if event.type != "model_answered" and _prompt(event)]
+    ends = {event.call_key: event for event in own if event.type != "model_invoked"}
+    begun = [event for event in own if event.type != "model_completed" and _prompt(event)]
     return [(event, ends.get(event.call_key)) for event in begun]
 
 

@@ -17,7 +17,11 @@ def why_ended(story: Story, *, has_failures: bool = True) -> str:
     """
     run, pauses = story.run, story.pauses
     if run.outcome == "running":
-        return f"it waits for {counted(len(run.waiting), 'answer')}" if run.waiting else ""
+        return (
+            f"it waits for {counted(len(run.pending_questions), 'answer')}"
+            if run.pending_questions
+            else ""
+        )
     if not run.limit_reached and pauses and pauses[-1].ended is None:
         return _stopped_why(story)
     limit = [_limit_why(story)] if run.limit_reached else []
@@ -32,7 +36,7 @@ def why_ended(story: Story, *, has_failures: bool = True) -> str:
 
 def _rejected_why(story: Story) -> str:
     """Who rejected the plan, and why."""
-    answers = (e.details for e in story.run.events if e.type == "answer_given")
+    answers = (e.details for e in story.run.events if e.type == "answer_received")
     decided = [each for each in answers if each.get("kind") == "plan"]
     by, why = (
         one_line(str(decided[-1].get(name) or "")) if decided else "" for name in ("by", "text")
@@ -46,13 +50,13 @@ def _limit_why(story: Story) -> str:
     own = (e.details for e in story.run.events if e.type == "limit_reached")
     reached = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
     if limit in CUTS:
-        why = one_line(str(reached[-1].get("why") or "")) if reached else ""
+        why = one_line(str(reached[-1].get("reason") or "")) if reached else ""
         return f"{CUTS[limit]}{why and f': {why}'}"
     value = reached[-1].get("value") if reached else None
     if not isinstance(value, int | float):
         return f"{one_line(limit)} was reached"
     number = f"{value:.0f}" if value == int(value) else f"{value:g}"
-    if why := one_line(str(reached[-1].get("why") or "")):
+    if why := one_line(str(reached[-1].get("reason") or "")):
         return f"{one_line(limit)}={number} was reached: {why}"
     kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
     return f"{one_line(limit)}={number} was reached{kept}"
@@ -68,21 +72,23 @@ def _undone(story: Story, *, has_limit: bool) -> tuple[list[str], list[str]]:
 
 def _stopped_why(story: Story) -> str:
     last, at = story.pauses[-1], time_text(story.pauses[-1].began, story.began)
-    keys = {each.key for each in story.run.waiting}
+    keys = {each.key for each in story.run.pending_questions}
     asked_at = [e.at for e in story.run.events if e.details.get("key") in keys and e.at]
     stops = [e.details for e in story.run.events if e.type == "run_stopped"]
     match last.why:
         case "waiting":
             since = time_text(asked_at[0], story.began) if asked_at else at
-            return f"it waits for {counted(len(story.run.waiting), 'answer')}, since {since}"
+            return (
+                f"it waits for {counted(len(story.run.pending_questions), 'answer')}, since {since}"
+            )
         case "interrupted":
             by = one_line(str(stops[-1].get("by", "")))
             return f"it was stopped at {at}{f' by {by}' if by else ''}"
         case "failed":
             return f"it broke off at {at}: {one_line(str(stops[-1].get('error', '')))}"
-        case _ if story.run.waiting:
+        case _ if story.run.pending_questions:
             # A killed process could not say when it ended.
-            asked = counted(len(story.run.waiting), "answer")
+            asked = counted(len(story.run.pending_questions), "answer")
             return (
                 f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"
             )

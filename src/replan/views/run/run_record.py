@@ -11,21 +11,23 @@ from replan.runs.log.call_counts import Calls
 def run_record(run: WholeRun) -> dict[str, Any]:
     """All of a run but its long texts."""
     story, plan = story_of(run), run.plan
-    kept = run.model_dump(mode="json", exclude={"plan", "events", "texts", "waiting", "ledger"})
+    kept = run.model_dump(
+        mode="json", exclude={"plan", "events", "texts", "pending_questions", "ledger"}
+    )
     return {
         **kept,
         "seconds": round(story.seconds, 3),
         "idle_seconds": round(story.idle, 3),
-        "waited_seconds": round(story.waited, 3),
+        "waiting_seconds": round(story.waited, 3),
         "unknown_seconds": round(story.unknown, 3),
         "calls": _calls(story.calls),
         "plan": plan and {"version": plan.version, "markdown": plan.content},
         "steps": [_step(each) for each in story.steps],
-        "questions": [
+        "pending_questions": [
             {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
-            for ask in run.waiting
+            for ask in run.pending_questions
         ],
-        "answered": [
+        "answered_questions": [
             each.model_dump(mode="json") for each in run.questions.values() if not each.is_open
         ],
         "history": [each.model_dump(mode="json") for each in (plan.update_history if plan else ())],
@@ -50,7 +52,7 @@ def _step(story: StepStory) -> dict[str, Any]:
         "status": "removed" if story.removed else story.status_text,
         "specialists": list(story.specialists),
         "after": list(step.awaits),
-        "began": story.began and story.began.isoformat(),
+        "started_at": story.began and story.began.isoformat(),
         "seconds": story.seconds,
         "attempts": len(story.attempts),
         "tools": len(story.tools),
@@ -64,6 +66,6 @@ def _calls(calls: Calls) -> dict[str, Any]:
         "tokens": calls.tokens,
         "cost": calls.cost,
         "uncounted_cost": calls.uncounted_cost,
-        "without_end": calls.unended,
-        "cost_without_end": calls.unended_cost,
+        "unfinished": calls.unfinished,
+        "unfinished_cost": calls.unfinished_cost,
     }

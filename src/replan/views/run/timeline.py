@@ -18,7 +18,7 @@ _SIGNS = {
     "done": "=",
     "failed": "x",
     "waiting": "?",
-    "in doubt": "/",
+    "unknown_outcome": "/",
     "cancelled": "/",
 }
 _PAUSED = {"waiting": "?", "killed": "/"}

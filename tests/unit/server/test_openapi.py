@@ -1,0 +1,24 @@
+"""The names that programs read: schemas, fields and values of the OpenAPI document."""
+
+from replan.server.addresses import ENDPOINTS
+from replan.server.openapi import document
+
+SCHEMAS = document(ENDPOINTS)["components"]["schemas"]
+
+
+def test_a_schema_is_named_for_the_thing_that_it_describes():
+    things = {"Run", "Step", "Text", "Usage", "Team", "Specialist", "PendingQuestion"}
+    assert things | {"Session", "UndoneTurn", "RunSummary", "ResumeBody"} <= SCHEMAS.keys()
+    assert not [name for name in SCHEMAS if "_" in name], "two schemas have one name"
+
+
+def test_a_value_of_an_enumeration_has_no_blank():
+    enumerations = [
+        (name, field, value)
+        for name, schema in SCHEMAS.items()
+        for field, about in schema.get("properties", {}).items()
+        for value in about.get("enum", ())
+        if " " in str(value)
+    ]
+    assert enumerations == []
+    assert "unknown_outcome" in SCHEMAS["PendingQuestion"]["properties"]["kind"]["enum"]
