@@ -179,6 +179,21 @@ async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, 
         assert (result.outcome, result.results[1].text) == ("completed", "Hall is blue")
 
 
+async def test_who_followed_a_run_to_its_rest_finds_it_at_rest(bench, where, monkeypatch):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        update = runtime.storage.runs.update
+
+        async def late(run_id, outcome, at):
+            for _ in range(200):
+                await asyncio.sleep(0)
+            await update(run_id, outcome, at)
+
+        monkeypatch.setattr(runtime.storage.runs, "update", late)
+        run = await runtime.start(ASKS)
+        assert [event.type async for event in run.events()][-1] == "run_stopped"
+        assert (await runtime.get(run.run_id)).outcome == "waiting"
+
+
 async def test_an_answer_may_say_what_it_is_about(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))

@@ -124,14 +124,3 @@ def _create_checkpoint(checkpoint: Any, *args: Any, **options: Any) -> Any:
 # LangGraph takes no maker of ids. Outside a graph of ours, it makes them as before.
 _checkpoint.uuid6 = _new_id
 _loop.create_checkpoint = main.create_checkpoint = _create_checkpoint
-
-
-def known_migrations(saver: type[Any]) -> int:
-    """How many changes of its tables LangGraph's saver for PostgreSQL knows."""
-    return len(saver.MIGRATIONS)
-
-
-MIGRATIONS_TABLE = "checkpoint_migrations"  # where that saver records its migrations
-
-NEWEST_MIGRATION = "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"
-"""Returns the number of the newest one."""

@@ -149,7 +149,14 @@ class Work:
                 await note_answers(request, self._resources.storage.log)
 
     async def done(self) -> RunResult:
-        """Work on the run until it rests, as the owner of its thread from the first to the last."""
+        """Work on the run until it rests; who follows it hears the end once its record has it."""
+        try:
+            return await self._done_alone()
+        finally:
+            self.log.close()
+
+    async def _done_alone(self) -> RunResult:
+        """Work on the run, as the owner of its thread from the first to the last."""
         resources, errand = self._resources, self.errand
         async with alone(resources.graph, config_of(errand.thread_id)) as owner:
             if errand.gives_way and await self._was_stopped():

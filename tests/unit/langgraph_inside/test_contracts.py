@@ -420,14 +420,6 @@ def test_the_runtime_knows_whom_the_server_has_authenticated():
     assert tasks.user_of_server(Runtime()) == ""
 
 
-def test_the_saver_for_postgresql_lists_the_changes_of_its_tables():
-    aio = pytest.importorskip("langgraph.checkpoint.postgres.aio")
-    assert checkpoints.known_migrations(aio.AsyncPostgresSaver) > 0
-    changes = " ".join(aio.AsyncPostgresSaver.MIGRATIONS)
-    assert checkpoints.MIGRATIONS_TABLE in changes
-    assert checkpoints.MIGRATIONS_TABLE in checkpoints.NEWEST_MIGRATION
-
-
 def test_graphs_here_and_on_servers_are_known_as_graphs():
     assert graphs.is_graph(graph_of(lambda _: {}))
     remote = RemoteGraph("name", url="http://127.0.0.1:1")

@@ -69,7 +69,7 @@ class EventLog:
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
-        self._is_over = self._is_received = False
+        self._is_over = self._is_closed = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
         # One batch at a time, so that numbers are given in the order of the events.
         self._turn = asyncio.Lock()
@@ -165,7 +165,10 @@ class EventLog:
             await self._news.wait()
             await self._gather()
             await self.flush()
-        self._is_received = True
+
+    def close(self) -> None:
+        """The run rests, and its record says so: who follows it hears nothing more."""
+        self._is_closed = True
         for follower in self._followers:
             follower.put_nowait(None)
 
@@ -233,7 +236,7 @@ class EventLog:
     def _add_follower(self) -> Generator[asyncio.Queue[RunEvent | None]]:
         coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._followers.append(coming)
-        if self._is_received:
+        if self._is_closed:
             coming.put_nowait(None)
         try:
             yield coming
