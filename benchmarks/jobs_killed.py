@@ -4,7 +4,7 @@ The job, its REST service and its catalogue are those of `examples/product_listi
 is in this process, which nobody kills. The job is done in a process that gets SIGKILL: half of the
 time at a moment after its request has arrived, else at any moment. The next process does the same
 again, as its client would, until the job is done. A job is an agent with its session in a storage,
-a specialist of a plan, or a pure function with a journal whose client keeps the metadata in a file.
+a specialist of a plan, or a pure function with a log whose client keeps the metadata in a file.
 
 The action is keyed, as the service is; or it is declared unsafe, and the user confirms it once.
 Then nobody may send a second request: where nobody knows what became of the first one, the user is
