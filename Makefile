@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs lock format versions clean
+.PHONY: help demo test check quality docs lock format versions clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -74,6 +74,15 @@ check: $(DEV) ## Run what a change must pass: format, lint, types, imports, test
 	@echo "pytest"; $(PYTEST) --cov --cov-report=term-missing:skip-covered
 	@echo "fuzzing"; HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $(FUZZED)
 
+# What is compared are other packages, so they have an environment of their own, with newest versions.
+QUALITY := .venv-quality
+QUALITY_PACKAGES := deepagents pydantic-evals
+
+quality: $(if $(MODEL),$(QUALITY)/.installed) ## Compare answers of a real model (MODEL=openai:NAME, BASE_URL=..., ARGS="--prices 1.25 10")
+	@[ -n "$(MODEL)" ] || { \
+	  echo "Name a model, and have its key in the environment: make quality MODEL=openai:NAME" >&2; exit 2; }
+	@$(QUALITY)/bin/python benchmarks/quality.py --model "$(MODEL)" $(if $(BASE_URL),--base-url "$(BASE_URL)") $(ARGS)
+
 docs: $(DOCS) ## Build the documentation, with the reference from the docstrings, into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
@@ -102,7 +111,7 @@ lock: $(UV_READY) ## Write the four requirements*.lock anew, with the newest ver
 	@grep -c == requirements*.lock
 
 clean: ## Remove the environment and everything that runs leave behind
-	@rm -rf $(VENV) build dist site demo-output htmlcov .coverage .coverage.* .hypothesis .langgraph_api
+	@rm -rf $(VENV) $(QUALITY) build dist site demo-output htmlcov .coverage .coverage.* .hypothesis .langgraph_api
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 
@@ -127,6 +136,15 @@ $(RUNTIME): requirements.lock pyproject.toml $(UV_READY)
 $(DOCS): requirements-docs.lock pyproject.toml $(UV_READY)
 	@echo "Installing what builds the documentation into $(VENV)"
 	$(call install,$<)
+	@touch $@
+
+$(QUALITY)/.installed: pyproject.toml $(UV_READY)
+	@echo "Installing Replan, $(QUALITY_PACKAGES) into $(QUALITY)"
+	@$(UV) venv --quiet --clear --python $(BIN)/python $(QUALITY)
+	@$(AS_PIP) \
+	  $(UV) pip install --quiet --python $(QUALITY)/bin/python --editable ".[tools]" $(QUALITY_PACKAGES) || { \
+	    echo "make quality needs the packages $(QUALITY_PACKAGES), which could not be installed (see above)." >&2; \
+	    exit 1; }
 	@touch $@
 
 $(DEV): requirements-dev.lock pyproject.toml $(UV_READY)

@@ -180,24 +180,24 @@ class Sent(TypedDict):
 
 def _bare_graph(model: BaseChatModel) -> Any:
     async def plan(state: Bare) -> dict[str, Any]:
-        reply = await model.ainvoke(_messages(Call(node="think"), PLANNER, state["request"]))
+        reply = await model.ainvoke(messages(Call(node="think"), PLANNER, state["request"]))
         return {**_read_plan(reply.text), "calls": 1}
 
     async def work(sent: Sent) -> dict[str, Any]:
         call = Call(node="specialist", step=sent["step"], specialist="worker")
         parts = [sent["request"], *sent["inputs"].values(), sent["task"]]
         attempts = 1
-        reply = await model.ainvoke(_messages(call, WORKER, *parts))
+        reply = await model.ainvoke(messages(call, WORKER, *parts))
         while reply.text.startswith(FAILED) and attempts < _MOST_ATTEMPTS:
             attempts += 1
-            reply = await model.ainvoke(_messages(call, WORKER, *parts))
+            reply = await model.ainvoke(messages(call, WORKER, *parts))
         return {"results": {sent["step"]: reply.text}, "calls": attempts}
 
     async def join(state: Bare) -> dict[str, Any]:
         if any(step not in state["results"] for step in state["waits"]):
             return {}
         parts = [state["request"], *state["tasks"].values(), *state["results"].values()]
-        reply = await model.ainvoke(_messages(Call(node="feedback"), JUDGE, *parts))
+        reply = await model.ainvoke(messages(Call(node="feedback"), JUDGE, *parts))
         if reply.text.startswith(GO_ON):
             return {**_read_plan(reply.text), "calls": 1}
         return {"answer": reply.text, "calls": 1}
@@ -237,7 +237,7 @@ def calls_alone(workload: Workload, base_url: str) -> Begin:
     model = replans_model(_model_name(workload, at_once=False), base_url)
 
     async def ask(call: Call, prompt: str) -> None:
-        await model.ainvoke(_messages(call, WORKER, prompt))
+        await model.ainvoke(messages(call, WORKER, prompt))
 
     async def try_step(step: int) -> None:
         for _ in range(workload.attempts.get(step, 1)):
@@ -273,7 +273,8 @@ def _model_name(workload: Workload, *, at_once: bool) -> str:
     return workload.model + (AT_ONCE if at_once else "")
 
 
-def _messages(call: Call, system: str, *parts: str) -> list[BaseMessage]:
+def messages(call: Call, system: str, *parts: str) -> list[BaseMessage]:
+    """A prompt that says who calls, as Replan's do."""
     return [SystemMessage(f"{system}\n\n{call_tag(call)}"), HumanMessage("\n\n".join(parts))]
 
 

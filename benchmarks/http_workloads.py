@@ -44,7 +44,8 @@ _TEXT = (
     "the number of orders in each region grew since last year while returns stayed as they were "
     "so what was planned for spring can begin early if those who store the goods agree in time"
 )
-_WORDS = _TEXT.split()
+WORDS = _TEXT.split()
+"""What replies are made of."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def _reported(shape: Shape, prompt: str) -> bool:
 
 def _prose(beginning: str, drawn: random.Random) -> str:
     tokens = drawn.randint(FEWEST_TOKENS, MOST_TOKENS)
-    return " ".join([beginning, *drawn.choices(_WORDS, k=tokens - len(beginning.split()))])
+    return " ".join([beginning, *drawn.choices(WORDS, k=tokens - len(beginning.split()))])
 
 
 def _document(waits: Mapping[int, tuple[int, ...]]) -> str:
@@ -200,7 +201,7 @@ def _document(waits: Mapping[int, tuple[int, ...]]) -> str:
 
 
 def _text_of(tokens: int) -> str:
-    return " ".join(islice(cycle(_WORDS), tokens))
+    return " ".join(islice(cycle(WORDS), tokens))
 
 
 def _filled(steps: str) -> str:

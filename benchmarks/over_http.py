@@ -24,7 +24,7 @@ from http_model import serving
 from http_runs import Begin, bare_run, calls_alone, replan_run
 from http_workloads import WORKLOADS, Workload
 from profiling import functions_called, profiled
-from reporting import Row, options, publish
+from reporting import Row, judged, options, publish
 from starting import IMPORT, starting
 
 K = TypeVar("K")
@@ -286,16 +286,6 @@ def _over(ours: Sequence[Taken], bare: Sequence[Taken], of: Callable[[Taken], fl
 
 def _difference(heard: Sequence[Taken], unheard: Sequence[Taken]) -> float:
     return statistics.median(a.cpu - b.cpu for a, b in zip(heard, unheard, strict=True))
-
-
-def judged(
-    value: float, *, name: str = "ratio", most: float | None = None, least: float | None = None
-) -> Row:
-    """A figure, its target, and whether it is met."""
-    targets = {"at most": most, "at least": least}
-    target = " ".join(f"{word} {bound:g}" for word, bound in targets.items() if bound is not None)
-    is_met = (most is None or value <= most) and (least is None or value >= least)
-    return {name: value, "target": target, "met": ("yes" if is_met else "no") if target else ""}
 
 
 GROUPS: dict[str, Callable[[str, Namespace], list[Row]]] = {

@@ -39,6 +39,16 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def judged(
+    value: float, *, name: str = "ratio", most: float | None = None, least: float | None = None
+) -> Row:
+    """A figure, its target, and whether it is met."""
+    targets = {"at most": most, "at least": least}
+    target = " ".join(f"{word} {bound:g}" for word, bound in targets.items() if bound is not None)
+    is_met = (most is None or value <= most) and (least is None or value >= least)
+    return {name: value, "target": target, "met": ("yes" if is_met else "no") if target else ""}
+
+
 def _shown(value: object) -> str:
     match value:
         case None:
