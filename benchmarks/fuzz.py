@@ -24,14 +24,17 @@ from reporting import Row, options, publish
 from replan import open_storage
 from replan.adapters.knowledge.read_files import passages_in
 from replan.errors import ReplanError
+from replan.host.plan_texts import PlanText, complaint_about
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
-from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.readings import read_answer, read_feedback, read_think
 from replan.replies.specialist_reading import read_specialist
 from replan.state.person.answers import read_decision
+from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file
 
 TEAM = ("a", "writer")
+CARDS = [SpecialistCard(name=name, intended_use="Works.") for name in TEAM]
 LARGE = 100_000
 """Bytes from which on memory is looked at."""
 NOTICED = 0.02
@@ -192,8 +195,8 @@ def _doors(folder: Path) -> dict[str, tuple[str, Door]]:
         "a plan's hints": ("plan", overlooked),
         "a decision": ("plan", read_decision),
         "a thought": ("thought", lambda text: read_think(text, TEAM)),
-        "a judgement": ("judgement", lambda text: read_feedback(text, TEAM)),
-        "a model's plan": ("plan", lambda text: read_plan(text, TEAM)),
+        "a judgement": ("judgement", read_feedback),
+        "a model's plan": ("plan", lambda text: complaint_about(PlanText(text), CARDS)),
         "an answer": ("answer", read_answer),
         "a specialist's reply": ("answer", read_specialist),
         "a team file": ("team", team),

@@ -29,7 +29,7 @@ _PIECES = (
         "</think>",
         "verdict: complete\n",
         "complexity: ",
-        "next_action: create_plan\n",
+        "score: 0.9\n",
         "null",
         "9e9",
     ),
@@ -62,12 +62,12 @@ def _prose(size: int) -> str:
 
 
 def _thought(size: int) -> str:
-    head = "---\ncomplexity: complex\nreasoning: It has parts.\nnext_action: create_plan\n---\n"
+    head = "---\ncomplexity: complex\nreasoning: It has parts.\n---\n"
     return head + _plan(size)
 
 
 def _judgement(size: int) -> str:
-    return "---\nverdict: incomplete\nsuggested_action: update_plan\n---\n" + _plan(size)
+    return "---\nverdict: continue\n---\n" + _plan(size)
 
 
 def _answer(size: int) -> str:

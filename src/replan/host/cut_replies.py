@@ -2,11 +2,9 @@
 
 from typing import TypeVar, cast
 
-from replan.errors import Mistake
 from replan.models.reply_end import ReplyEnd
 from replan.replies.readings import FeedbackReading, ThinkReading
 from replan.replies.unreadable import PLAN_FORM, Complaint
-from replan.replies.written_plans.finding import FoundPlan
 from replan.state.results import TaskComplexity
 
 R = TypeVar("R")
@@ -31,16 +29,7 @@ def unless_cut_judgement(
     reading = _reading(read)
     if not end.cut or reading is None or reading.verdict == "complete":
         return _with_reason(read, end)
-    return _complaint(reading.replace(body="", is_partial=False), end, "the plan stays as it is")
-
-
-def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
-    """Return the plan in a reply; that its end is missing is a mistake of it."""
-    if not end.cut:
-        return found
-    line = found.text.count("\n") + 1
-    mistake = Mistake(line=line, column=1, code="cut_off", reason=reason_of_cut(end), fix=SHORTER)
-    return found._replace(problems=(mistake,), is_cut=True)
+    return _complaint(reading.replace(body=""), end, "the plan stays as it is")
 
 
 def reason_of_cut(end: ReplyEnd) -> str:

@@ -4,16 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replan.host.model_bounds import bounded_plan
+from replan.host.plan_mistakes import mistakes_in
 from replan.host.plan_texts import plan_with_team_names
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.merging import matched, merged_plan
-from replan.plan.model import PlanStep, TaskPlan
-from replan.replies.dropping import crossed_out, removed_steps
-from replan.replies.vocabulary.naming import Names
-from replan.replies.written_plans.finding import problems_of
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.services import Services
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.team import refusal_text, refusals_of
@@ -43,19 +41,18 @@ def revision_of(
     services: Services,
     *,
     step_timeout: float,
-    reply: str = "",
 ) -> Revision:
     """Apply the valid changes of a model's revised plan document."""
     if beyond := too_large(text, MODEL_PLAN):
         return Revision(old, [str(mistake) for mistake in beyond])
-    text = crossed_out(text)
-    document = PlanDocument.recover(text, known=old.by_id)
+    document, before = (
+        PlanDocument.recover(text, known=old.by_id),
+        PlanDocument.recover(old.content),
+    )
     if not document.plan.steps:
         return Revision(old, [str(mistake) for mistake in document.mistakes])
     wanted = matched(old, document.plan)
-    texts = (judged.feedback, judged.plan_update_suggestion, reply, text)
-    gone = removed_steps(old.steps, wanted.steps, texts)
-    merged, unsaid = merged_plan(old, wanted, gone)
+    merged, unsaid = merged_plan(old, wanted, _dropped(old, wanted))
     new, withheld = bounded_plan(
         plan_with_team_names(merged, services.team), services, step_timeout, old
     )
@@ -67,13 +64,14 @@ def revision_of(
         description=judged.plan_update_suggestion or SUGGESTION,
         misread=set(_misread(document, wanted)),
     )
-    names = Names(services.names)
-    known = {each.reason for each in problems_of(old.content, names)}
-    problems = [p for p in problems_of(text, names, old.by_id) if p.reason not in known]
+    known = {_what(each) for each in mistakes_in(old.content, before, services.team)}
+    told = mistakes_in(text, document, services.team)
+    problems = [each for each in told if _what(each) not in known]
     # Whoever names somebody whom the team does not have is asked once; then the step fails.
     fresh = [step for step in plan.steps if step not in old.steps]
     strangers = [refusal_text(each, document) for each in refusals_of(fresh, services.team)]
-    complaints = [*map(str, problems), *map(str, refusals), *strangers]
+    struck = [STRUCK.format(step.id) for step in wanted.steps if _is_struck(step, old)]
+    complaints = [*problems, *struck, *map(str, refusals), *strangers]
     if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
         complaints = [NOTHING_NEW, *map(str, withheld)]
     return Revision(plan, complaints, _complaint_about(unsaid), withheld)
@@ -85,12 +83,33 @@ NOTHING_NEW = (
 )
 
 
+STRUCK = (
+    "Step {0} is struck through. Mark it `- [-] {0}. ...` if it is dropped, or write it plainly."
+)
+
+
+def _dropped(old: TaskPlan, wanted: TaskPlan) -> frozenset[int]:
+    """The steps that a revision drops by their mark; finished steps stay."""
+    finished = {step.id for step in old.steps if step.is_finished}
+    marked = {step.id for step in wanted.steps if step.status is StepStatus.SKIPPED}
+    return frozenset(marked - finished)
+
+
+def _is_struck(step: PlanStep, old: TaskPlan) -> bool:
+    text = step.description.strip()
+    known = old.by_id.get(step.id)
+    return text.startswith("~~") and text.endswith("~~") and not (known and known.is_finished)
+
+
+def _what(problem: str) -> str:
+    """A mistake of a document without its place, which a revision may move."""
+    return problem.partition(": ")[2]
+
+
 def _wants_another(judged: FeedbackResult) -> bool:
     """Whether a judgement of a model asks for a plan that is not the old one."""
-    if judged.by != "model" or judged.suggested_action is ActionType.EXECUTE_STEP:
-        return False
-    is_change = judged.suggested_action is ActionType.UPDATE_PLAN
-    return is_change or judged.plan_update_suggestion != ""
+    is_repeated = judged.suggested_action is ActionType.EXECUTE_STEP
+    return judged.by == "model" and judged.plan_update_suggestion != "" and not is_repeated
 
 
 _ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")

@@ -1,4 +1,4 @@
-"""Settings that come with a call that continues a run: they hold from its first node on."""
+"""The door of a node: the settings that come with the call, and results, which it sees whole."""
 
 from collections.abc import Awaitable, Callable
 from inspect import signature
@@ -11,6 +11,7 @@ from langgraph.types import Overwrite
 from replan.host.host_call import emitter_of
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.log.run_log import TOLD
+from replan.log.whole_results import short_results, whole_results
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -83,7 +84,7 @@ def with_settings_of_call(
 
 
 def with_new_settings(node: Node) -> Node:
-    """Let a node see settings that came as `context`, and store what no checkpoint keeps."""
+    """Let a node see settings that came as `context`, and whole results, and store both."""
     wanted = frozenset(signature(node).parameters)
 
     async def settled(
@@ -103,10 +104,12 @@ def with_new_settings(node: Node) -> Node:
         if services.is_served:
             warnings += _refusals_to_report(edited, state, runtime, services)
         warnings = await _report_warnings(warnings, state, runtime, services)
-        known = {**state, **changes, "warnings": [*state.get("warnings", []), *warnings]}
+        whole = await whole_results(state, services.log)
+        known = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
         given = {"runtime": runtime, "config": config}
         asked = {name: value for name, value in given.items() if name in wanted}
-        update = {**changes, **await node(known, services=services, **asked)}
+        made = await node(known, services=services, **asked)
+        update = {**changes, **short_results(made, services.log)}
         if warnings:
             update["warnings"] = _with_first(warnings, update.get("warnings", []))
         return update

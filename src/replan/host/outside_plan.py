@@ -9,6 +9,7 @@ from replan.host.plan_texts import new_plan_of_model, with_fitting_document, wit
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.option_table import WORDS, removed_options
 from replan.services import HOST, Services
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
@@ -46,6 +47,12 @@ def check_outside_plan(
         for step in plan.steps
         for looser in _looser_options(step, known.get(step.id), services, by_model=by_model)
     ]
+    mistakes += [
+        mistake
+        for step in plan.steps
+        if step.id in known and step.status.is_open
+        for mistake in _removed(known[step.id], step, document)
+    ]
     if mistakes:
         raise PlanDocumentError(mistakes)
 
@@ -67,8 +74,7 @@ def _without_looser(step: PlanStep, services: Services) -> PlanStep:
     looser = {name for name, _, _ in _looser_options(step, None, services, by_model=False)}
     if not looser:
         return step
-    own = {"max_retries": "retries", "timeout": "timeout"}
-    fields: dict[str, Any] = {field: None for field, name in own.items() if name in looser}
+    fields: dict[str, Any] = {field: None for field, word in WORDS.items() if word in looser}
     kept = {name: each for name, each in step.parameters.items() if name not in looser}
     return step.replace(**fields, parameters=kept)
 
@@ -115,6 +121,20 @@ def _looser_of(
                 written = f"{kind.prefix}{option}"
                 found.setdefault(written, (written, wanted, getattr(taken, option)))
     yield from found.values()
+
+
+def _removed(before: PlanStep, step: PlanStep, document: PlanDocument) -> Iterator[FieldMistake]:
+    """Refuse to take away what only the team may remove."""
+    for field in removed_options(before, step):
+        words = WORDS[field]
+        yield FieldMistake(
+            line=document.line_of(step.id) or 1,
+            column=1,
+            code="looser",
+            reason=f"Step {step.id} has no longer ({words}), which only the team may remove.",
+            fix=f"Write ({words}) again, or remove the whole step.",
+            field=f"plan.{step.id}.{field}",
+        )
 
 
 def _mistake(step: PlanStep, document: PlanDocument, looser: _Looser) -> FieldMistake:

@@ -1,19 +1,20 @@
 """Turns a model's text into a plan: read, complained about once, then recovered."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.host.cut_replies import with_end
+from replan.host.cut_replies import SHORTER, reason_of_cut
 from replan.host.host_call import HostCall
+from replan.host.plan_mistakes import mistakes_in
+from replan.models.reply_end import WHOLE, ReplyEnd
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
 from replan.plan.merging import as_new_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.replies.readings import read_plan
-from replan.replies.vocabulary.naming import Names
-from replan.replies.written_plans.finding import FoundPlan, problems_of
+from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
@@ -22,8 +23,15 @@ LONGEST_LINE = 300
 """Characters of a request that fit into the line of a step."""
 
 
+class PlanText(NamedTuple):
+    """The plan in a model's reply."""
+
+    text: str
+    end: ReplyEnd = WHOLE  # how the reply ended; none of one that was cut off is used
+
+
 async def read_model_plan(
-    found: FoundPlan, call: HostCall, prompt: list[BaseMessage]
+    found: PlanText, call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[TaskPlan, str]:
     """Return the plan that a model's text holds, and what is still wrong with the text.
 
@@ -32,7 +40,7 @@ async def read_model_plan(
     read; a text that was cut off is never used.
     """
     team = call.services.team
-    first = _plan_of(found)
+    first = _document_of(found).plan
     complaint = complaint_about(found, team)
     if not complaint:
         return first, ""
@@ -41,31 +49,27 @@ async def read_model_plan(
         reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):
         return first, complaint
-    again = with_end(read_plan(reply, call.services.names), call.end)
-    second = _plan_of(again)
+    again = PlanText(read_answer(reply), call.end)
+    second = _document_of(again).plan
     return (second, complaint_about(again, team)) if second.steps else (first, complaint)
 
 
-def _plan_of(found: FoundPlan) -> TaskPlan:
-    return TaskPlan() if found.is_cut else _document_of(found).plan
+def _document_of(found: PlanText) -> PlanDocument:
+    """Read a plan; one that is cut off, or too large for a model, is not read at all."""
+    is_unread = found.end.cut or too_large(found.text, MODEL_PLAN)
+    return PlanDocument.recover("" if is_unread else found.text)
 
 
-def _document_of(found: FoundPlan) -> PlanDocument:
-    """Read a plan; one that is too large for a model is not read at all."""
-    return PlanDocument.recover("" if too_large(found.text, MODEL_PLAN) else found.text)
-
-
-def plan_in(text: str, team: Collection[str]) -> FoundPlan:
-    return FoundPlan(text, problems_of(text, Names(team)), is_certain=True)
-
-
-def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
+def complaint_about(found: PlanText, team: Sequence[SpecialistCard]) -> str:
     """The mistakes of a model's document and of its names, one line each."""
+    if found.end.cut:
+        return f"{reason_of_cut(found.end)} {SHORTER}"
     document = _document_of(found)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
     refused = (refusal_text(each, document) for each in refusals_of(steps, team))
-    return "\n".join([*map(str, found.problems), *refused])
+    problems = mistakes_in(found.text, document, team)
+    return "\n".join([*problems, *refused])
 
 
 def plan_with_team_names(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

@@ -16,7 +16,7 @@ from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.state.enhanced import EnhancedState
-from replan.state.results import Outcome
+from replan.state.outcomes import Outcome
 
 
 class Answer(NamedTuple):

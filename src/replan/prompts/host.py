@@ -19,6 +19,7 @@ from langchain_core.messages import (
 from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
+from replan.plan.option_table import PROMPTED
 from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
     Call,
@@ -59,6 +60,12 @@ FIXED_PLAN = (
     "`complete` unless a step of it can still run."
 )
 """The instruction to the host if a run does not allow revisions."""
+
+MARKS = (
+    "`[x]` stays; `[!]` failed, and runs again only if its line changes; `- [-] 3. ...` drops a "
+    "step, leaving it out does not."
+)
+"""What the marks of a plan mean to the host that revises it."""
 
 _UNFINISHED = (
     "Earlier work on this conversation did not come to its end. Its plan, as data, never an "
@@ -162,9 +169,7 @@ def build_feedback_prompt(
     if missing:
         parts = (render(load("closing_format"), answer_body=answer),)
     else:
-        revision = "the whole revised plan; empty to go on with the plan as it is."
-        revision += " Finished steps stay; a failed step runs again only if its line changes."
-        revision += " A step is dropped by its mark, `- [-] 3. ...`, not by leaving it out."
+        revision = f"the whole revised plan, or nothing to go on with it. {MARKS}"
         revision = revision if host.merged_planning else "empty."
         plan = state.get("current_plan")
         if plan is not None and not plan.allow_dynamic_update:
@@ -181,7 +186,8 @@ def build_plan_update_prompt(
     feedback_result: FeedbackResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     """Ask for the whole revised plan document."""
-    text = (host.planning, load("plan_update"), _plan_format(state, host), _team(host))
+    revise = render(load("plan_update"), marks=MARKS)
+    text = (host.planning, revise, _plan_format(state, host), _team(host))
     return [
         _system("plan_update", host, *text, _instructions(state, host)),
         _data(state, host, feedback=feedback_result),
@@ -227,6 +233,7 @@ def _plan_format(state: EnhancedState, host: HostPrompts) -> str:
     return render(
         load("plan_format"),
         plan_template=host.plan_template or PLAN_TEMPLATE,
+        options=PROMPTED,
         max_steps=settings.limits.max_steps if settings else 100,
     )
 

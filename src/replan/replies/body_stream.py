@@ -1,61 +1,39 @@
 """Stream the body of a reply while it arrives, without its front matter."""
 
-from collections.abc import Callable
+import re
 
-from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Header, read_header
-from replan.replies.forms.thoughts import POSSIBLE, Thought, opens_thought
-from replan.replies.forms.wrapping import BLANK, MARKDOWN, opens_fence, plain, skip_blank
-from replan.replies.reply import HOST_KEYS, RULES
+from replan.replies.keys import HOST
+from replan.replies.reply import DELIMITER, MOST_LINES, read_reply
+from replan.replies.wrapping import BLANK, OPENED, begun, end_of_thoughts, plain
 
-_FENCES = ("```", "~~~")
-_FENCE_BEGINNINGS = ("", "`", "``", "~", "~~")
-_LONGEST_FENCE = 200
-_LONGEST_MARK = 40
-_MARKS = "<[◁"
+_LONGEST_LINE = 200
+_OPENS_ALL = re.compile(r"[ \t]*(?:`{3,}|~{3,})(?:md|markdown)?[ \t]*\n", re.IGNORECASE)
+# The beginning of a first line that may be a fence, a rule or thoughts.
+_UNDECIDED = re.compile(
+    r"[ \t]*(?:`{1,2}|~{1,2}|(?:`{3}|~{3})[^\n]{0,40}|-+[ \t]*|\.{1,3}|[<\[◁][\w/]{0,15})"
+)
+# What is taken off the end of a reply: blanks and the tokens of a chat template.
+_END = re.compile(r"(?:\s|<\|?[^<>\s]{0,40}\|?>)*(?:<[^<>\s]{0,40})?\Z")
+_REACH = 200
 
 
 class Shown:
-    """Returns a text piece by piece, up to where thoughts, blanks or the end of it may begin."""
+    """Returns a text piece by piece, up to where blanks or the tokens that end it may begin."""
 
     def __init__(self) -> None:
-        self._blanks: list[str] = []
-        self._has_begun = self._has_ended = False
         self._held: str = ""
+        self._has_begun = False
 
     def feed(self, text: str) -> str:
-        if self._has_ended or not text:
-            return ""
-        if not self._held and not text.strip(BLANK):
-            self._blanks.append(text)
-            return ""
-        text = "".join(self._blanks) + self._held + text
-        self._blanks, self._held = [], ""
+        text = self._held + text
         if not self._has_begun:
-            text = text[skip_blank(text) :]
-        mark = POSSIBLE.search(text)
-        self._has_ended = mark is not None
-        end = _start_of_open_mark(text) if mark is None else mark.start()
-        shown = text[:end].rstrip(BLANK)
+            text = begun(text)
+        start = max(0, len(text) - _REACH)
+        end = _END.search(text, start)
+        at = len(text[: end.start()].rstrip(BLANK)) if end else len(text)
+        shown, self._held = text[:at], text[at:]
         self._has_begun = self._has_begun or bool(shown)
-        if end < len(text):
-            self._held = text[len(shown) :]
-        else:
-            self._blanks.append(text[len(shown) :])
         return shown
-
-
-def _start_of_open_mark(text: str) -> int:
-    """Find where a mark may have begun that is not complete yet."""
-    start = max(0, len(text) - _LONGEST_MARK)
-    line = text.rfind("\n", start) + 1
-    if line and text[line:].lstrip(" \t").startswith(("`", "~")):
-        return line
-    for at in range(len(text) - 1, start - 1, -1):
-        if text[at].isspace():
-            return len(text)
-        if text[at] in _MARKS:
-            return at
-    return len(text)
 
 
 class BodyStream:
@@ -66,104 +44,58 @@ class BodyStream:
         self.is_streaming = False
         self._is_open = True
         self._return = ""
-        self._line: list[str] = []
-        self._lines: list[str] = []
-        self._header: Header | None = None
+        self._text = ""
+        self._begins = self._seen = 0
         self._shown = Shown()
-        self._thought: Thought | None = None
-        self._take: Callable[[str], None] = self._take_start
 
     def feed(self, chunk: str) -> str:
         """Take the next piece of the reply, and return what is certain to be shown of the body."""
-        text = self._plain(chunk)
-        at = 0
-        while self._is_open and not self.is_streaming:
-            end = text.find("\n", at)
-            self._line.append(text[at : end if end >= 0 else len(text)])
-            at = end + 1 if end >= 0 else len(text)
-            if end < 0:
-                self._peek()
-                break
-            line = "".join(self._line)
-            self._line = []
-            self._take(line)
-            if self.is_streaming:  # the first line of the body is shown with its end
-                self._line = [line, "\n"]
-        if not self.is_streaming:
-            return ""
-        given = self._shown.feed("".join(self._line) + text[at:])
-        self._line = []
-        return given
-
-    def _plain(self, chunk: str) -> str:
-        """Normalize a piece; a carriage return at its end may be half of a line end."""
         text = self._return + chunk
+        # A carriage return at the end may be half of a line end.
         self._return = "\r" if text.endswith("\r") else ""
-        return plain(text.removesuffix("\r"))
+        text = plain(text.removesuffix("\r"))
+        if not self.is_streaming and self._is_open:
+            self._text += text
+            text = self._body()
+        return self._shown.feed(text) if self.is_streaming else ""
 
-    def _take_start(self, line: str) -> None:
-        line = line[skip_blank(line) :]
-        self._thought = opens_thought(line)
-        if self._thought is not None:
-            self._take = self._take_thinking
-            self._take_thinking(line[self._thought.end :])
-        elif DELIMITER.fullmatch(line):
-            self._take = self._take_header
-        elif line.strip(BLANK):
-            self._is_open = False
+    def _body(self) -> str:
+        """The body as far as it is there, once it is certain that there is one to show."""
+        if not self._pass_thoughts():
+            return ""
+        head = self._text[self._begins :].lstrip(BLANK)
+        first, newline, rest = head.partition("\n")
+        if not newline or not DELIMITER.fullmatch(first):
+            self._is_open = not newline and len(head) <= _LONGEST_LINE
+            return ""
+        closed = DELIMITER.search(rest)
+        if closed is None or closed.end() == len(rest):
+            self._is_open = rest.count("\n") <= MOST_LINES
+            return ""
+        body = rest[closed.end() :].lstrip(BLANK)
+        if not self._may_begin(body):
+            return ""
+        reply = read_reply(f"{first}\n{rest[: closed.end()]}\nx", HOST)
+        self._is_open = bool(reply.fields) and not reply.problem and reply.body == "x"
+        if not self._is_open:
+            return ""
+        self.is_streaming, self.fields = True, dict(reply.fields)
+        return rest[closed.end() :]
 
-    def _take_thinking(self, line: str) -> None:
-        closed = self._thought.close.search(line) if self._thought else None
-        if closed is not None:
-            self._take = self._take_start
-            self._take_start(line[closed.end() :])
+    def _pass_thoughts(self) -> bool:
+        """Go behind closed thoughts; False where their end, or the first line, is not there."""
+        while opened := OPENED.match(self._text, self._begins):
+            end = end_of_thoughts(self._text, opened, max(opened.end(), self._seen))
+            if end < 0:
+                self._seen = max(opened.end(), len(self._text) - len(opened[0]) - 1)
+                return False
+            self._begins = self._seen = end
+        return "\n" in self._text[self._begins :]
 
-    def _take_header(self, line: str) -> None:
-        if not DELIMITER.fullmatch(line):
-            self._lines.append(line)
-            self._is_open = len(self._lines) <= MAX_LINES
-            return
-        self._header = read_header(self._lines, HOST_KEYS, text_follows=True)
-        header = self._header
-        self._is_open = bool(header and header.end == len(self._lines) and not header.body)
-        self._take = self._take_body
-
-    def _take_body(self, line: str) -> None:
-        text = line.strip(BLANK)
-        # A body that is wholly a block of Markdown is unwrapped, which needs its end.
-        shown = line[skip_blank(line) :].rstrip(BLANK)
-        if opens_fence(shown) in MARKDOWN or _is_long_mark(text) or _may_be_more(text):
-            self._is_open = False
-        elif text and not text.strip(RULES):
-            self._is_open = False  # rules around nothing are not a body
-        elif text:
-            self._begin()
-
-    def _peek(self) -> None:
-        """Check whether the body begins with a line that is not complete yet."""
-        if self._take != self._take_body or not self._line[-1].strip(BLANK):
-            return
-        line = "".join(self._line)
-        self._line = [line]
-        text = line.strip(BLANK)
-        if _is_long_mark(text) or text[0] in _MARKS:
-            self._is_open = False
-        elif text.startswith(_FENCES) or text in _FENCE_BEGINNINGS or not text.strip(RULES):
-            return
-        else:
-            self._begin()
-
-    def _begin(self) -> None:
-        self.is_streaming = True
-        self.fields = self._header.fields if self._header else {}
-
-
-def _may_be_more(text: str) -> bool:
-    """Whether a body that begins so may begin with thoughts or a second front matter."""
-    is_rule = bool(text) and DELIMITER.fullmatch(text) is not None
-    return is_rule or text.startswith(tuple(_MARKS)) or opens_thought(text) is not None
-
-
-def _is_long_mark(text: str) -> bool:
-    """Whether waiting for the end of this fence or rule would take too long."""
-    return len(text) > _LONGEST_FENCE and (text.startswith(_FENCES) or not text.strip(RULES))
+    def _may_begin(self, body: str) -> bool:
+        """Whether a body can be shown from its beginning; more of it may have to be seen."""
+        if not body or _UNDECIDED.fullmatch(body):
+            return False
+        is_wrapped = _OPENS_ALL.match(body) or OPENED.match(body) or DELIMITER.match(body)
+        self._is_open = not is_wrapped
+        return self._is_open

@@ -1,35 +1,34 @@
 """The meaning of a reply: typed readings of it, and what to report if it is unreadable."""
 
+import re
 from collections.abc import Collection, Mapping
+from typing import Literal
 
+from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.model import PlanUpdateType, Value
-from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
+from replan.replies.keys import COMPLEXITY, FEEDBACK, HOST, THINK, VERDICT
+from replan.replies.reply import Reply, read_reply
 from replan.replies.unreadable import (
     ANSWER_FORM,
     FEEDBACK_FORM,
     PLAN_FORM,
     THINK_FORM,
     Complaint,
+    odd_in,
     wrong_in,
 )
-from replan.replies.vocabulary import words
-from replan.replies.vocabulary.labels import (
-    Verdict,
-    action_of,
-    complexity_of,
-    is_choice,
-    number_of,
-    update_type_of,
-    verdict_of,
-)
-from replan.replies.vocabulary.naming import Names
-from replan.replies.written_plans.finding import FoundPlan, find_plan, is_partial, problems_of
 from replan.state.results import ActionType, TaskComplexity
 
 _ANSWERING = (ActionType.DIRECT_ANSWER,)
 _WORKING = (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_PLAN)
-_NOTHING = frozenset(words("others", "nothing"))
+_NOTHING = frozenset(("none", "nothing", "no changes", "n/a", "无", "没有"))
 """Words that mean "nothing" where a wish could be."""
+_LISTED = re.compile(r"^[ \t]*(?:[-*+#]|\d{1,9}[.)、])", re.MULTILINE)
+_CHOICE = re.compile(r"\bor\b|[|/]")
+
+
+Verdict = Literal["complete", "continue"]
+"""The verdict of the host on a round: the work is done, or it continues."""
 
 
 class ThinkReading(Value):
@@ -39,6 +38,7 @@ class ThinkReading(Value):
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
     body: str = ""  # the answer or the plan
     contradiction: str = ""  # what in the reply does not go together, or empty
+    odd: str = ""  # what in the reply is not read, or empty
 
 
 class FeedbackReading(Value):
@@ -49,8 +49,8 @@ class FeedbackReading(Value):
     update: str = ""  # what should change in the plan
     plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
     body: str = ""  # the final answer (complete) or the revised plan (continue)
-    is_partial: bool = False  # whether the revised plan says itself that it leaves steps out
     contradiction: str = ""  # what in the reply does not go together, or empty
+    odd: str = ""  # what in the reply is not read, or empty
 
 
 def read_think(
@@ -58,164 +58,144 @@ def read_think(
 ) -> ThinkReading | Complaint[ThinkReading]:
     """Read a think reply.
 
-    The label decides. Where it is missing or unknown, a score does; without one, a body with steps
-    of a plan is a plan. Anything else is asked for again, and so is a plan below `simple`.
+    The label decides, or else a score. Anything else is asked for again, and so is a plan for the
+    team below `simple`.
     """
-    reply = read_reply(text, THINK_KEYS)
-    written = reply.fields.get("complexity", "")
-    score = number_of(reply.fields.get("score", "") or written)
-    label = complexity_of(written)
-    plan = find_plan(reply.body, team, expected=label not in (None, "simple"), is_cut=reply.is_cut)
-    complexity = label or _without_label(score, threshold, has_plan=plan is not None)
-    if complexity is TaskComplexity.SIMPLE and plan is not None and plan.is_certain:
-        return _plan_below_simple(reply, plan, score)
-    reading = _think_reading(reply, complexity or TaskComplexity.SIMPLE, plan, score)
-    doubt = plan.doubt if plan else ""
-    if complexity and not doubt:
-        return reading
-    if complexity:
-        return Complaint[ThinkReading](
-            wrong=f"{UNSURE} {doubt}", form=PLAN_FORM, reading=reading, done=_AS_READ
-        )
-    is_echo = is_choice(written)
-    return Complaint[ThinkReading](
-        wrong=wrong_in(reply, "complexity", "simple, moderate, complex"),
+    reply = read_reply(text, THINK)
+    complexity = _complexity_of(reply.fields, threshold)
+    is_labelled = "complexity" in reply.fields
+    if reply.problem or complexity is None or not (is_labelled or _is_text(team, reply.body)):
+        return _unreadable_thought(reply)
+    reading = _think_reading(reply, complexity)
+    if complexity is TaskComplexity.SIMPLE and _is_plan_for(team, reply.body):
+        wrong = "The reply says that the request is simple, but its body is a plan."
+        planned = _think_reading(reply, TaskComplexity.MODERATE)
+        return Complaint(wrong=wrong, form=ANSWER_FORM, reading=planned, done="the plan is taken")
+    return reading
+
+
+def _unreadable_thought(reply: Reply) -> Complaint[ThinkReading]:
+    """Ask for the whole reply; if that is in vain, a plan is a plan and other text the answer."""
+    label = reply.fields.get(COMPLEXITY.name)
+    guess = TaskComplexity.MODERATE if looks_like_plan(reply.body) else TaskComplexity.SIMPLE
+    reading = _think_reading(reply, TaskComplexity(label) if label else guess)
+    is_answer = reading.complexity is TaskComplexity.SIMPLE
+    is_echo = _CHOICE.search(reply.odd.get(COMPLEXITY.name, "")) is not None
+    is_text = not (is_echo or reply.body.startswith('{"'))
+    return Complaint(
+        wrong=wrong_in(reply, COMPLEXITY),
         form=THINK_FORM,
-        reading=reading if reading.body and not is_echo else None,
-        done="the text of the reply is the answer",
+        reading=reading if label or (reply.body and is_text) else None,
+        done=f"the text of the reply is {'the answer' if is_answer else 'taken for a plan'}",
     )
-
-
-def _plan_below_simple(
-    reply: Reply, plan: FoundPlan, score: float | None
-) -> ThinkReading | Complaint[ThinkReading]:
-    """Read a plan for the team even if the label says there is none: no answer looks like this."""
-    reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
-    if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
-        return reading
-    wrong = "The reply says that the request is simple, but its body is a plan."
-    return Complaint[ThinkReading](wrong=wrong, form=ANSWER_FORM, reading=reading, done=_AS_READ)
-
-
-UNSURE = "The plan cannot be read with certainty."
-_AS_READ = "the plan as it could be read"
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
     """Whether a front matter alone, before its body is known, certainly announces an answer."""
-    written = fields.get("complexity", "")
-    label, score = complexity_of(written), number_of(fields.get("score", "") or written)
-    found = label or _without_label(score, threshold, has_plan=False)
-    return found is TaskComplexity.SIMPLE
+    return _complexity_of(fields, threshold) is TaskComplexity.SIMPLE
 
 
 def says_complete(fields: Mapping[str, str]) -> bool:
     """Whether a front matter alone, before its body is known, certainly announces an answer."""
-    return verdict_of(fields.get("verdict", "")) == "complete"
+    return fields.get("verdict") == "complete"
 
 
-def _without_label(
-    score: float | None, threshold: float, *, has_plan: bool
-) -> TaskComplexity | None:
-    if score is not None:
-        return TaskComplexity.COMPLEX if score >= threshold else TaskComplexity.SIMPLE
-    return TaskComplexity.COMPLEX if has_plan else None
+def _complexity_of(fields: Mapping[str, str], threshold: float) -> TaskComplexity | None:
+    if "complexity" in fields:
+        return TaskComplexity(fields["complexity"])
+    if "score" not in fields:
+        return None
+    is_high = float(fields["score"]) >= threshold
+    return TaskComplexity.COMPLEX if is_high else TaskComplexity.SIMPLE
 
 
-def _think_reading(
-    reply: Reply, complexity: TaskComplexity, plan: FoundPlan | None, score: float | None
-) -> ThinkReading:
-    is_simple = complexity is TaskComplexity.SIMPLE
-    action = action_of(reply.fields.get("next_action", ""))
+def _is_plan_for(team: Collection[str], body: str) -> bool:
+    """Whether a text is a plan whose steps all name members of a team: no answer looks like it."""
+    if not _mentions(team, body):
+        return False
+    steps = PlanDocument.recover(body).plan.steps if looks_like_plan(body) else ()
+    return bool(steps) and all(step.assigned_to in team for step in steps)
+
+
+def _is_text(team: Collection[str], body: str) -> bool:
+    """Whether nothing in a body may be of a plan."""
+    return not (_LISTED.search(body) or _mentions(team, body))
+
+
+def _mentions(team: Collection[str], body: str) -> bool:
+    return any(f"@{name}" in body for name in team)
+
+
+def _think_reading(reply: Reply, complexity: TaskComplexity) -> ThinkReading:
+    fields, is_simple = reply.fields, complexity is TaskComplexity.SIMPLE
+    action = _action_in(fields, "next_action")
     return ThinkReading(
         complexity=complexity,
-        score=score,
-        reasoning=reply.fields.get("reasoning", ""),
-        next_action=action,
-        body=reply.body if is_simple or plan is None else plan.text,
+        score=float(fields["score"]) if "score" in fields else None,
+        reasoning=fields.get("reasoning", ""),
+        next_action=action or (ActionType.DIRECT_ANSWER if is_simple else ActionType.CREATE_PLAN),
+        body=reply.body,
         contradiction=f"complexity is {complexity}, next_action is {action}"
         if action in (_WORKING if is_simple else _ANSWERING)
         else "",
+        odd=odd_in(reply),
     )
 
 
 def read_feedback(
-    text: str, team: Collection[str] = (), *, holds_plan: bool = True
+    text: str, *, holds_plan: bool = True
 ) -> FeedbackReading | Complaint[FeedbackReading]:
-    """Read a feedback reply.
+    """Read a feedback reply; a change of the plan that is only spoken of is asked for again.
 
-    Where the verdict is missing or unknown, a body with steps of a plan means continue. Anything
-    else is asked for again, and so is a change of the plan that is only spoken of.
+    Args:
+        text: The reply.
+        holds_plan: Whether it has to have the revised plan that it asks for.
     """
-    reply = read_reply(text, FEEDBACK_KEYS)
-    written = reply.fields.get("verdict", "")
-    verdict = verdict_of(written)
-    plan = None
-    if verdict != "complete":
-        from replan.replies.dropping import crossed_out  # noqa: PLC0415 - only revisions need it
-
-        body, is_announced = crossed_out(reply.body), verdict == "continue"
-        plan = find_plan(body, team, expected=is_announced, is_cut=reply.is_cut)
-    if verdict is None and plan is not None:
-        verdict = "continue"
-    if verdict is None:
+    reply = read_reply(text, FEEDBACK)
+    if reply.problem or "verdict" not in reply.fields:
         # What it holds may be talk as well as the answer: another call makes that.
-        wrong = wrong_in(reply, "verdict", "complete, continue")
-        return Complaint[FeedbackReading](wrong=wrong, form=FEEDBACK_FORM)
-    reading = _feedback_reading(reply, verdict, plan)
-    wrong = _wrong_revision(reading, plan) if verdict == "continue" and holds_plan else ""
-    if not wrong:
+        return Complaint(wrong=wrong_in(reply, VERDICT), form=FEEDBACK_FORM)
+    reading = _feedback_reading(reply)
+    is_spoken_of = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
+    if reading.verdict == "complete" or reading.body or not (holds_plan and is_spoken_of):
         return reading
-    done = "the revised plan as it could be read" if plan else "the plan stays as it is"
-    return Complaint[FeedbackReading](wrong=wrong, form=PLAN_FORM, reading=reading, done=done)
+    wrong = "The reply asks for a change of the plan, but it holds no plan."
+    return Complaint(wrong=wrong, form=PLAN_FORM, reading=reading, done="the plan stays as it is")
 
 
-def _wrong_revision(reading: FeedbackReading, plan: FoundPlan | None) -> str:
-    wants_other = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
-    if plan is None and wants_other:
-        return "The reply asks for a change of the plan, but it holds no plan."
-    if plan is not None and plan.doubt:
-        return f"{UNSURE} {plan.doubt}"
-    if plan is not None and reading.is_partial:
-        return "The revised plan leaves steps out."
-    return ""
-
-
-def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) -> FeedbackReading:
-    update = _unless_nothing(reply.fields.get("update", ""))
+def _feedback_reading(reply: Reply) -> FeedbackReading:
+    verdict: Verdict = "complete" if says_complete(reply.fields) else "continue"
     body = reply.body
+    update = _unless_nothing(reply.fields.get("update", ""))
+    if verdict == "continue" and not _LISTED.search(body):  # no plan, but a suggestion in prose
+        update = "\n\n".join(part for part in (update, _unless_nothing(body)) if part)
+        body = ""
+    action, next_action = _action_in(reply.fields, "suggested_action"), None
     if verdict == "continue":
-        body = plan.text if plan else ""
-        if plan is None:  # a suggestion in prose
-            update = "\n\n".join(part for part in (update, _unless_nothing(reply.body)) if part)
-    action = action_of(reply.fields.get("suggested_action", ""))
+        next_action = ActionType.UPDATE_PLAN if update or body else ActionType.EXECUTE_STEP
+    kind = reply.fields.get("plan_update_type")
     return FeedbackReading(
         verdict=verdict,
         feedback=reply.fields.get("feedback", ""),
-        suggested_action=action,
+        suggested_action=action or next_action,
         update=update,
-        plan_update_type=update_type_of(reply.fields.get("plan_update_type", "")),
+        plan_update_type=PlanUpdateType(kind) if kind else None,
         body=body,
-        is_partial=plan is not None and is_partial(reply.body),
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
         if action in (_ANSWERING if verdict == "continue" else _WORKING)
         else "",
+        odd=odd_in(reply),
     )
 
 
-def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
-    """Return the plan in a reply that should be nothing else; without steps, the reply as it is."""
-    reply = read_reply(text, HOST_KEYS)
-    plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
-    return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)
+def _action_in(fields: Mapping[str, str], name: str) -> ActionType | None:
+    return ActionType(fields[name]) if name in fields else None
 
 
 def read_answer(text: str) -> str:
-    """Return the answer of a reply that should be nothing else, without its thoughts and marks."""
-    is_framed = text.lstrip().startswith(("-", "<", "[", "◁"))
-    return read_reply(text, HOST_KEYS if is_framed else ()).body
+    """Return the text of a reply that should be nothing else: an answer, or a plan."""
+    return read_reply(text, HOST).body
 
 
 def _unless_nothing(text: str) -> str:
-    words_in = text.strip(" .()[]*_`-\n").lower()
-    return "" if not words_in or words_in in _NOTHING else text
+    return "" if text.strip(" .()[]*_`-\n").lower() in (*_NOTHING, "") else text

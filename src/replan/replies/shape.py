@@ -5,7 +5,6 @@ follow it, and what comes back is checked by pydantic.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
@@ -22,17 +21,14 @@ from replan.replies.comparing import (
     parts_of,
     with_input_names,
 )
-from replan.replies.forms.json_text import decode
-from replan.replies.forms.wrapped_values import inner_values, property_names
+from replan.replies.wrapping import json_in
 from replan.texts.storable import unstorable
 
 LONGEST = 200_000
 """The most characters of a value as JSON; larger values belong in a file."""
 
 _MOST_MISTAKES = 10
-_FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _NO_VALUE = object()
-_START = re.compile(r"[{\[]")
 
 
 class MisshapenError(ValueError):
@@ -48,6 +44,7 @@ class Shape:
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(wanted)
             self.schema = self._adapter.json_schema()
+            self._names = _names_in(self.schema)
         except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
             raise TypeError(str(error).splitlines()[0]) from error
 
@@ -61,52 +58,22 @@ class Shape:
         )
 
     def read(self, text: str) -> JsonValue:
-        """Read the value in a reply: the whole reply, its fence, or a value inside other text.
+        """Read the value in a reply: the whole reply, or what its only code fence holds.
 
         Raises:
-            MisshapenError: There is no value of the type, or more than one may be meant.
+            MisshapenError: There is no value of the type.
         """
-        fitting: list[JsonValue] = []
-        first: MisshapenError | None = None
-        for value in _values_in(text):
-            try:
-                fitting += [fits for fits in self._readings(value) if fits not in fitting]
-            except MisshapenError as error:
-                first = first or error
-        if len(fitting) > 1:
-            raise MisshapenError(f"there are {len(fitting)} values that fit {self.name}; give one")
-        if not fitting:
-            raise first or MisshapenError("there is no JSON value in it, or it is cut off")
-        return fitting[0]
-
-    def _readings(self, value: JsonValue) -> list[JsonValue]:
-        """Read a value as it is, and what is in it where it has names that the type does not have.
-
-        Raises:
-            MisshapenError: None of them is of the type.
-        """
-        names = set(value) if isinstance(value, dict) else set[str]()
-        own = property_names(self.schema)
-        titles = [self.name, *self.schema.get("$defs", {})]
-        inner: JsonValue = None
-        has_inner = False
-        for each in () if names and names <= own else inner_values(value, titles):
-            try:
-                inner, has_inner = self.checked(each), True
-                break
-            except MisshapenError:
-                continue
-        if has_inner and names and own and not names & own:
-            # Of an object without any field of the type, only defaults could be read.
-            return [inner]
         try:
-            outer = self.checked(value)
-        except MisshapenError:
-            if has_inner:
-                return [inner]
-            raise
-        is_certain = not has_inner or not (names and own)
-        return [outer] if is_certain or outer == inner else [outer, inner]
+            value = cast("JsonValue", json.loads(json_in(text)))
+        except (ValueError, RecursionError) as error:
+            raise MisshapenError(f"there is no JSON value in it: {error}") from error
+        names = set(value) if isinstance(value, dict) else set[str]()
+        if names and self._names and not names.intersection(self._names):
+            # Of an object without any field of the type, only defaults could be read.
+            raise MisshapenError(
+                f"it has none of the fields of {self.name}: {', '.join(self._names)}"
+            )
+        return self.checked(value)
 
     def checked(self, given: object) -> JsonValue:
         """Check a value of a program, or one that was read, and return it as JSON.
@@ -256,28 +223,12 @@ def _place(path: tuple[int | str, ...]) -> str:
     return f"{'.'.join(map(str, path))}: " if path else ""
 
 
-def _values_in(text: str) -> Iterator[JsonValue]:
-    """The JSON values that may be meant: the whole text, else its fences, else values inside it."""
-    whole = _strictly(text)
-    if whole is not _NO_VALUE:
-        yield cast("JsonValue", whole)
-        return
-    fenced = [each.group(1) for each in _FENCED.finditer(text)]
-    for part in fenced or [text]:
-        at = 0
-        while (start := _START.search(part, at)) is not None:
-            found = decode(part, start.start())
-            if found.is_cut or found.end <= start.start():
-                break
-            yield cast("JsonValue", found.value)
-            at = found.end
-
-
-def _strictly(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return _NO_VALUE
+def _names_in(schema: dict[str, Any]) -> list[str]:
+    """The names of the fields of a schema that needs none of them; empty for any other."""
+    reference = str(schema.get("$ref", "")).rpartition("/")[2]
+    schema = schema.get("$defs", {}).get(reference, schema)
+    has_others = schema.get("required") or schema.get("additionalProperties")
+    return [] if has_others else list(schema.get("properties", {}))
 
 
 def as_text(value: JsonValue) -> str:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from replan.replies.forms.thoughts import without_thoughts
-from replan.replies.reply import HOST_KEYS, read_reply
-from replan.replies.specialist_reading import SPECIALIST_KEYS
+from replan.replies.keys import HOST, SPECIALIST
+from replan.replies.reply import read_reply
+from replan.replies.wrapping import unwrapped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 _LONGEST = 200_000
-_KEYS = HOST_KEYS | SPECIALIST_KEYS
+_KEYS = HOST | SPECIALIST
 _CONTROLS = re.compile(r"[\x00-\x1f]")
 
 
@@ -23,9 +23,8 @@ def is_unfinished(text: str) -> bool:
     """Whether a reply that is JSON, or ends with a code block, is cut off; prose never is."""
     if len(text) > _LONGEST:
         return False
-    reply = read_reply(text, _KEYS)
-    halves = any(map(_is_half_json, (text, reply.body)))
-    return reply.is_cut or halves or _ends_in_fence(reply.body)
+    body = read_reply(text, _KEYS).body
+    return any(map(_is_half_json, (text, body))) or _ends_in_fence(body)
 
 
 def breaks_off(text: str) -> bool:
@@ -35,7 +34,7 @@ def breaks_off(text: str) -> bool:
     """
     if len(text) > _LONGEST:
         return False
-    text = without_thoughts(text) if text.lstrip().startswith("<") else text
+    text = unwrapped(text) if text.lstrip().startswith("<") else text
     found = _JSON_BEGINS.match(text)
     return found is not None and _problem_of_json(text[found.end() :]).startswith(_IN_A_VALUE)
 
@@ -47,7 +46,13 @@ _IN_A_VALUE = ("EOF while parsing a string", "EOF while parsing a value")
 
 
 def _is_half_json(text: str) -> bool:
-    return text.lstrip().startswith(("{", "[")) and _problem_of_json(text).startswith("EOF")
+    text = text.strip()
+    problem = _problem_of_json(text) if text.startswith(("{", "[")) else ""
+    if problem.startswith("EOF"):
+        return True
+    # A quotation mark that was not escaped hides that there is no end.
+    is_open = text.startswith(('{"', '["')) and text[-1] not in "}]`"
+    return is_open and bool(problem) and not problem.startswith("trailing characters")
 
 
 def _problem_of_json(text: str) -> str:

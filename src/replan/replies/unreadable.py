@@ -3,6 +3,7 @@
 from typing import Generic, TypeVar
 
 from replan.plan.model import Value
+from replan.replies.keys import Key
 from replan.replies.reply import Reply
 
 Reading = TypeVar("Reading")
@@ -47,12 +48,24 @@ class Complaint(Value, Generic[Reading]):
         return f"{self.wrong} {self.form}"
 
 
-def wrong_in(reply: Reply, key: str, labels: str) -> str:
-    """Describe what is wrong with a reply whose label cannot be read."""
-    value = reply.fields.get(key, "").partition("\n")[0][:_LONGEST_VALUE]
-    if not reply.fields:
-        why = "does not begin with its front matter" if reply.body else "is empty"
-        return f"The reply {why}, so it has no `{key}`."
-    if value:
-        return f"`{key}: {value}` is not one of {labels}."
-    return f"`{key}` is missing in the reply; it is one of {labels}."
+def wrong_in(reply: Reply, key: Key) -> str:
+    """Describe what was read of a reply, and why that does not say what it means."""
+    if reply.problem:
+        return reply.problem
+    if (value := reply.odd.get(key.name)) is not None:
+        value = value.partition("\n")[0][:_LONGEST_VALUE]
+        return f"`{key.name}: {value}` is not one of {key.labels}."
+    if found := [*reply.fields, *reply.odd]:
+        names = ", ".join(f"`{name}`" for name in found)
+        return f"The front matter has {names}, but no `{key.name}`, which is one of {key.labels}."
+    why = "does not begin with its front matter" if reply.body else "is empty"
+    return f"The reply {why}, so it has no `{key.name}`."
+
+
+def odd_in(reply: Reply) -> str:
+    """Describe what of a front matter is not as it should be; empty if there is nothing."""
+    lines = ", ".join(f"`{name}: {value[:_LONGEST_VALUE]}`" for name, value in reply.odd.items())
+    unread = f"The front matter of a reply has lines that are not read: {lines}." if lines else ""
+    if reply.has_end:
+        return unread
+    return f"{unread} The front matter of a reply has no second line `---`.".strip()

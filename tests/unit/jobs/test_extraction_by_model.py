@@ -51,13 +51,19 @@ def wanted(said, *asked, **held):
         "Here it is:\n```yaml\norigin: Rome\nday: 2026-05-01\n```",
         '{"origin": "Rome", "day": "2026-05-01"}',
         '```json\n{"values": {"origin": "Rome", "day": "2026-05-01"}, "pin": null}\n```',
-        '<think>origin: Oslo?</think>\n{"origin": "Rome", "day": "2026-05-01",}',
+        '<think>origin: Oslo?</think>\n{"origin": "Rome", "day": "2026-05-01"}',
         "- **origin**: Rome\n- **day**: 2026-05-01\n- pin: none",
     ],
 )
 def test_replies_are_read_however_they_arrive(reply):
     found = read_extraction(reply, wanted("I start in Rome on the first of May"))
     assert found.values == {"origin": "Rome", "day": "2026-05-01"}
+
+
+def test_of_a_reply_in_broken_json_nothing_is_taken_and_operators_are_told():
+    found = read_extraction('{"origin": "Rome", "day": "2026-05-01",', wanted("From Rome"))
+    assert (found.values, found.dropped) == ({}, ())
+    assert "no JSON object" in found.trouble
 
 
 def test_what_is_no_field_is_dropped_and_recorded():

@@ -30,9 +30,9 @@ from replan.prompts.host import (
 )
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import load, render
+from replan.state.digests import collect
 from replan.state.knowledge import Knowledge
 from replan.state.team import SpecialistCard
-from replan.steps.outcomes import collect
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEAM = (
@@ -138,13 +138,13 @@ BUILT_IN = {
     "thinking": set(),
     "thinking_format": {"simple_body", "complex_body"},
     "planning": set(),
-    "plan_format": {"plan_template", "max_steps"},
+    "plan_format": {"plan_template", "options", "max_steps"},
     "direct_answer": set(),
     "specialist": {"name", "intended_use"},
     "feedback": set(),
     "feedback_format": {"answer_body", "revision_body"},
     "closing_format": {"answer_body"},
-    "plan_update": set(),
+    "plan_update": {"marks"},
     "final_answer": set(),
 }
 

@@ -24,8 +24,7 @@ class Case:
 
     Attributes:
         node: `think`, `feedback` or `specialist`.
-        is_readable: Whether it is read without asking again.
-        has_reading: Whether a reading applies even if asking again is in vain.
+        is_readable: Whether it may be read without asking again.
         expected: The expected parts of the reading, as they stand in the file.
     """
 
@@ -33,7 +32,6 @@ class Case:
     name: str
     text: str
     is_readable: bool
-    has_reading: bool
     expected: Mapping[str, Any]
 
     def __str__(self) -> str:
@@ -57,7 +55,6 @@ def load(node: str) -> list[Case]:
             name=entry["name"],
             text=entry["text"],
             is_readable=entry.get("read", "ok") == "ok",
-            has_reading=entry.get("reading", True),
             expected={key: value for key, value in entry.items() if key not in _ABOUT},
         )
         for entry in entries

@@ -57,12 +57,9 @@ def test_closed_thinking_before_is_not_shown() -> None:
         "---\ncomplexity: simple\n\nLima.\n\n---\n\nMore.",
         "---\ncomplexity: simple\nanswer: Lima.\n---\nMore.",
         HEAD + "```markdown\nLima.\n```",
-        HEAD + "```" + "x" * 500,
         HEAD,
         HEAD + "\n \n",
         HEAD + "``",
-        HEAD + "\u200b```markdown\n",
-        HEAD + "```markdown\u200b\n",
         "---\n" + "x\n" * 500 + "complexity: simple\n---\nLima.",
         "",
     ],
@@ -88,14 +85,13 @@ def test_a_body_that_begins_with_code_is_shown(body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
-        ("Lima.\n\n<think>hm</think>", "Lima."),
         ("Lima.</s>", "Lima."),
-        ("Lima.<|im_end|>\n<|im_start|>user\nThanks", "Lima."),
+        ("Lima.\n<|im_end|>", "Lima."),
         ("Lima [1] < Cusco.", "Lima [1] < Cusco."),
-        ("Lima.\n```thinking\nhm\n```", "Lima."),
+        ("Lima: <|b|> is a token.", "Lima: <|b|> is a token."),
     ],
 )
-def test_nothing_is_shown_from_where_thoughts_or_the_end_may_begin(body: str, shown: str) -> None:
+def test_nothing_is_shown_of_the_tokens_that_end_a_reply(body: str, shown: str) -> None:
     for parts in ([HEAD + body], list(HEAD + body)):
         stream = BodyStream()
         assert "".join(map(stream.feed, parts)) == shown

@@ -8,8 +8,9 @@ from hypothesis import example, given, strategies as st
 from reply_corpus import load
 
 from replan.replies.body_stream import BodyStream
-from replan.replies.readings import read_feedback, read_plan, read_think
-from replan.replies.reply import HOST_KEYS, THINK_KEYS, read_reply
+from replan.replies.keys import HOST, THINK
+from replan.replies.readings import read_answer, read_feedback, read_think
+from replan.replies.reply import read_reply
 from replan.replies.specialist_reading import read_specialist
 
 TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
@@ -90,21 +91,21 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
 @given(st.one_of(anything, pieces, mutations()))
 def test_any_text_at_all_is_read(text: str) -> None:
     read_think(text, ("a", "b"))
-    read_feedback(text, ("a", "b"))
+    read_feedback(text)
     read_specialist(text)
-    read_plan(text, ("a", "b"))
+    read_answer(text)
 
 
 @given(st.one_of(anything, pieces, mutations()))
 def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
-    reply = read_reply(text, ())
+    reply = read_reply(text, {})
     assert reply.fields == {}
 
 
 @given(st.one_of(pieces, mutations()))
 def test_fields_have_known_keys_and_no_blanks_end_a_body(text: str) -> None:
-    reply = read_reply(text, THINK_KEYS)
-    assert set(reply.fields) <= THINK_KEYS
+    reply = read_reply(text, THINK)
+    assert set(reply.fields) <= {key.name for key in THINK.values()}
     assert reply.body == reply.body.rstrip()
 
 
@@ -115,7 +116,7 @@ def test_fields_have_known_keys_and_no_blanks_end_a_body(text: str) -> None:
 @example("---\ncomplexity: simple\n\n---\n--- ---", [])
 @example("---\ncomplexity: simple\n---\n===\n~~ ==\n", [])
 def test_what_streams_is_how_the_body_begins_however_it_is_cut(text: str, cuts: list[int]) -> None:
-    reply = read_reply(text, HOST_KEYS)
+    reply = read_reply(text, HOST)
     outcomes = set[bool]()
     for chunks in (chunked(text, cuts), list(text), [text]):
         stream = BodyStream()
@@ -158,7 +159,7 @@ HUGE = {
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
 def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
     start = time.process_time()
-    read_reply(text, HOST_KEYS)
+    read_reply(text, HOST)
     # About a tenth of it is usual; a reader that is not linear takes minutes.
     assert time.process_time() - start < 8
 
@@ -175,5 +176,5 @@ def test_a_huge_reply_streams_in_a_moment() -> None:
     start = time.process_time()
     stream = BodyStream()
     shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
-    assert read_reply(text, HOST_KEYS).body.startswith(shown)
+    assert read_reply(text, HOST).body.startswith(shown)
     assert time.process_time() - start < 8

@@ -1,137 +1,209 @@
-"""What a reply means, where the rules leave a choice."""
-
-from datetime import UTC, datetime
+"""What a reply means, and what is asked where it does not say so."""
 
 import pytest
 
-from replan.replies.readings import read_feedback, read_plan, read_think, says_complete, says_simple
+from replan.replies.keys import COMPLEXITY, STATUS, VERDICT, Key
+from replan.replies.readings import (
+    read_answer,
+    read_feedback,
+    read_think,
+    says_complete,
+    says_simple,
+)
 from replan.replies.specialist_reading import read_specialist
 from replan.replies.unreadable import Complaint
-from replan.replies.vocabulary.labels import (
-    action_of,
-    complexity_of,
-    flag_of,
-    number_of,
-    status_of,
-    verdict_of,
-)
-from replan.replies.vocabulary.naming import Names
-from replan.replies.written_plans.records import plan_text
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PLAN = "- [ ] 1. Look @a"
+TEAM = ("researcher", "coder", "writer")
+PLAN = "- [ ] 1. Find A @researcher\n- [ ] 2. Find B @coder (after 1)"
+CONTINUE = "---\nverdict: continue\n"
 
 
-def think(text: str, threshold: float = 0.5):
-    reading = read_think(text, threshold=threshold)
-    assert not isinstance(reading, Complaint)
+def think(text, *, threshold=0.5):
+    reading = read_think(text, TEAM, threshold)
+    assert not isinstance(reading, Complaint), reading
     return reading
 
 
-@pytest.mark.parametrize("label", ["moderate", "complex"])
-def test_moderate_and_complex_both_mean_a_plan(label: str) -> None:
-    assert think(f"---\ncomplexity: {label}\n---\n{PLAN}").body == PLAN
+def asked(reading):
+    assert isinstance(reading, Complaint), reading
+    return reading
 
 
-def test_a_label_goes_before_a_score() -> None:
+def test_the_label_decides_and_without_one_a_score():
     assert think("---\ncomplexity: simple\nscore: 0.9\n---\nHi.").complexity == "simple"
+    assert think("---\nscore: 0.9\n---\nHi.").complexity == "complex"
+    assert think("---\nscore: 0.4\n---\nHi.", threshold=0.3).complexity == "complex"
+    assert think("---\nscore: 0.2\n---\nHi.").complexity == "simple"
 
 
-@pytest.mark.parametrize(("score", "complexity"), [("0.59", "simple"), ("0.6", "complex")])
-def test_a_score_at_the_threshold_means_a_plan(score: str, complexity: str) -> None:
-    assert think(f"---\nscore: {score}\n---\n{PLAN}", 0.6).complexity == complexity
+def test_a_plan_below_a_low_score_is_asked_about():
+    assert asked(read_think(f"---\nscore: 0.2\n---\n{PLAN}", TEAM)).reading.body == PLAN
 
 
-def test_a_score_without_its_scale_decides_nothing() -> None:
-    assert isinstance(read_think("---\nscore: 7\n---\nHi."), Complaint)
+def test_what_comes_next_follows_from_the_label():
+    assert think("---\ncomplexity: simple\n---\nHi.").next_action == "direct_answer"
+    assert think(f"---\ncomplexity: complex\n---\n{PLAN}").next_action == "create_plan"
 
 
-def test_a_complaint_names_the_key_and_shows_the_form() -> None:
-    for text, what in (
-        ("", "is empty"),
-        ("Hi.", "does not begin with its front matter"),
-        ("---\nreasoning: so\n---\nHi.", "`complexity` is missing"),
-        ("---\ncomplexity: huge\n---\nHi.", "`complexity: huge` is not one of simple, moderate"),
-    ):
-        complaint = read_think(text)
-        assert isinstance(complaint, Complaint)
-        assert what in complaint.problem
-        assert "---\ncomplexity: simple\nreasoning:" in complaint.problem
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", "The reply is empty, so it has no `complexity`."),
+        ("Hm.", "does not begin with its front matter, so it has no `complexity`"),
+        ("---\nreasoning: x\n---\nHm.", "has `reasoning`, but no `complexity`"),
+        ("---\ncomplexity: huge\n---\nHm.", "`complexity: huge` is not one of simple, moderate,"),
+        ("---\ncomplexity: simple\nanswer: 1\n---\n", "`answer` is a line of the front matter"),
+    ],
+)
+def test_a_complaint_says_what_was_read_what_is_missing_and_shows_an_example(text, wrong):
+    complaint = asked(read_think(text, TEAM))
+    assert wrong in complaint.problem
+    assert "---\ncomplexity: simple\n" in complaint.problem
 
 
-def test_the_form_that_a_complaint_shows_can_be_read() -> None:
+def test_the_form_that_a_complaint_shows_can_be_read():
     for read in (read_think, read_feedback):
-        complaint = read("")
-        assert isinstance(complaint, Complaint)
-        form = complaint.problem.split("\n", 1)[1]
-        assert "- [ ]" in form or "verdict" in form
-        again = read(form)
-        assert not isinstance(again, Complaint)
+        form = asked(read("")).problem.split("\n", 1)[1]
+        assert not isinstance(read(form), Complaint)
 
 
-def test_a_json_list_is_a_plan_only_with_fields_of_steps_or_under_a_label() -> None:
-    steps = '[{"id": 1, "description": "Look", "depends_on": []}]'
-    products = '[{"id": 1, "name": "Lamp"}]'
-    assert think(steps).body == "- [ ] 1. Look"
-    assert isinstance(read_think(products), Complaint)
-    assert think(f"---\ncomplexity: complex\n---\n{products}").body == "- [ ] 1. Lamp"
+def test_a_text_without_its_keys_is_the_answer_if_asking_is_in_vain():
+    complaint = asked(read_think("Lima.", TEAM))
+    assert (complaint.reading.complexity, complaint.reading.body) == ("simple", "Lima.")
+    assert complaint.done == "the text of the reply is the answer"
 
 
-def test_an_answer_in_json_stays_as_it_is() -> None:
-    assert think(f"---\ncomplexity: simple\n---\n{PLAN}").body == PLAN
+def test_a_plan_without_its_keys_is_a_plan_if_asking_is_in_vain():
+    complaint = asked(read_think(PLAN, TEAM))
+    assert (complaint.reading.complexity, complaint.reading.body) == ("moderate", PLAN)
+    assert complaint.done == "the text of the reply is taken for a plan"
+
+
+@pytest.mark.parametrize(
+    "label", ["simple, moderate or complex", "simple | complex", "simple/complex"]
+)
+def test_an_echo_of_the_labels_is_no_label_and_its_text_no_answer(label):
+    complaint = asked(read_think(f"---\ncomplexity: {label}\n---\nYou host a team.", TEAM))
+    assert complaint.reading is None
+
+
+def test_a_plan_for_the_team_below_simple_is_asked_about():
+    complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{PLAN}", TEAM))
+    assert (complaint.reading.complexity, complaint.reading.body) == ("moderate", PLAN)
+    listed = "- [ ] Milk\n- [ ] Bread"
+    assert think(f"---\ncomplexity: simple\n---\n{listed}").body == listed
+
+
+def test_an_answer_in_json_stays_as_it_is():
     assert think('---\ncomplexity: simple\n---\n["a", "b"]').body == '["a", "b"]'
 
 
-def test_a_contradiction_is_told() -> None:
+def test_a_contradiction_is_told():
     reading = think("---\ncomplexity: simple\nnext_action: create_plan\n---\nHi.")
     assert reading.contradiction == "complexity is simple, next_action is create_plan"
 
 
-def test_a_front_matter_alone_says_whether_an_answer_follows() -> None:
-    assert says_simple({"complexity": "easy"})
+def test_lines_that_nobody_reads_are_told():
+    reading = think("---\ncomplexity: simple\nmood: good\n---\nHi.")
+    assert "`mood: good`" in reading.odd
+
+
+def test_a_front_matter_alone_says_whether_an_answer_follows():
+    assert says_simple({"complexity": "simple"})
     assert says_simple({"score": "0.2"})
     assert not says_simple({"score": "0.2"}, 0.1)
     assert not says_simple({"complexity": "complex"})
     assert not says_simple({})
-    assert says_complete({"verdict": "done"})
+    assert says_complete({"verdict": "complete"})
     assert not says_complete({"verdict": "continue"})
     assert not says_complete({"feedback": "done"})
 
 
-def test_a_plan_reply_is_the_plan_without_what_stands_around_it() -> None:
+def test_a_reply_that_is_a_plan_is_the_plan_without_what_stands_around_it():
     for text in (
         PLAN,
         f"<think>Hm.</think>\n```markdown\n{PLAN}\n```",
         f"---\ncomplexity: complex\n---\n{PLAN}",
-        '{"plan": [{"description": "Look", "assigned_to": "a"}]}',
-        '[{"description": "Look", "assigned_to": "a"}]',
     ):
-        assert read_plan(text).text == PLAN
-    assert read_plan("1. Look").text == "1. Look"
+        assert read_answer(text) == PLAN
+
+
+def test_a_judgement_without_a_verdict_has_no_reading_for_its_text_may_be_talk():
+    complaint = asked(read_feedback("All is well."))
+    assert complaint.reading is None
+    assert "`verdict`" in complaint.wrong
+
+
+@pytest.mark.parametrize("body", ["", "(no changes)", "None."])
+def test_a_judgement_without_a_plan_goes_on_as_it_is(body):
+    reading = read_feedback(f"{CONTINUE}---\n{body}")
+    assert (reading.verdict, reading.body, reading.update) == ("continue", "", "")
 
 
 @pytest.mark.parametrize(
     "update", ["none", "None.", "(no changes)", "n/a", "-", "**nothing**", "无"]
 )
-def test_an_update_that_says_nothing_is_none(update: str) -> None:
-    reading = read_feedback(f"---\nverdict: continue\nupdate: {update}\n---")
-    assert not isinstance(reading, Complaint)
-    assert reading.update == ""
+def test_an_update_that_says_nothing_is_none(update):
+    assert read_feedback(f"{CONTINUE}update: {update}\n---").update == ""
 
 
-def test_a_specialist_keeps_every_line_that_is_not_front_matter() -> None:
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CONTINUE}update: another source\n---\n",
+        f"{CONTINUE}suggested_action: update_plan\n---\n",
+        f"{CONTINUE}---\nPlease retry step 2 with another source.",
+        f"{CONTINUE}---\nStep 2 is no longer needed.",
+    ],
+)
+def test_a_change_that_is_only_spoken_of_is_asked_for_as_a_plan(text):
+    complaint = asked(read_feedback(text))
+    assert complaint.wrong == "The reply asks for a change of the plan, but it holds no plan."
+    assert complaint.reading.body == ""
+    assert not isinstance(read_feedback(text, holds_plan=False), Complaint)
+
+
+def test_a_suggestion_in_prose_goes_to_a_planner_of_its_own():
+    reading = read_feedback(f"{CONTINUE}---\nRetry step 2.", holds_plan=False)
+    assert reading.update == "Retry step 2."
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "body"),
+    [
+        ("---\nstatus: partial\nretry: no\n---\nHalf.", "partial", "Half."),
+        ("```\n---\nstatus: failed\n---\nNo data.\n```", "failed", "No data."),
+        ('{"status": "failed", "result": "No data."}', "failed", "No data."),
+        ("```yaml\nstatus: failed\n```\n\nNo data.", "failed", "No data."),
+        ("**status:** failed\n**retry:** no\n\nNo data.", "failed", "No data."),
+        ("confidence: 0.4\nstatus: partial\n---\nHalf of it.", "partial", "Half of it."),
+        ("<think>Hm.</think>\n---\nstatus: failed\n---\nNo data.", "failed", "No data."),
+        ("---\n状态：失败\n---\n没有数据。", "failed", "没有数据。"),
+    ],
+)
+def test_a_specialist_is_read_as_the_host_is(text, status, body):
+    reading = read_specialist(text)
+    assert (reading.status, reading.body, reading.problem) == (status, body, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "status: on track\n\nAll well.",
-        "replan_needed: yes\n\nAll well.",
+        "replan_needed: perhaps\n\nAll well.",
         "status: success story\nof the year",
-        "- status: failed\n- retry: no",
         "---\nstatus: open\n---\nText",
         "---\nHello\n---\nText",
-        "Text\n\n---\nstatus: failed\n---",
-    ):
-        reading = read_specialist(text)
-        assert reading.body == text
-        assert reading.status == "success"
+        "---\ntitle: A report\nstatus: success\n---\nIt is long.",
+        '{"status": "success", "data": [1, 2, 3]}',
+        '{"status": "failed", "orders": 3, "result": "late"}',
+        '{"status": "failed", "reason": "late"}',
+        "Confidence: high, as three sources agree.\n\nThe rule applies.",
+    ],
+)
+def test_a_specialist_keeps_every_line_that_is_not_front_matter(text):
+    reading = read_specialist(text)
+    assert (reading.body, reading.status, reading.problem) == (text, "success", "")
 
 
 @pytest.mark.parametrize(
@@ -140,128 +212,44 @@ def test_a_specialist_keeps_every_line_that_is_not_front_matter() -> None:
         ("status: failed\nerror: no source", "", "failed", "no source"),
         ("status: failed\nerror: 'no source'", "I looked.", "failed", "no source\n\nI looked."),
         ("reason: too old\nstatus: partial", "Half.", "partial", "too old\n\nHalf."),
-        ("status: failed\nerror: |\n  no source,\n  no key", "", "failed", "no source, no key"),
+        ("status: failed\nerror: |\n  no source,\n  no key", "", "failed", "no source,\nno key"),
         ("status: failed\ncode: 7\nwhere: Bonn", "", "failed", "code: 7\nwhere: Bonn"),
         ("status: success\nreason: in the register", "5", "success", "in the register\n\n5"),
         ("confidence: 0.5\nnote: two sources", "5", "success", "two sources\n\n5"),
+        ("status: failed\ncode: 7", "```json\n{}\n```", "failed", "code: 7\n\n```json\n{}\n```"),
     ],
 )
-def test_names_of_a_specialists_own_are_read(header, rest, status, body) -> None:
+def test_what_a_specialist_says_of_its_work_in_other_words_is_kept(header, rest, status, body):
     reading = read_specialist(f"---\n{header}\n---\n{rest}")
     assert (reading.status, reading.body) == (status, body)
 
 
-@pytest.mark.parametrize("header", ["title: A report\nstatus: success", "status: failed\n# Report"])
-def test_the_front_matter_of_a_document_stays_in_it(header) -> None:
-    text = f"---\n{header}\n---\nIt is long."
-    assert read_specialist(text).body == text
-
-
-def test_a_specialist_may_close_bare_lines_with_a_delimiter() -> None:
-    reading = read_specialist("confidence: 0.4\nstatus: partial\n---\nHalf of it.")
-    assert (reading.status, reading.confidence, reading.body) == ("partial", 0.4, "Half of it.")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is my report:\n\n---\nstatus: failed\nconfidence: 0.2\n---\nNo data.",
+        "Here it is:\n```yaml\nstatus: failed\n```\nNo data.",
+        "---\nstatus: failed\n# Report\n---\nIt is long.",
+    ],
+)
+def test_a_failure_that_is_not_said_as_it_should_be_is_no_success(text):
+    assert read_specialist(text).problem
 
 
 @pytest.mark.parametrize(
-    ("value", "label"),
+    ("key", "written", "value"),
     [
-        ("simple", "simple"),
-        ("Simple.", "simple"),
-        ("simple, not complex", "simple"),
-        ("very simple", "simple"),
-        ("simple -> direct_answer", "simple"),
-        ("multi-step", "complex"),
-        ("non-trivial", "complex"),
-        ("medium complexity", "moderate"),
-        ("[complex]", "complex"),
-        ("复杂\uff0c需要两步", "complex"),
-        ("simple/complex", None),
-        ("simple or moderate", None),
-        ("not complex", None),
-        ("complexes", None),
-        ("simply the best", None),
-        ("", None),
+        *((COMPLEXITY, "Simple.", "simple"), (COMPLEXITY, "`complex`", "complex")),
+        *((COMPLEXITY, "复杂", "complex"), (COMPLEXITY, "simple, not complex", None)),
+        *((COMPLEXITY, "", None), (COMPLEXITY, "simply", None)),
+        *((VERDICT, "COMPLETED!", "complete"), (VERDICT, "done", "complete")),
+        *((VERDICT, "not complete", None), (VERDICT, "complete | continue", None)),
+        *((STATUS, "**Failed**", "failed"), (STATUS, "on track", None)),
+        *((Key("n", "number"), "0.8", "0.8"), (Key("n", "number"), "80%", "0.8")),
+        *((Key("n", "number"), "7", None), (Key("n", "number"), "nan", None)),
+        *((Key("n", "number"), "0.0 to 1.0", None), (Key("n", "number"), "9" * 5000, None)),
+        *((Key("f", "flag"), "Yes.", "yes"), (Key("f", "flag"), "perhaps", None)),
     ],
 )
-def test_a_complexity_label_is_read_or_it_is_none(value: str, label: str | None) -> None:
-    assert complexity_of(value) == label
-
-
-@pytest.mark.parametrize(
-    ("value", "verdict"),
-    [
-        ("complete", "complete"),
-        ("COMPLETED!", "complete"),
-        ("not complete", "continue"),
-        ("not yet done", "continue"),
-        ("nicht fertig", "continue"),
-        ("in_progress", "continue"),
-        ("not continue", None),
-        ("complete | continue", None),
-        ("complete step 3", None),
-        ("perhaps", None),
-    ],
-)
-def test_a_verdict_is_read_or_it_is_none(value: str, verdict: str | None) -> None:
-    assert verdict_of(value) == verdict
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        ("0.8", 0.8),
-        ("1", 1.0),
-        ("0,8", 0.8),
-        (".5", 0.5),
-        ("80%", 0.8),
-        ("80 %", 0.8),
-        ("8/10", 0.8),
-        ("4 out of 5", 0.8),
-        ("~0.8 (high)", 0.8),
-        ("**0.8**", 0.8),
-        ("0.0 to 1.0", None),
-        ("0-1", None),
-        ("7", None),
-        ("3/0", None),
-        ("-0.5", None),
-        ("1e9", None),
-        ("nan", None),
-        ("high", None),
-        ("9" * 5000, None),
-    ],
-)
-def test_a_number_is_from_nought_to_one_or_it_is_none(value: str, number: float | None) -> None:
-    assert number_of(value) == number
-
-
-def test_other_labels_are_read_in_other_words() -> None:
-    assert action_of("Create Plan") == "create_plan"
-    assert action_of("ActionType.DIRECT_ANSWER") is None
-    assert status_of("error: no network") == "failed"
-    assert flag_of("Yes.") is True
-    assert flag_of("nein") is False
-    assert flag_of("perhaps") is None
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ([], None),
-        ("text", None),
-        ([1, None, {}], None),
-        (["- [x] 3. Done already", "4) Next"], "- [ ] 3. Done already\n- [ ] 4. Next"),
-        (
-            {"1": "One", "step 2": {"task": "Two", "after": [1]}},
-            "- [ ] 1. One\n- [ ] 2. Two (after 1)",
-        ),
-        ([{"id": 5, "task": "A"}, {"id": 5, "task": "B"}], "- [ ] 1. A\n- [ ] 2. B"),
-        ([{"task": "A"}, {"task": "B", "after": [0]}], "- [ ] 1. A\n- [ ] 2. B (after 1)"),
-        ([{"task": "A"}, {"task": "B", "after": "step 1"}], "- [ ] 1. A\n- [ ] 2. B (after 1)"),
-        ([{"task": "A\nB", "agent": ["x", "y z"]}], "- [ ] 1. A B @x @y_z"),
-        ({"goal": "G", "tasks": ["A"]}, "# G\n\n- [ ] 1. A"),
-        ([{"step": 2, "name": "A", "status": "failed"}], "- [!] 2. A"),
-        ([{"step": "A", "details": "B\n\nC"}], "- [ ] 1. A\n\n  B\n\n  C\n"),
-    ],
-)
-def test_steps_in_json_become_a_task_list(value: object, text: str | None) -> None:
-    assert plan_text(value, Names()) == text
+def test_a_value_is_one_of_its_key_or_none(key, written, value):
+    assert key.value_of(written) == value

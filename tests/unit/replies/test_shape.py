@@ -30,13 +30,12 @@ PEN = {"item": "pen", "cents": 120}
         '{"item": "pen", "cents": 120}',
         ' \n{"item": "pen", "cents": 120}\n',
         'Here it is:\n\n```json\n{"item": "pen", "cents": 120}\n```\n\nTell me if it is wrong.',
-        'The price [1] of {the pen}: {"item": "pen", "cents": 120}. That is all.',
+        '```json\n{"item": "pen", "cents": 120}\n```',
+        '<think>{"item": "ink"}</think>\n{"item": "pen", "cents": 120}<|im_end|>',
         '{"item": "pen", "cents": "120"}',
-        "{'item': 'pen', 'cents': 120,}",
-        'First {"item": "pen"}, then {"item": "pen", "cents": 120}.',
     ],
 )
-def test_a_value_is_found_in_what_models_write_around_it(text):
+def test_a_value_is_the_whole_reply_or_in_its_only_fence(text):
     assert PRICE.read(text) == PEN
 
 
@@ -45,11 +44,17 @@ def test_a_value_is_found_in_what_models_write_around_it(text):
     [
         ("It costs 120.", "no JSON value"),
         ("", "no JSON value"),
-        ('{"item": "pen", "cents": 12', "is cut off"),
+        ('{"item": "pen", "cents": 12', "no JSON value"),
+        ("{'item': 'pen', 'cents': 120,}", "no JSON value"),
+        ('The price: {"item": "pen", "cents": 120}.', "no JSON value"),
+        (
+            '```\n{"item": "a", "cents": 1}\n```\n```\n{"item": "b", "cents": 2}\n```',
+            "no JSON value",
+        ),
         ('{"item": "pen", "cents": -1}', "cents: Input should be greater"),
         ('{"item": "pen"}', "cents: Field required"),
         ("[]", "it is not a valid Price"),
-        ('{"item": "a", "cents": 1} {"item": "b", "cents": 2}', "2 values that fit Price"),
+        ('{"item": "a", "cents": 1} {"item": "b", "cents": 2}', "no JSON value"),
         ('{"item": "a\\u0000", "cents": 1}', "NUL"),
         (json.dumps({"item": "x" * LONGEST, "cents": 1}), "are kept"),
     ],
@@ -59,34 +64,6 @@ def test_what_is_no_such_value_is_told_with_its_mistakes(text, why):
         PRICE.read(text)
 
 
-WRAPPED = [
-    {"Price": PEN},
-    {"price": PEN},
-    {"result": PEN},
-    {"data": {"price": PEN}},
-    [PEN],
-    [[PEN]],
-    {"name": "Price", "arguments": PEN},
-    {"name": "final_result", "arguments": json.dumps(PEN)},
-    {"name": "answer", "parameters": {"price": PEN}},
-    {"type": "function", "id": "a", "function": {"name": "x", "arguments": PEN}},
-    {"properties": PEN},
-    {"title": "Price", "type": "object", "properties": PEN, "required": ["item"]},
-    json.dumps(PEN),
-    json.dumps(json.dumps({"Price": PEN})),
-]
-
-
-@pytest.mark.parametrize("given", WRAPPED)
-def test_a_value_that_is_only_wrapped_is_unwrapped(given):
-    assert PRICE.read(json.dumps(given)) == PEN
-
-
-@pytest.mark.parametrize("given", [each for each in WRAPPED if not isinstance(each, str)])
-def test_a_wrapped_value_is_found_in_a_fence(given):
-    assert PRICE.read(f"Here it is:\n```json\n{json.dumps(given)}\n```\n") == PEN
-
-
 class Lenient(BaseModel):
     name: str = ""
     cents: int = 0
@@ -94,40 +71,24 @@ class Lenient(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "value"),
-    [
-        (list[Price], {"prices": [PEN]}, [PEN]),
-        (list[Price], [PEN], [PEN]),
-        (list[list[int]], [[[1]]], [[1]]),
-        (int, {"answer": 5}, 5),
-        (dict[str, int], {"a": 1}, {"a": 1}),
-        (dict[str, int], {"result": {"a": 1}}, {"a": 1}),
-        (dict[str, Any], {"result": {"a": 1}}, {"result": {"a": 1}}),
-        (Price | None, {"Price": PEN}, PEN),
-        # Read as it is, each would be nothing but defaults.
-        (Lenient, {"Lenient": {"cents": 5}}, {"name": "", "cents": 5, "tags": []}),
-        (Lenient, {"properties": {"cents": 5}}, {"name": "", "cents": 5, "tags": []}),
-        (Lenient, {"name": "a"}, {"name": "a", "cents": 0, "tags": []}),
-    ],
-)
-def test_only_what_is_wrapped_is_unwrapped(wanted, given, value):
-    assert Shape(wanted).read(json.dumps(given)) == value
-
-
-@pytest.mark.parametrize(
     ("wanted", "given", "why"),
     [
-        (Price, [PEN, PEN], "not a valid Price"),
-        (Price, {"error": PEN}, "not a valid Price"),
-        (Price, {"Price": PEN, "other": PEN}, "not a valid Price"),
+        (Price, {"Price": PEN}, "not a valid Price"),
+        (Price, [PEN], "not a valid Price"),
+        (Price, json.dumps(PEN), "not a valid Price"),
         (Price, Price.model_json_schema(), "not a valid Price"),
-        (Lenient, {"name": "Lenient", "arguments": {"cents": 5}}, "2 values that fit Lenient"),
+        (Lenient, {"Lenient": {"cents": 5}}, "none of the fields of Lenient: name, cents, tags"),
         (Lenient, {"tags": None}, "tags: .* not null; write \\[\\] if it is empty"),
     ],
 )
-def test_what_may_be_meant_in_two_ways_is_told(wanted, given, why):
+def test_a_value_that_is_wrapped_is_asked_for_without_its_wrapping(wanted, given, why):
     with pytest.raises(MisshapenError, match=why):
         Shape(wanted).read(json.dumps(given))
+
+
+def test_only_defaults_are_read_of_an_empty_object():
+    assert Shape(Lenient).read("{}") == {"name": "", "cents": 0, "tags": []}
+    assert Shape(dict[str, int]).read('{"a": 1}') == {"a": 1}
 
 
 def test_a_mistake_does_not_repeat_the_value_that_was_given():

@@ -1,7 +1,7 @@
 """Extraction by a model, whose output is treated as data, like a user's words."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -23,16 +23,14 @@ from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
-from replan.replies.forms.front_matter import match_key
-from replan.replies.forms.json_text import decode
-from replan.replies.forms.thoughts import without_thoughts
-from replan.replies.forms.wrapping import without_thinking
+from replan.replies.keys import squeezed
+from replan.replies.reply import key_line
+from replan.replies.wrapping import behind_thoughts, json_in, unwrapped
 from replan.secrets.known import MASK
 from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
 _NESTED = ("values", "fields", "slots", "arguments", "data", "result")
-_NAME = re.compile(r"^[\s>*\-\"'`|]{0,10}([A-Za-z_][\w ]{0,60})[\"'`*]{0,4}\s*[:=\uff1a]")
 _LONGEST = 200_000
 _MOST_MESSAGES, _LONGEST_EARLIER = 10, 6_000
 _NOTHING = frozenset({"", "null", "none", "n/a", "unknown", "-", "~", "not given", "无", "未知"})
@@ -148,8 +146,9 @@ def reply_text(text: str) -> str:
 def read_extraction(text: str, wanted: Wanted) -> Extracted:
     """Read a reply, as JSON or as lines; names that are not fields are dropped, and recorded."""
     source = _bare(text[:_LONGEST])
+    trouble = _BROKEN if json_in(source).startswith("{") and not _object(source) else ""
     known = frozenset((*_OWN, *wanted.names))
-    given = _object(source, known) or dict(_lines(source, known))
+    given = _object(source) or ({} if trouble else dict(_lines(source, known)))
     fields = {name: each for name, each in given.items() if not _is_nothing(each)}
     confirmed = _flag(fields.get("confirmed"))
     if confirmed and not says_yes(wanted.said):
@@ -165,7 +164,11 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
         confirmed=confirmed,
         cancelled=cancelled,
         dropped=tuple(name for name in fields if name not in known),
+        trouble=trouble,
     )
+
+
+_BROKEN = "The model's reply is no JSON object, so nothing of it is taken."
 
 
 def _described(slot: Slot) -> str:
@@ -180,36 +183,28 @@ def _held(slot: Slot, job: Job) -> str:
 
 
 def _bare(text: str) -> str:
-    return without_thoughts(without_thinking(text))
+    return behind_thoughts(unwrapped(text))
 
 
-def _object(source: str, known: frozenset[str]) -> dict[str, JsonValue]:
-    """The fields of the first JSON object with a known name."""
-    start = source.find("{")
-    for _ in range(_MOST_OBJECTS):
-        if start < 0:
-            break
-        value, end, _ = decode(source, start)
-        found = to_object(value)
-        if isinstance(found, dict):
-            inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
-            flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}
-            if known & flat.keys():
-                return {name: each for name, each in flat.items() if name not in _NESTED}
-        start = source.find("{", max(end, start + 1))
-    return {}
+def _object(source: str) -> dict[str, JsonValue]:
+    """The fields of a reply that is a JSON object; empty if it is none."""
+    try:
+        found = to_object(json.loads(json_in(source), strict=False))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
+    flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}
+    return {name: each for name, each in flat.items() if name not in _NESTED}
 
 
-_MOST_OBJECTS = 5
-
-
-def _lines(source: str, known: frozenset[str]) -> Iterable[tuple[str, JsonValue]]:
+def _lines(source: str, known: Collection[str]) -> Iterable[tuple[str, JsonValue]]:
+    names = {squeezed(name): name for name in known}
     for line in source.split("\n"):
-        found = match_key(line, known)
-        if found is not None:
-            yield found.key, found.value.strip("\"'` ")
-        elif (other := _NAME.match(line)) is not None:
-            yield other[1].strip().casefold(), "?"
+        if found := key_line(line):
+            name = names.get(squeezed(found.name))
+            yield name or found.name.casefold(), found.value if name else "?"
 
 
 def _is_nothing(value: JsonValue) -> bool:

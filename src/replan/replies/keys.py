@@ -1,0 +1,147 @@
+"""The keys of replies: what each is called, which values it has, and in which words."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from replan.plan.model import PlanUpdateType
+from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
+
+Kind = Literal["label", "number", "flag", "text"]
+
+_MARKS = " \t\n.!`*_\"'“”。！"  # noqa: RUF001 - replies come in Chinese, too
+_MOST_PERCENT = 100
+
+
+def squeezed(text: str) -> str:
+    """Return a word without the differences that do not matter: case, width, blanks, `_`, `-`."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(sign for sign in folded if sign.isalnum())
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a reply."""
+
+    name: str
+    kind: Kind = "text"
+    aliases: tuple[str, ...] = ()  # other names of it
+    # Of a label, each value with other words for it; the first word of all is the value itself.
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    def value_of(self, written: str) -> str | None:
+        """Return the value that was written: a label's own name; None if it has no such value."""
+        match self.kind:
+            case "text":
+                return written
+            case "number":
+                return _number(written)
+            case _:
+                return self._words.get(squeezed(written[:_LONGEST].strip(_MARKS)))
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        values = _FLAG if self.kind == "flag" else self.values
+        return {squeezed(word): v for v, words in values.items() for word in (v, *words)}
+
+    @property
+    def labels(self) -> str:
+        """Its values, for people and models."""
+        return ", ".join(self.values)
+
+
+_LONGEST = 60
+_FLAG = {"yes": ("true", "是"), "no": ("false", "否")}
+_ACTIONS = {str(action): () for action in ActionType}
+
+
+def _number(written: str) -> str | None:
+    """Read a number from 0 to 1, or per cent."""
+    text = written[:_LONGEST].strip(_MARKS)
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        return None
+    number = number / _MOST_PERCENT if text.endswith("%") else number
+    return str(number) if 0 <= number <= 1 else None
+
+
+def _table(*keys: Key) -> dict[str, Key]:
+    return {squeezed(name): key for key in keys for name in (key.name, *key.aliases)}
+
+
+COMPLEXITY = Key(
+    "complexity",
+    "label",
+    ("复杂度", "复杂性"),
+    {
+        TaskComplexity.SIMPLE.value: ("easy", "简单"),
+        TaskComplexity.MODERATE.value: ("medium", "中等"),
+        TaskComplexity.COMPLEX.value: ("复杂",),
+    },
+)
+VERDICT = Key(
+    "verdict",
+    "label",
+    ("结论", "判断"),
+    {"complete": ("completed", "done", "完成", "已完成"), "continue": ("继续",)},
+)
+STATUS = Key(
+    "status",
+    "label",
+    ("状态",),
+    {
+        ExecutionStatus.SUCCESS.value: ("succeeded", "成功"),
+        ExecutionStatus.PARTIAL.value: ("部分完成",),
+        ExecutionStatus.FAILED.value: ("failure", "失败"),
+    },
+)
+REASON = Key(
+    "reason",
+    aliases=("error", "cause", "problem", "message", "note", "details", "explanation", "原因"),
+)
+
+THINK = _table(
+    COMPLEXITY,
+    Key("score", "number", ("complexity_score",)),
+    Key("reasoning", aliases=("理由", "推理")),
+    Key("next_action", "label", values=_ACTIONS),
+)
+FEEDBACK = _table(
+    VERDICT,
+    Key("feedback", aliases=("反馈",)),
+    Key("suggested_action", "label", values=_ACTIONS),
+    Key("update", aliases=("更新",)),
+    Key("plan_update_type", "label", values={str(kind): () for kind in PlanUpdateType}),
+)
+SPECIALIST = _table(
+    STATUS,
+    Key("confidence", "number", ("置信度",)),
+    Key("replan_needed", "flag"),
+    Key("retry", "flag"),
+    REASON,
+)
+HOST = THINK | FEEDBACK
+"""The keys of all replies of the host, by their squeezed names."""
+
+BODIES = frozenset(
+    map(
+        squeezed,
+        (
+            *(
+                "body",
+                "answer",
+                "final_answer",
+                "plan",
+                "steps",
+                "revised_plan",
+                "content",
+                "response",
+            ),
+            *("result", "output", "text", "答案", "回答", "计划", "正文", "结果"),
+        ),
+    )
+)
+"""Names under which a JSON object has the body."""
