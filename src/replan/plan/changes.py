@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import Field, JsonValue, TypeAdapter, field_validator
 
 from replan.plan.model import PlanStep, PlanUpdateType, TaskPlan, Value
+from replan.plan.option_table import OPTIONS
 from replan.values import same
 
 STRUCTURAL: Final = (
@@ -14,14 +15,7 @@ STRUCTURAL: Final = (
     "parameters",
     "assigned_to",
     "joined_by",
-    "priority",
-    "dependencies",
-    "condition",
-    "optional",
-    "max_retries",
-    "timeout",
-    "writes",
-    "estimated_duration",
+    *(option.field for option in OPTIONS),
 )
 """The fields of a step that a revision may change; the others record its outcome."""
 

@@ -10,6 +10,7 @@ from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.option_table import removed_options
 from replan.plan.revision import unstarted
 
 
@@ -159,12 +160,12 @@ def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
         return unstarted(new)
     if old.is_finished and _repeats(old, new):
         return old
-    fields = {name: getattr(new, name) for name in STRUCTURAL if name != "estimated_duration"}
+    fields = {name: getattr(new, name) for name in STRUCTURAL}
     if title_key(old) == title_key(new) and not new.brief:
         # A line that comes back without the text below it says nothing about that text.
         fields["brief"] = old.brief
         fields["parameters"] = new.parameters or old.parameters
-    return old.replace(**fields)
+    return old.replace(**{**fields, **removed_options(old, new)})
 
 
 def _repeats(old: PlanStep, new: PlanStep) -> bool:

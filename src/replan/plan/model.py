@@ -80,6 +80,8 @@ class PlanStep(Value):
         timeout: Seconds that one attempt may take; None means the limit of the run.
         writes: Files or other things that the step changes; two steps that can run at once should
             not both name one.
+        model: The chat model that does the step, by the name that its specialist has for it.
+        ask_first: A person must approve the step before it begins.
         estimated_duration: Seconds that the step is expected to take.
         actual_duration: Seconds that the step took.
         retry_count: Attempts after the first that were made.
@@ -103,6 +105,8 @@ class PlanStep(Value):
     max_retries: int | None = Field(default=None, ge=0)
     timeout: float | None = Field(default=None, gt=0)
     writes: tuple[str, ...] = ()
+    model: str = ""
+    ask_first: bool = False
     estimated_duration: float | None = None
     actual_duration: float | None = None
     retry_count: int = 0

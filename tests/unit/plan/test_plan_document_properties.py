@@ -1,5 +1,7 @@
 """Laws of the plan document, over arbitrary plans, noisy documents and arbitrary text."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import JsonValue
@@ -14,10 +16,14 @@ from replan.plan import (
     looks_like_plan,
     normalised,
     render,
+    with_statuses,
 )
 from replan.plan.markdown.normal import visible_parts
+from replan.plan.markdown.reading import read_afresh, read_document
 from replan.plan.order import closing_edges
 from replan.texts.storable import storable_text
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 
 # Everything that means something in a plan or in Markdown, to be misread if anything can be.
 SPICE = (
@@ -63,6 +69,7 @@ ALONE = st.fixed_dictionaries(
         "optional": st.booleans(),
         "max_retries": st.none() | st.integers(0, 10**6),
         "timeout": st.none() | st.floats(min_value=0, exclude_min=True),
+        "estimated_duration": st.none() | st.floats(min_value=0, exclude_min=True),
         "writes": st.just(()) | st.lists(NAMES | TEXTS, max_size=3).map(tuple),
     }
 )
@@ -241,6 +248,32 @@ def test_writing_a_step_leaves_all_other_lines_alone(
     assert written.startswith(before)
     assert written.endswith(after) or written.removesuffix(end).endswith(after.removesuffix(end))
     assert shown(PlanDocument.parse(written).plan) == shown(document.plan.with_steps(changed))
+
+
+@given(DOCUMENTS | noisy_documents().map(lambda noisy: noisy[0]), st.data())
+def test_marks_and_results_are_known_without_reading_the_document_again(
+    text: str, data: st.DataObject
+) -> None:
+    plan = PlanDocument.recover(text).plan
+    for _ in range(2):
+        chosen = data.draw(st.lists(st.sampled_from(plan.steps or [None]), max_size=2))
+        plan = with_statuses(
+            plan,
+            [
+                step.replace(
+                    status=data.draw(st.sampled_from(StepStatus)),
+                    result=data.draw(SOME_TEXT),
+                    feedback=data.draw(SOME_TEXT),
+                )
+                for step in {step.id: step for step in chosen if step}.values()
+            ],
+            NOON,
+        )
+        known = read_document(plan.content)
+        read = read_afresh(plan.content)
+        assert (known.lines, known.window, known.title) == (read.lines, read.window, read.title)
+        assert known.blocks == read.blocks
+        assert known.mistakes == read.mistakes
 
 
 @given(noisy_documents(), st.data())

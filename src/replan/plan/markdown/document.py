@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Self
 
 from replan.errors import Mistake, PlanDocumentError
-from replan.plan.markdown.reading import Block, Reading, read_document
+from replan.plan.markdown.reading import Reading, read_document
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.markdown.writing import write_document
@@ -16,7 +16,6 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.texts.bounds import PLAN, Bounds, excess_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LEAST_NUMBERED = 2
 
 
 @dataclass(frozen=True)
@@ -121,20 +120,15 @@ def refresh_content(plan: TaskPlan) -> TaskPlan:
 def looks_like_plan(text: str) -> bool:
     """Whether a text is certainly a plan, and not an answer that contains a list.
 
-    Proof are task marks on list items, or two numbered steps of which one names a specialist or
-    another step that it waits for. Marks in a fence that is within other text prove a plan
-    only if a marked step has a number or an attribute: else it is an example.
+    Proof are task marks on list items, but for those in a fence that is within other text, or a
+    numbered list of several items of which one names a specialist or what it waits for.
     """
     if excess_of(text, PLAN):
         return False
     reading = read_document(_SURROGATE.sub("\ufffd", text))
-    marked = [block for block in reading.blocks if block.item.is_marked]
-    if marked:
-        return not reading.outline.fenced or any(
-            block.item.numbered or _names_who_or_when(block) for block in marked
-        )
-    numbered = [block for block in reading.blocks if block.item.numbered]
-    return len(numbered) >= _LEAST_NUMBERED and any(map(_names_who_or_when, numbered))
+    steps = [block.step for block in reading.blocks]
+    is_numbered = len(steps) > 1 and any(step.assigned_to or step.awaits for step in steps)
+    return is_numbered or any(block.item.is_marked for block in reading.blocks)
 
 
 def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
@@ -150,10 +144,6 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
 def _with_own_parameters(step: PlanStep) -> PlanStep:
     """Return a step with its own copy of the parameters: all readers of a text share a reading."""
     return step.replace(parameters=deepcopy(step.parameters)) if step.parameters else step
-
-
-def _names_who_or_when(block: Block) -> bool:
-    return bool(block.step.assigned_to or block.step.awaits)
 
 
 def _half_characters(text: str) -> tuple[Mistake, ...]:

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 # Markdown ends a line at these and at nothing else; `str.splitlines` would also cut at form feeds.
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
@@ -79,10 +80,44 @@ def trim_blank(texts: Sequence[str]) -> list[str]:
     return list(texts[full[0] : full[-1] + 1]) if full else []
 
 
-_OUTER_FENCE = re.compile(
-    r"(?:`{3,}+|~{3,}+)[ \t]*+(?:markdown|md|plan|text|txt)?[ \t]*+", re.IGNORECASE
-)
-_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
+_FENCE = re.compile(r"[ \t]*+(?P<mark>`{3,}+(?=[^`]*+$)|~{3,}+)[ \t]*+(?P<info>[^\s`~]*+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A block whose lines mean nothing in a plan: code in a fence, or a comment."""
+
+    mark: str  # the marks that opened it; `<!--` of a comment
+    info: str = ""  # the first word behind the marks of a fence
+    # Columns before the marks; those that close a fence have no more, so that a fence within a
+    # step does not end one around the plan.
+    indent: int = 0
+
+    @classmethod
+    def opened_by(cls, line: str) -> Self | None:
+        """The block that a line opens; None if it opens none."""
+        text = line.lstrip(" \t")
+        if text.startswith("<!--"):
+            return cls("<!--")
+        match = _FENCE.match(line) if text.startswith(("```", "~~~")) else None
+        if match is None:
+            return None
+        return cls(match["mark"], match["info"].casefold(), indent_of(line))
+
+    def is_closed_by(self, line: str) -> bool:
+        """Whether a later line is the last one of the block."""
+        if self.mark == "<!--":
+            return "-->" in line
+        text = line.strip(" \t")
+        is_bare = text.startswith(self.mark) and not text.strip(self.mark[0])
+        return is_bare and indent_of(line) <= self.indent
+
+    def end(self, lines: Sequence[str], start: int) -> int:
+        """The line after the last one of a block that begins at `start`; else the last of all."""
+        if self.mark == "<!--" and "-->" in lines[start]:
+            return start + 1
+        found = (at + 1 for at in range(start + 1, len(lines)) if self.is_closed_by(lines[at]))
+        return next(found, len(lines))
 
 
 def without_comments(text: str) -> str:
@@ -96,34 +131,13 @@ def without_comments(text: str) -> str:
 
 
 def outside_fences(lines: Sequence[str]) -> list[bool]:
-    outside: list[bool] = []
-    mark = ""
-    for line in lines:
-        found = _FENCE.match(line)
-        if found and not mark:
-            mark = found[1]
-            outside.append(False)
-        elif found and found[1].startswith(mark) and not line.strip().strip(mark[0]):
-            mark = ""
-            outside.append(False)
-        else:
-            outside.append(not mark)
+    """Whether each line is neither in a fence nor in a comment."""
+    outside = [True] * len(lines)
+    at = 0
+    while at < len(lines):
+        block = Verbatim.opened_by(lines[at])
+        end = at + 1 if block is None else block.end(lines, at)
+        if block is not None:
+            outside[at:end] = [False] * (end - at)
+        at = end
     return outside
-
-
-def fenced_window(texts: Sequence[str]) -> range | None:
-    """Find a fence around the whole plan; fences inside may have the same number of marks."""
-    start = next((at for at, text in enumerate(texts) if _OUTER_FENCE.fullmatch(text)), None)
-    if start is None:
-        return None
-    outer = texts[start][: len(texts[start]) - len(texts[start].lstrip("`~"))]
-    inside = False
-    for at in range(start + 1, len(texts)):
-        text = texts[at].strip(" \t")
-        if not text.startswith(outer[0] * 3):
-            continue
-        bare = not text.strip(outer[0])
-        if bare and not inside and texts[at].startswith(outer):
-            return range(start + 1, at)
-        inside = not (bare and inside)
-    return range(start + 1, len(texts))

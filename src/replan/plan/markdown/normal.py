@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from replan.plan.markdown.lines import unify_line_ends
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.option_table import OPTIONS
 
 VISIBLE = (
     "id",
@@ -19,16 +20,11 @@ VISIBLE = (
     "joined_by",
     "result",
     "feedback",
-    "priority",
-    "dependencies",
-    "condition",
-    "optional",
-    "max_retries",
-    "timeout",
-    "writes",
+    *(option.field for option in OPTIONS),
 )
 """The fields of a step that are in a document."""
 
+_NORMAL_FORMS = [(each.field, each.kind.normal) for each in OPTIONS if each.kind.normal]
 _AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
 
 
@@ -55,9 +51,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
         "feedback": unify_line_ends(step.feedback),
         "assigned_to": names[0] if names else "",
         "joined_by": names[1:],
-        "dependencies": tuple(dict.fromkeys(step.dependencies)),
-        "writes": tuple(dict.fromkeys(filter(None, step.writes))),
-        "timeout": None if step.timeout == math.inf else step.timeout,
+        **{name: normal(getattr(step, name)) for name, normal in _NORMAL_FORMS},
         "parameters": _finite(step.parameters),
     }
     differing = {name: value for name, value in changed.items() if getattr(step, name) != value}

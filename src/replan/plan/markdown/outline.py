@@ -1,73 +1,65 @@
-"""Find the steps of a document: which of its lines belong to which step."""
+"""Find the steps of a document in one pass over its lines."""
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from replan.plan.markdown.body import block_parser
-from replan.plan.markdown.lines import Line, fenced_window, indent_of, is_blank
-from replan.plan.markdown.title import names_a_step, own_number
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
+from replan.plan.markdown.lines import Verbatim, indent_of, is_blank
+from replan.plan.markdown.title import own_number
 
 PENDING_MARKS = " ~"
 KNOWN_MARKS = " ~xX!-"
+DETAIL_INDENT = 2
+"""Columns by which a line has to be indented to belong to the item above it."""
 
-_MARKER = re.compile(r"[ \t]*(?:([-*+])|(\d{1,9})([.)]))(?:[ \t]+|$)")
-_MARK = re.compile(r"\[([^\[\]]?)\](?=\s|$)")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]+")
+_ITEM = re.compile(r"[ \t]*+(?:[-*+]|(?P<counter>\d{1,9})[.)])(?:[ \t]+|$)")
+BOX = re.compile(r"\[([^\[\]]?)\](?=\s|$)[ \t]*")
+_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]|$)")
 _TITLE = re.compile(r"[ ]{0,3}#(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
-_WRAPPING = re.compile(
-    r"[ ]{0,3}</?(?:plan|steps?|tasks?|todos?|output|answer|response|result|document|markdown)>"
-    r"[ \t]*",
-    re.IGNORECASE,
+_RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_OUTER_FENCE = re.compile(
+    r"(?P<mark>`{3,}+|~{3,}+)[ \t]*+(?:markdown|md|plan|text|txt)?[ \t]*+", re.IGNORECASE
 )
-_BLANKS = re.compile(r"[ \t]*")
-_VERBATIM = ("fence", "code_block", "html_block")
-_ADOPTED_INDENT = 2
+# What begins like a list item or a box continues no line above, even if Markdown says so.
+_LIKE_ITEM = re.compile(r"[ \t]*(?:[-*+•·‣◦▪–—☐☑☒]|\d{1,9}[.)．、]|\\?[\[【［])")
+_OTHERS = (">", "```", "~~~", "<!--", "</")
+_CODE_INDENT = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Item:
-    """A list item, or a heading or line that calls itself a step."""
+    """A list item."""
 
     start: int  # the line it begins with, counted from 0
     end: int  # the line after its last one; blank lines at its end are not its own
-    depth: int  # how many lists it is in; 0 for headings and lines
+    depth: int  # how many lists it is in
     group: int  # which list it is in
     counter: str | None  # the number in its list marker
     content: int  # where in its first line the text after the list marker begins
-    # The character between its brackets, empty if they hold none; none: no brackets.
-    mark: str | None
+    mark: str | None  # the character between its brackets, empty if they hold none
     text: int  # where in its first line the text after the brackets begins
-    numbered: bool  # whether it has a number, in its marker or its text
+    number: str | None  # the number that its text begins with
 
     @property
     def is_marked(self) -> bool:
         return self.mark is not None and self.mark in KNOWN_MARKS
 
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The document's title and the lines that hold it."""
-
-    text: str
-    start: int
-    end: int
+    @property
+    def numbered(self) -> bool:
+        return self.counter is not None or self.number is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
     """The steps of a document in its order, its title, and the lines that are the document."""
 
-    window: range  # the lines of the plan itself, without a fence around the whole
-    fenced: bool  # whether a fence is around it, with other text before or after
+    window: range  # the lines of the plan itself, without a fence around all of it
     items: tuple[Item, ...]  # the items that are steps
-    title: Heading | None  # the first heading of the first level before the first step
-    verbatim: frozenset[int]  # the lines of code and of HTML, with comments
+    others: tuple[Item, ...]  # other items with a box that are in no step
+    title: tuple[str, int] | None  # the first heading of the first level before the first step
+    headings: tuple[int, ...]
+    verbatim: frozenset[int]  # the lines of quotes, and of fences and comments that are closed
 
 
 def read_heading(line: str) -> str | None:
@@ -76,231 +68,172 @@ def read_heading(line: str) -> str | None:
     return None if match is None else (match[1] or "").strip()
 
 
-def outline(lines: Sequence[Line]) -> Outline:
-    texts = [line.text for line in lines]
-    window = fenced_window(texts)
-    if window is not None:
-        around = texts[: window.start - 1] + texts[window.stop + 1 :]
-        found = None if _has_steps(around) else _outline_of(texts, window)
-        if found and found.items:
-            return replace(found, fenced=not all(map(is_blank, around)))
-    return _outline_of(texts, range(len(texts)))
+def is_marked_line(line: str) -> bool:
+    """Whether a line is an item with a box."""
+    marker = _ITEM.match(line)
+    box = BOX.match(line, marker.end()) if marker else None
+    return box is not None and box[1] in KNOWN_MARKS
 
 
-def _outline_of(texts: list[str], window: range) -> Outline:
+def is_rule(line: str) -> bool:
+    return _RULE.fullmatch(line) is not None
+
+
+def is_like_item(line: str) -> bool:
+    """Whether a line begins like an item of a list, well written or not."""
+    return _LIKE_ITEM.match(line) is not None
+
+
+def continues_text(line: str) -> bool:
+    """Whether a line can continue the text of the line above, whatever its indentation."""
+    is_other = is_like_item(line) or is_rule(line) or _HEADING.match(line)
+    return not (is_blank(line) or is_other or line.lstrip(" \t").startswith(_OTHERS))
+
+
+def outline(texts: Sequence[str]) -> Outline:
+    window = _window(texts)
     scan = _Scan(texts, window)
-    items = tuple(_with_indented_lines(texts, _items_that_are_steps(scan), window.stop))
-    first = items[0].start if items else window.stop
+    scan.run()
+    marked = [item for item in scan.items if item.is_marked]
+    depth = min((item.depth for item in marked), default=1)
+    groups = _groups_of_steps([item for item in marked if item.depth == depth], scan.headings)
+    steps = tuple(
+        item
+        for item in scan.items
+        if item.depth == depth
+        and (item.group in groups and item.mark is not None if marked else item.counter)
+    )
+    first = steps[0].start if steps else window.stop
+    headings = ((read_heading(texts[at]), at) for at in scan.headings if at < first)
     return Outline(
         window,
-        fenced=False,
-        items=items,
-        title=scan.title(before=first),
-        verbatim=scan.verbatim_lines(),
+        items=steps,
+        others=tuple(_outside(steps, (item for item in scan.items if item.mark is not None))),
+        title=next(((text, at) for text, at in headings if text is not None), None),
+        headings=tuple(scan.headings),
+        verbatim=frozenset(scan.verbatim),
     )
 
 
-def _has_steps(texts: list[str]) -> bool:
-    return any(item.is_marked or item.numbered for item in _Scan(texts, range(len(texts))).items)
+def _window(texts: Sequence[str]) -> range:
+    """The lines of the document, without a fence around all of it and blank lines around that."""
+    full = [at for at, text in enumerate(texts) if not is_blank(text)]
+    opening = _OUTER_FENCE.fullmatch(texts[full[0]]) if full else None
+    if opening is None:
+        return range(len(texts))
+    is_closed = len(full) > 1 and texts[full[-1]].rstrip() == opening["mark"]
+    return range(full[0] + 1, full[-1] if is_closed else len(texts))
 
 
-class _Scan:
-    """The list items and headings of a text, from Markdown's tokens."""
-
-    def __init__(self, texts: list[str], window: range) -> None:
-        self._texts = texts
-        self._window = window
-        # Markdown would treat what follows a tag such as `<plan>` as HTML.
-        inside = ["" if _WRAPPING.fullmatch(texts[at]) else texts[at] for at in window]
-        self._tokens = block_parser().parse("\n".join(inside))
-        self.items = tuple(self._list_items())
-        self._headings = [
-            token for token in self._tokens if token.type == "heading_open" and not token.level
-        ]
-
-    def _list_items(self) -> Iterator[Item]:
-        lists: list[int] = []
-        group = quotes = 0
-        seen = -1
-        for token in self._tokens:
-            if token.type in ("bullet_list_open", "ordered_list_open"):
-                group += 1
-                lists.append(group)
-            elif token.type in ("bullet_list_close", "ordered_list_close"):
-                lists.pop()
-            elif token.type in ("blockquote_open", "blockquote_close"):
-                quotes += token.nesting
-            # `- 1. text` is a list in a list to Markdown, and one item to people.
-            elif (
-                token.type == "list_item_open" and token.map and not quotes and token.map[0] > seen
-            ):
-                seen = token.map[0]
-                yield self._list_item(token.map, len(lists), lists[-1])
-
-    def _list_item(self, place: list[int], depth: int, group: int) -> Item:
-        start, end = place[0] + self._window.start, place[1] + self._window.start
-        line = self._texts[start]
-        marker = _MARKER.match(line)
-        content = marker.end() if marker else 0
-        counter = marker[2] if marker else None
-        return self._item(start, end, content, depth=depth, group=group, counter=counter)
-
-    def _item(
-        self, start: int, end: int, content: int, *, depth: int, group: int, counter: str | None
-    ) -> Item:
-        line = self._texts[start]
-        while end > start + 1 and is_blank(self._texts[end - 1]):
-            end -= 1
-        mark = _MARK.match(line, content)
-        text = _blanks_after(line, mark.end() if mark else content)
-        return Item(
-            start=start,
-            end=end,
-            depth=depth,
-            group=group,
-            counter=counter,
-            content=content,
-            mark=mark[1] if mark else None,
-            text=text,
-            numbered=counter is not None or own_number(line[text:]) is not None,
-        )
-
-    def step_headings(self) -> Iterator[Item]:
-        """Headings such as `### Step 1: Find`; a step reaches to the next heading of its rank."""
-        for at, token in enumerate(self._headings):
-            start = self._start(token)
-            match = _HEADING.match(self._texts[start])
-            if match is None or not names_a_step(self._unmarked(start, match.end())):
-                continue
-            ends = (
-                self._start(other)
-                for other in self._headings[at + 1 :]
-                if other.tag <= token.tag or names_a_step(self._heading_text(other))
-            )
-            end = next(ends, self._window.stop)
-            yield self._item(start, end, match.end(), depth=0, group=0, counter=None)
-
-    def step_lines(self) -> Iterator[Item]:
-        """Lines such as `**Step 1:** find`, each with what follows it up to a closing word."""
-        starts, stops, texts = self._boundaries()
-        stops += [at for at in texts if starts and at > starts[-1]] + [self._window.stop]
-        ends = sorted({*starts, *stops})
-        for start in starts:
-            end = ends[bisect_right(ends, start)]
-            content = _blanks_after(self._texts[start], 0)
-            yield self._item(start, end, content, depth=0, group=0, counter=None)
-
-    def _boundaries(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the lines of steps, of headings and rules, and the lines where text begins."""
-        starts: list[int] = []
-        stops: list[int] = []
-        texts: list[int] = []
-        for token in self._tokens:
-            if token.level or token.map is None:
-                continue
-            first, last = token.map[0] + self._window.start, token.map[1] + self._window.start
-            if token.type == "paragraph_open":
-                named = [at for at in range(first, last) if names_a_step(self._unmarked(at, 0))]
-                starts += named
-                texts += [] if named[:1] == [first] else [first]
-            elif token.type in ("heading_open", "hr"):
-                stops.append(first)
-        return starts, stops, texts
-
-    def heading_above(self, line: int) -> int:
-        """The line of the nearest heading above a line; -1 if there is none."""
-        at = bisect_left(self._headings, line, key=self._start)
-        return self._start(self._headings[at - 1]) if at else -1
-
-    def names_somebody(self, item: Item) -> bool:
-        """Whether a mention of a specialist is in an item's line."""
-        return "@" in self._texts[item.start]
-
-    def verbatim_lines(self) -> frozenset[int]:
-        places = (token.map for token in self._tokens if token.type in _VERBATIM and token.map)
-        shift = self._window.start
-        return frozenset(at + shift for first, end in places for at in range(first, end))
-
-    def title(self, *, before: int) -> Heading | None:
-        first = next((token for token in self._headings if token.tag == "h1"), None)
-        if first is None or (start := self._start(first)) >= before:
-            return None
-        end = (first.map or [0, 0])[1] + self._window.start
-        text = read_heading(self._texts[start])
-        if text is None:  # underlined
-            text = " ".join(line.strip() for line in self._texts[start : end - 1])
-        return Heading(text, start, end)
-
-    def _start(self, token: "Token") -> int:
-        """The line with which a block begins."""
-        return (token.map or [0])[0] + self._window.start
-
-    def _heading_text(self, token: "Token") -> str:
-        start = self._start(token)
-        match = _HEADING.match(self._texts[start])
-        return self._unmarked(start, match.end() if match else 0)
-
-    def _unmarked(self, at: int, content: int) -> str:
-        line = self._texts[at]
-        mark = _MARK.match(line, _blanks_after(line, content))
-        return line[mark.end() if mark else content :]
-
-
-def _items_that_are_steps(scan: _Scan) -> tuple[Item, ...]:
-    """Return the items that are steps: the marked, else the numbered, else the top ones."""
-    marked = [item for item in scan.items if item.is_marked]
-    if marked:
-        depth = min(item.depth for item in marked)
-        groups = _lists_of_steps(scan, [item for item in marked if item.depth == depth])
-        return tuple(item for item in scan.items if item.depth == depth and _is_step(item, groups))
-    top = [item for item in scan.items if item.depth == 1]
-    return (
-        tuple(scan.step_headings())
-        or tuple(scan.step_lines())
-        or tuple(item for item in top if item.numbered)
-        or tuple(top)
-    )
-
-
-def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
-    """Return the lists of steps; if some are numbered, a list below another heading has none."""
-    groups: dict[int, list[Item]] = {}
-    for item in marked:
-        groups.setdefault(item.group, []).append(item)
-    places = {
-        scan.heading_above(items[0].start)
-        for items in groups.values()
-        if any(item.numbered for item in items)
-    }
+def _groups_of_steps(marked: Sequence[Item], headings: Sequence[int]) -> set[int]:
+    """The lists of steps; if some have numbers, those below another heading need one, too."""
+    sections = {item.start: bisect_left(headings, item.start) for item in marked}
+    numbered = {sections[item.start] for item in marked if item.numbered}
     return {
-        group
-        for group, items in groups.items()
-        if not places
-        or scan.heading_above(items[0].start) in places
-        or any(item.numbered or scan.names_somebody(item) for item in items)
+        item.group
+        for item in marked
+        if not numbered or item.numbered or sections[item.start] in numbered
     }
 
 
-def _is_step(item: Item, groups: set[int]) -> bool:
-    if item.is_marked:
-        return item.group in groups
-    if item.group in groups:
-        return item.mark is not None or item.numbered
-    return item.mark is not None and not item.mark.isalnum()
+def _outside(steps: Sequence[Item], items: Iterable[Item]) -> Iterator[Item]:
+    inside = {at for step in steps for at in range(step.start, step.end)}
+    return (item for item in items if item.start not in inside)
 
 
-def _with_indented_lines(texts: list[str], items: Sequence[Item], stop: int) -> Iterator[Item]:
-    """Give each item the lines indented by two after it; Markdown wants three under `1. `."""
-    for at, item in enumerate(items):
-        limit = items[at + 1].start if at + 1 < len(items) else stop
-        least = indent_of(texts[item.start]) + _ADOPTED_INDENT
-        end = line = min(item.end, limit)
-        while line < limit and (is_blank(texts[line]) or indent_of(texts[line]) >= least):
-            line += 1
-            end = end if is_blank(texts[line - 1]) else line
-        yield replace(item, end=end)
+@dataclass(slots=True)
+class _Scan:
+    """Goes through the lines once: which of them are items, headings, and neither."""
 
+    texts: Sequence[str]
+    window: range
+    items: list[Item] = field(default_factory=list[Item])
+    headings: list[int] = field(default_factory=list[int])
+    verbatim: set[int] = field(default_factory=set[int])
+    # The items that a line can still belong to, each with its indentation.
+    _open: list[tuple[Item, int]] = field(default_factory=list[tuple[Item, int]])
+    # The lists that can go on, from the outermost to the innermost.
+    _lists: list[int] = field(default_factory=list[int])
+    _groups: int = 0
+    _is_paragraph: bool = False  # whether a line of text can continue the one above
 
-def _blanks_after(line: str, at: int) -> int:
-    match = _BLANKS.match(line, at)
-    return match.end() if match else at
+    def run(self) -> None:
+        at = self.window.start
+        while at < self.window.stop:
+            line = self.texts[at]
+            if is_blank(line):
+                self._is_paragraph = False
+                at += 1
+                continue
+            self._close_items(line)
+            block = Verbatim.opened_by(line)
+            end = at + 1 if block is None else self._end_of_block(block, at)
+            if block is None:
+                self._read_line(at, line)
+            else:
+                self._is_paragraph = False
+            if not (self._open and self._open[-1][0].start == at):
+                # What is no item ends the lists that it is not in.
+                del self._lists[len(self._open) :]
+            for item, _ in self._open:
+                item.end = end
+            at = end
+
+    def _close_items(self, line: str) -> None:
+        """Close the items that a line is neither indented enough for nor continues the text of."""
+        indent = indent_of(line)
+        is_lazy = self._is_paragraph and continues_text(line)
+        while self._open and not is_lazy and indent < self._open[-1][1] + DETAIL_INDENT:
+            self._open.pop()
+
+    def _end_of_block(self, block: Verbatim, start: int) -> int:
+        """The line after a fence or a comment; it does not outlive the item that it is in."""
+        least = self._open[-1][1] + DETAIL_INDENT if self._open else 0
+        closed = block.mark == "<!--" and "-->" in self.texts[start]
+        at = start + 1
+        while at < self.window.stop and not closed:
+            line = self.texts[at]
+            if not is_blank(line) and indent_of(line) < least:
+                break
+            closed = block.is_closed_by(line)
+            at += 1
+        if closed:
+            self.verbatim.update(range(start, at))
+        return at
+
+    def _read_line(self, at: int, line: str) -> None:
+        indent = indent_of(line)
+        marker = (
+            None
+            if is_rule(line) or (indent >= _CODE_INDENT and not self._open)
+            else _ITEM.match(line)
+        )
+        if marker is not None:
+            self._open_item(at, line, marker, indent)
+        elif line.lstrip(" \t").startswith(">"):
+            self.verbatim.add(at)
+        elif _HEADING.match(line) and not self._open:
+            self.headings.append(at)
+        self._is_paragraph = at not in self.verbatim and not _HEADING.match(line)
+
+    def _open_item(self, at: int, line: str, marker: re.Match[str], indent: int) -> None:
+        depth = len(self._open) + 1
+        if len(self._lists) < depth:
+            self._groups += 1
+            self._lists.append(self._groups)
+        del self._lists[depth:]
+        box = BOX.match(line, marker.end())
+        text = box.end() if box else marker.end()
+        item = Item(
+            start=at,
+            end=at + 1,
+            depth=depth,
+            group=self._lists[-1],
+            counter=marker["counter"],
+            content=marker.end(),
+            mark=box[1] if box else None,
+            text=text,
+            number=own_number(line[text:]) if box else None,
+        )
+        self._open.append((item, indent))
+        self.items.append(item)

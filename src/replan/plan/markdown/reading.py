@@ -1,29 +1,37 @@
 """Turn a plan document into steps, and report every mistake in it."""
 
-import re
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import count
 
 from replan.errors import Mistake
-from replan.plan.markdown.attributes import Attributes
-from replan.plan.markdown.body import Body, read_body
-from replan.plan.markdown.encoding import decode
-from replan.plan.markdown.lines import Line, is_blank, split_lines
-from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
-from replan.plan.markdown.phrases import read_key_line
+from replan.plan.encoding import decode
+from replan.plan.markdown.body import Body, key_phrase, read_body
+from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.outline import (
+    KNOWN_MARKS,
+    Item,
+    Outline,
+    continues_text,
+    is_marked_line,
+    outline,
+)
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
-from replan.plan.markdown.title import Title, UnplacedMistake, own_number, read_title, repeated
-from replan.plan.markdown.unread_steps import begins_with_box, unread_steps
+from replan.plan.markdown.title import Title, UnplacedMistake, read_title, repeated
+from replan.plan.markdown.unread_steps import unread_steps
 from replan.plan.model import PlanStep, StepStatus
+from replan.plan.option_table import ASSIGNED, conflict, joined
 from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"
 
 # More than 64 bits are a number that no store keeps.
 _MOST_DIGITS = 18
+_MOST_WRAPPED_LINES = 8
+_LEAST_READINGS, _MOST_READINGS = 16, 256
+_MOST_CHARACTERS = 1_000_000
 
 _STATUS = {
     " ": StepStatus.PENDING,
@@ -39,7 +47,7 @@ _STATUS = {
 class Block:
     item: Item  # where the lines are
     head: int  # how many of them are the step's own line; more than one if it was broken
-    body: Body  # what is under the first of them
+    body: Body  # what is under them
     step: PlanStep  # what they say together
     explicit: bool  # whether they say the step's id
 
@@ -48,8 +56,9 @@ class Block:
 class Reading:
     bom: str  # the byte order mark before the first line, or nothing
     lines: tuple[Line, ...]  # the lines, without it
-    outline: Outline  # where its parts are
+    window: range  # those that are the document, without a fence around all of it
     title: str
+    title_at: int | None  # the line of the title
     blocks: tuple[Block, ...]  # its steps; they fit together, whatever the mistakes
     mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
 
@@ -61,21 +70,57 @@ class Numbered:
     complaint: UnplacedMistake | None = None  # what is wrong with the number that the document says
 
 
+class _KeptReadings(OrderedDict[tuple[str, frozenset[int]], Reading]):
+    """What the last texts say that were read or written: many short ones, few long ones."""
+
+    def keep(self, text: str, known: frozenset[int], reading: Reading) -> None:
+        self[text, known] = reading
+        while len(self) > _LEAST_READINGS and (
+            len(self) > _MOST_READINGS or sum(len(key) for key, _ in self) > _MOST_CHARACTERS
+        ):
+            self.popitem(last=False)
+
+
+# Writing a plan begins with reading its document, and whoever reads what was written is next.
+_readings = _KeptReadings()
+
+
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
-    # The cache tells a default from the same value that is given.
-    return _read_document(text, known)
+    """Return what a document says."""
+    reading = _readings.get((text, known))
+    if reading is None:
+        reading = read_afresh(text, known)
+        _readings.keep(text, known, reading)
+    return reading
 
 
-# Writing a plan reads what it wrote, and the next writing begins with reading the same text.
-@lru_cache(maxsize=16)
-def _read_document(text: str, known: frozenset[int]) -> Reading:
+def forget_readings() -> None:
+    """Forget what any text says."""
+    _readings.clear()
+
+
+def keep_reading(text: str, reading: Reading) -> None:
+    """Keep what a text is known to say, so that nobody has to read it."""
+    _readings.keep(text, frozenset(), reading)
+
+
+def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
+    """Return what a document says, whether or not that is known already."""
     bom = BOM if text.startswith(BOM) else ""
     lines = split_lines(text.removeprefix(BOM))
-    read = without_seal(lines)
-    found = outline(read)
-    blocks, mistakes = _StepsReader([line.text for line in read], found, known).read()
-    title = decode(found.title.text) if found.title else ""
-    return Reading(bom, tuple(lines), found, title, blocks, mistakes)
+    texts = [line.text for line in without_seal(lines)]
+    found = outline(texts)
+    blocks, mistakes = _StepsReader(texts, found, known).read()
+    title, title_at = found.title or ("", None)
+    return Reading(bom, tuple(lines), found.window, decode(title), title_at, blocks, mistakes)
+
+
+def read_lines(texts: Sequence[str], item: Item, counter: str | None) -> tuple[int, Title, Body]:
+    """Read the lines of one step: how many are its own line, what that says, what the others do."""
+    head = 1 + _wrapped_lines(texts, item)
+    lines = [texts[item.start][item.text :], *texts[item.start + 1 : item.start + head]]
+    title = read_title(" ".join(line.strip() for line in lines), numbered=counter)
+    return head, title, read_body(texts[item.start + head : item.end])
 
 
 class _StepsReader:
@@ -84,54 +129,38 @@ class _StepsReader:
     def __init__(self, texts: list[str], found: Outline, known: frozenset[int]) -> None:
         self._texts = texts
         self._outline = found
-        self._items = found.items
         self._known = known
-        self._lazy = _lazy_groups(texts, found.items)
         self._mistakes: list[Mistake] = []
 
     def read(self) -> tuple[tuple[Block, ...], tuple[Mistake, ...]]:
-        heads = [1 + wrapped_lines(self._texts, item) for item in self._items]
-        titles = list(map(self._title, self._items, heads))
-        bodies = [
-            read_body(self._texts[item.start + head : item.end])
-            for item, head in zip(self._items, heads, strict=True)
+        items = self._outline.items
+        lazy = _lazy_groups(items)
+        parts = [
+            read_lines(self._texts, item, None if item.group in lazy else item.counter)
+            for item in items
         ]
-        written = [title.number for title in titles]
-        lines = [item.start + 1 for item in self._items]
-        numbers = number_steps(list(zip(written, lines, strict=True)), self._known)
-        parts = list(zip(self._items, titles, bodies, numbers, strict=True))
-        for part, head in zip(parts, heads, strict=True):
-            self._complain(*part, head)
-        steps, found = repair(list(self._steps(parts)), self._known)
-        place = {number.id: item for item, _, _, number in parts}
-        for step_id, complaint in found:
-            self._mistake(place[step_id].start, complaint, place[step_id])
+        written = [
+            (title.number, item.start + 1) for item, (_, title, _) in zip(items, parts, strict=True)
+        ]
+        numbers = number_steps(written, self._known)
+        drafts = [
+            self._block(item, *part, number)
+            for item, part, number in zip(items, parts, numbers, strict=True)
+        ]
+        steps, misfits = repair(list(self._bounded(drafts)), self._known)
+        places = {block.step.id: block.item for block in drafts}
+        for step_id, complaint in misfits:
+            self._mistake(places[step_id].start, complaint, places[step_id])
+        if not drafts:
+            self._mistake(0, _STEPS_IN_CODE if self._has_steps_in_code() else _NO_STEPS, None)
+        self._mistakes += unread_steps(self._texts, self._outline, places)
         blocks = tuple(
-            Block(item, head, body, step, number.explicit)
-            for (item, _, body, number), head, step in zip(parts, heads, steps, strict=True)
+            block if block.step is step else replace(block, step=step)
+            for block, step in zip(drafts, steps, strict=True)
         )
-        if not blocks:
-            self._mistake(0, _NO_STEPS, None)
-        self._mistakes += unread_steps(self._texts, self._outline)
         return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
 
-    def _steps(self, parts: Sequence[tuple[Item, Title, Body, Numbered]]) -> Iterator[PlanStep]:
-        left = MOST_DEPENDENCIES
-        for item, title, body, number in parts:
-            attributes = title.attributes | body.attributes
-            before, left = left, left - len(attributes.dependencies or ())
-            if left < 0 <= before:
-                self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
-            attributes = replace(attributes, dependencies=None) if left < 0 else attributes
-            yield _step(item, title.description, body, number.id, attributes)
-
-    def _title(self, item: Item, head: int) -> Title:
-        counter = None if item.group in self._lazy else item.counter
-        lines = [self._texts[item.start][item.text :], *self._texts[item.start + 1 :][: head - 1]]
-        text = " ".join(line.strip() for line in lines) if head > 1 else lines[0]
-        return read_title(text, numbered=counter)
-
-    def _complain(self, item: Item, title: Title, body: Body, number: Numbered, head: int) -> None:
+    def _block(self, item: Item, head: int, title: Title, body: Body, number: Numbered) -> Block:
         if item.mark and item.mark not in KNOWN_MARKS:
             self._mistake(item.start, _bad_mark(item.mark), item)
         if number.complaint is not None:
@@ -140,11 +169,24 @@ class _StepsReader:
             self._mistake(item.start, _no_description(number.id), item)
         for complaint in title.complaints:
             self._mistake(item.start, complaint, item)
-        name = title.attributes.conflict(body.attributes)
-        if name is not None:
+        if name := conflict(title.options, body.options):
             self._mistake(item.start, repeated(name, ""), item)
         for placed in body.complaints:
             self._mistake(item.start + head + placed.line, placed.complaint, None)
+        return Block(item, head, body, step_of(item, title, body, number.id), number.explicit)
+
+    def _bounded(self, blocks: Sequence[Block]) -> Iterator[PlanStep]:
+        """The steps; beyond a number of dependencies of all of them they have none."""
+        left = MOST_DEPENDENCIES
+        for block in blocks:
+            before, left = left, left - len(block.step.dependencies)
+            if left < 0 <= before:
+                self._mistake(block.item.start, _TOO_MANY_DEPENDENCIES, block.item)
+            yield block.step.replace(dependencies=()) if left < 0 else block.step
+
+    def _has_steps_in_code(self) -> bool:
+        """Whether blocks of code hold what would be steps elsewhere."""
+        return any(is_marked_line(self._texts[at]) for at in self._outline.verbatim)
 
     def _mistake(self, at: int, complaint: UnplacedMistake, item: Item | None) -> None:
         line = self._texts[at] if at < len(self._texts) else ""
@@ -153,13 +195,13 @@ class _StepsReader:
         self._mistakes.append(complaint.at(at + 1, column + 1))
 
 
-def _step(
-    item: Item, description: str, body: Body, step_id: int, attributes: Attributes
-) -> PlanStep:
-    specialists = attributes.specialists or ()
+def step_of(item: Item, title: Title, body: Body, step_id: int) -> PlanStep:
+    """The step that the lines of an item describe."""
+    options = dict(joined(title.options, body.options))
+    specialists = options.pop(ASSIGNED.field, ())
     return PlanStep(
         id=step_id,
-        description=description or f"Step {step_id}",
+        description=title.description or f"Step {step_id}",
         brief=body.brief,
         parameters=body.parameters,
         status=_STATUS.get(item.mark or " ", StepStatus.PENDING),
@@ -167,13 +209,7 @@ def _step(
         joined_by=specialists[1:],
         result=body.result,
         feedback=body.feedback,
-        dependencies=attributes.dependencies or (),
-        condition=attributes.condition,
-        optional=bool(attributes.optional),
-        priority=attributes.priority or 0,
-        max_retries=attributes.max_retries,
-        timeout=attributes.timeout,
-        writes=attributes.writes or (),
+        **options,
     )
 
 
@@ -200,44 +236,36 @@ _NO_STEPS = UnplacedMistake(
     "This document has no steps.",
     "Write each step on a line like this: - [ ] 1. What is to be done @specialist",
 )
+_STEPS_IN_CODE = UnplacedMistake(
+    "no_steps",
+    "",
+    "The steps of this document are in code, a comment or a quote, and so are none.",
+    "Write them as a list outside. Only a fence around all of the document may stay.",
+)
 
 
-_NO_PLAIN_TEXT = re.compile(r"[ \t]*(?:[-*+>#`~|<=]|\d{1,9}[.)](?:\s|$))")
-_MOST_LINES = 8
-
-
-def wrapped_lines(texts: Sequence[str], item: Item) -> int:
-    """Count the lines into which a step's first line was broken: its attributes end the last."""
-    lines: list[str] = []
-    for text in texts[item.start + 1 : item.end]:
-        if is_blank(text) or _NO_PLAIN_TEXT.match(text) or begins_with_box(text):
-            break
-        if read_key_line(text) is not None:
-            break
-        lines.append(text)
-    if not 0 < len(lines) <= _MOST_LINES or read_title(texts[item.start][item.text :]).attributes:
+def _wrapped_lines(texts: Sequence[str], item: Item) -> int:
+    """Count the lines into which a step's line was broken: names or options end the last one."""
+    end = item.start + 1
+    while end < item.end and continues_text(texts[end]) and not key_phrase(texts[end]):
+        end += 1
+    if not 0 < end - item.start - 1 <= _MOST_WRAPPED_LINES:
         return 0
-    return len(lines) if read_title(f"1. {lines[-1].strip()}").attributes else 0
+    if read_title(texts[item.start][item.text :]).options or not read_title(texts[end - 1]).options:
+        return 0
+    return end - item.start - 1
 
 
-def _lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
+def _lazy_groups(items: Sequence[Item]) -> frozenset[int]:
     """Find the lists whose items are all `1.`, as in lazy Markdown: they have no numbers."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
-    return frozenset(group for group, members in groups.items() if _is_lazy(texts, members))
-
-
-def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
-    if len(members) < 2 or any(item.counter is None or int(item.counter) != 1 for item in members):  # noqa: PLR2004 - one item is not a list
-        return False
-    bare = sum(item.mark is None for item in members)
-    careless = [
-        item
-        for item in members
-        if item.mark is not None and own_number(texts[item.start][item.text :]) is None
-    ]
-    return not careless or bare > 1
+    return frozenset(
+        group
+        for group, members in groups.items()
+        if len(members) > 1 and all(int(item.counter or 0) == 1 for item in members)
+    )
 
 
 def number_steps(

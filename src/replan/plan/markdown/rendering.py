@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from replan.plan.encoding import decode, encode, encode_where
 from replan.plan.markdown.body import write_body
-from replan.plan.markdown.encoding import decode, encode, encode_where
 from replan.plan.markdown.lines import is_blank
 from replan.plan.markdown.normal import normalised
 from replan.plan.markdown.outline import read_heading

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from replan.plan.markdown.lines import Line, split_lines, usual_line_end, without_comments
 from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.option_table import set_options
 
 LENGTH = 8
 """Digits of a fingerprint: two different tasks share one in four billion cases."""
@@ -47,6 +48,7 @@ def fingerprint(step: PlanStep) -> str:
         "awaits": sorted(step.awaits),
         "condition": None if condition is None else [condition.step, condition.outcome],
         "specialists": sorted({name.casefold() for name in step.specialists}),
+        **set_options(step, "task"),
     }
     written = json.dumps(asked, sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:LENGTH]

@@ -2,116 +2,75 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from replan.errors import Mistake
-from replan.plan.markdown import words
+from replan.plan.encoding import NAME
 from replan.plan.markdown.lines import indent_of, is_blank
-from replan.plan.markdown.outline import Item, Outline
-from replan.plan.markdown.title import own_number, read_title
+from replan.plan.markdown.outline import DETAIL_INDENT, Item, Outline, is_like_item, is_rule
 
-_DETAIL_INDENT = 2
 _LONGEST_SHOWN = 80
-_MOST_DIGITS = 18
 
 _MARKER = r"[ \t]*+(?P<marker>[-*+•·‣◦▪–—]|(?P<counter>\d{1,9})[.)．、])?[ \t]*+"
 _LINK = r"(?!\[[^\[\]]*\][(\[:])"
 _SIGN = r"(?P<mark>[xX~!\-✓✔])?+"
-_OPENED = rf"{_LINK}\\?[\[【［]\s*+{_SIGN}"
-_SQUARE = rf"{_OPENED}\s*+(?P<closed>\\?[\]】］])?+"
-_NUMBER = rf"(?:(?:{words.STEP})\s*+)?#?(?P<number>\d{{1,9}})"
-_PUNCTUATED = rf"{_NUMBER}\s*+[.)．、:：](?!\d)"
-_SPACED = rf"{_NUMBER}(?:\s*+[.)．、:：](?!\d)|(?=\s|$))"
-
-
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(_MARKER + pattern, re.IGNORECASE) for pattern in patterns)
-
-
+_NUMBER = r"(?P<number>\d{1,9})\s*+[.)．、:：](?!\d)"
 # A box in front of a number is a step wherever it stands: `- [x 2. B`, `-[ ] 2. B`.
-_BOXED = _compiled(rf"{_SQUARE}\s*+{_PUNCTUATED}")
-# What can be nothing but a step in the list of the steps: first what has no number.
-_BOX_ALONE = _compiled(
-    rf"{_OPENED}\s*+\\?[\]】］](?=\w)",  # [ ]B
-    rf"{_OPENED}(?(mark)[ \t]++|(?<=[ \t]))(?=[^\W\d])",  # [x B
+_BOXED = re.compile(
+    rf"{_MARKER}{_LINK}\\?[\[【［]\s*+{_SIGN}\s*+(?P<closed>\\?[\]】］])?+\s*+{_NUMBER}"
 )
-_IN_LIST = _compiled(
-    rf"{_SQUARE}\s*+{_SPACED}",
-    rf"[(（{{]\s*+{_SIGN}\s*+[)）}}]?+\s*+{_SPACED}",  # ( ) 2. B
-    rf"(?:{_SIGN}\s*+[\])】］）}}]|[☐☑☒✅✔✓❌□■]\ufe0f?+)\s*+{_SPACED}",  # x] 2. B
-    rf"(?!\[[^\[\]]*\][(\[])[\[(【［（{{]\s*+{_NUMBER}\s*+[\])】］）}}]",  # [2] B
-    rf"(?!\[[^\[\]]*\][(\[])[\[(【［（{{].{{0,20}}?(?<!\w){_PUNCTUATED}",  # [done] 2. B
-    rf"{_SPACED}\s*+[\[(【［（]\s*+{_SIGN}(?:\s*+[\])】］）]|(?<=[\w~!✓✔-])(?=\s))",  # 2 [ ] B
+# What can be nothing but a step in a list of steps: `( ) B`, `☐ B`, `x] 2. B`, `2 [x B`, `2. B`.
+_SIGNS = (
+    rf"(?:\d{{1,9}}\s*+)?{_LINK}\\?[\[【［]\s*+{_SIGN}\s*+[\]】］]?+"
+    r"|[(（{]\s*+(?:[xX~!✓✔-]|\d{1,9})?+\s*+[)）}]|[☐☑☒✅✔✓❌□■]\ufe0f?+|[xX~!✓✔-]?+[\])】］）}]"
 )
-_NUMBERED = _compiled(_SPACED)
-_LISTED = _compiled("")
-_MENTION = re.compile(rf"(?<![\w.+\-@/])@{words.NAME}")
-_LIST_LINE = re.compile(r"[ \t]*(?:[-*+•·‣◦▪–—]|\d{1,9}[.)．、]|[\[【［])")
-_RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]")
+_IN_LIST = re.compile(rf"{_MARKER}(?P<signs>{_SIGNS})?+\s*+(?:{_NUMBER})?+")
+_LISTED = re.compile(_MARKER)
+_BOX = re.compile(rf"{_MARKER}\[{_SIGN}\s*+\]\s*+")
+_MENTION = re.compile(rf"(?<![\w.+\-@/])@{NAME}(?:\s*+\([^()]*+\))?[ \t]*+$")
 
 
-class _Place(NamedTuple):
-    """Where a line stands that is not the line of a step."""
+def unread_steps(
+    texts: Sequence[str], found: Outline, numbers: Collection[int]
+) -> Iterator[Mistake]:
+    """Report each line that looks like a step and was not read as one.
 
-    in_list: bool  # whether it is in the list of the steps
-    below_step: bool  # whether a line of a step is directly above it
-    number_due: int  # the number after that of the last step above it; 0 if a step has it
-
-
-def unread_steps(texts: Sequence[str], found: Outline) -> Iterator[Mistake]:
-    """Report each line that looks like a step and was not read as one."""
-    starts = {item.start: item for item in found.items}
+    Args:
+        texts: The lines.
+        found: The steps in them.
+        numbers: The numbers of the steps.
+    """
+    boxed = {item.start for item in found.others if item.is_marked}
     details = set(_details(texts, found.items))
+    details |= {item.start for item in found.items if not _is_damaged(texts[item.start], item)}
     lists = set(_lists_of_steps(texts, found))
-    inside = {at for item in found.items for at in range(item.start, item.end)}
-    numbers = {item.start: _number_of(item, texts) for item in found.items}
-    taken = {0, *numbers.values()}
-    number_due = 1
     for at in found.window:
         if at in found.verbatim or at in details or is_blank(texts[at]):
             continue
-        item = starts.get(at)
-        if item is None:
-            match = _unread(
-                texts[at],
-                _Place(at in lists, at - 1 in inside, number_due if number_due not in taken else 0),
-            )
-        else:
-            number_due = (numbers[at] or number_due) + 1
-            match = _first(texts[at], (*_BOXED, *_BOX_ALONE)) if item.mark is None else None
+        match = _unread(texts[at], numbers, in_list=at in lists)
         if match is not None:
-            yield _mistake(at, texts[at], match)
+            yield _mistake(at, texts[at], match, "indent it if it is a detail of the step above")
+        elif at in boxed and (box := _BOX.match(texts[at])):
+            yield _mistake(at, texts[at], box, "leave out its box", max(numbers, default=0) + 1)
 
 
-def _number_of(item: Item, texts: Sequence[str]) -> int:
-    """The number that a step states; 0 if it states none."""
-    written = item.counter or own_number(texts[item.start][item.text :]) or "0"
-    return int(written[:_MOST_DIGITS])
-
-
-def begins_with_box(line: str) -> bool:
-    """Whether a line begins as a step does, so that it cannot continue the line above."""
-    return _first(line, _BOXED) is not None
+def _is_damaged(line: str, item: Item) -> bool:
+    """Whether the text of a step in a list without boxes begins like one."""
+    match = _IN_LIST.match(line) if item.mark is None else None
+    return match is not None and bool(match["signs"])
 
 
 def _details(texts: Sequence[str], items: Sequence[Item]) -> Iterator[int]:
-    """The lines below the steps that belong to them; all below a heading, else the indented."""
+    """The lines below the steps that belong to them and not only continue their text."""
     for item in items:
-        least = indent_of(texts[item.start]) + _DETAIL_INDENT if item.depth else 0
+        least = indent_of(texts[item.start]) + DETAIL_INDENT
         yield from (at for at in range(item.start + 1, item.end) if indent_of(texts[at]) >= least)
 
 
 def _lists_of_steps(texts: Sequence[str], found: Outline) -> Iterator[int]:
     """The lines between the steps below one heading, and of the list that continues them."""
-    headings = [at for at in found.window if _is_heading(texts[at]) and at not in found.verbatim]
-
-    def section(item: Item) -> int:
-        return bisect_left(headings, item.start)
-
-    for _, members in groupby(found.items, section):
+    for _, members in groupby(found.items, lambda item: bisect_left(found.headings, item.start)):
         steps = list(members)
         first, end = steps[0].start, steps[-1].end
         while first - 1 in found.window and _continues_list(texts[first - 1]):
@@ -121,51 +80,43 @@ def _lists_of_steps(texts: Sequence[str], found: Outline) -> Iterator[int]:
         yield from range(first, end)
 
 
-def _is_heading(line: str) -> bool:
-    return _HEADING.match(line) is not None
-
-
 def _continues_list(line: str) -> bool:
-    is_listed = _LIST_LINE.match(line) is not None and _RULE.fullmatch(line) is None
-    return is_blank(line) or is_listed or indent_of(line) >= _DETAIL_INDENT
+    is_listed = is_like_item(line) and not is_rule(line)
+    return is_blank(line) or is_listed or indent_of(line) >= DETAIL_INDENT
 
 
-def _unread(line: str, place: _Place) -> re.Match[str] | None:
-    match = _first(line, _BOXED)
+def _unread(line: str, numbers: Collection[int], *, in_list: bool) -> re.Match[str] | None:
+    match = _BOXED.match(line)
     if match is not None and (match["marker"] or match["closed"]):
         return match
-    match = _first(line, _LISTED)
-    if not place.in_list or match is None or not match["marker"]:
+    listed = _LISTED.match(line)
+    if not in_list or listed is None or not listed["marker"]:
         return None
-    if boxed := _first(line, (*_IN_LIST, *_BOX_ALONE)):
-        return boxed
-    if counter := match["counter"]:
-        is_next = place.below_step or int(counter) == place.number_due
-        return match if is_next or _MENTION.search(line) else None
-    numbered = _first(line, _NUMBERED)
-    if numbered and _MENTION.search(line):
-        return numbered
-    return match if read_title(line[match.end() :]).attributes.specialists else None
+    counter = listed["counter"]
+    if counter and int(counter) not in numbers:
+        return listed
+    match = _IN_LIST.match(line)
+    if match and (match["signs"] or (match["number"] and int(match["number"]) not in numbers)):
+        return match
+    return listed if _MENTION.search(line) else None
 
 
-def _first(line: str, patterns: Sequence[re.Pattern[str]]) -> re.Match[str] | None:
-    return next((match for each in patterns if (match := each.match(line))), None)
-
-
-def _mistake(at: int, line: str, match: re.Match[str]) -> Mistake:
+def _mistake(
+    at: int, line: str, match: re.Match[str], otherwise: str, next_number: int | None = None
+) -> Mistake:
     groups = match.groupdict()
-    number = groups.get("number") or groups["counter"]
+    number = groups.get("number") or groups["counter"] or next_number
     task = f"{number}. " if number else ""
     task += line[match.end() :].strip() or "What is to be done"
     mark = groups.get("mark") or " "
-    marker = _first(line, _LISTED)
+    marker = _LISTED.match(line)
     return Mistake(
         line=at + 1,
         column=(marker.end() if marker else 0) + 1,
         code="unread_step",
         reason=f"'{_cut(line.strip())}' looks like a step and cannot be read as one.",
         fix=f"Write it like this: - [{'x' if mark in '✓✔' else mark}] {_cut(task)}; "
-        "or indent it if it is a detail of the step above.",
+        f"or {otherwise}.",
     )
 
 

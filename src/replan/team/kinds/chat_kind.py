@@ -1,6 +1,7 @@
 """A specialist that is a chat model with a prompt, and tools if it is given some."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -8,13 +9,19 @@ from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row
 from replan.declared.part import rule_error
+from replan.state.team import SpecialistCard
 from replan.team.chats import Chats
 from replan.team.fields.code import Tool
 from replan.team.fields.models import Model
 from replan.team.kinds.member import Answering
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
     from replan.ports.specialist_port import SpecialistPort
+    from replan.replies.shape import Shape
+    from replan.specialists.prompted import PromptedSpecialist
+    from replan.state.results import ExecutionContext
 
 
 class Chat(Answering):
@@ -30,6 +37,8 @@ class Chat(Answering):
             an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call. Tools of servers may
             be named by a pattern: files/write_file, git/*.
+        step_models: Other chat models that a step may have by name, (model fast), instead of its
+            chat_model.
         remembers: Whether its chat_model has the tools remember, recall and forget, for facts that
             outlive a conversation. Each run names their user in its settings.
     """
@@ -40,6 +49,7 @@ class Chat(Answering):
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
     approve: Row[str] = ()
+    step_models: Mapping[str, Model] = Field(default_factory=dict[str, Any])
     remembers: bool = False
 
     @classmethod
@@ -59,14 +69,35 @@ class Chat(Answering):
         is_unsafe = any(each.get("effects") == "unsafe" for each in metadata)
         return bool(self.approve) or is_unsafe or super().must_be_named
 
+    @property
+    def card(self) -> SpecialistCard:
+        """The card that the host sees, with the models that its steps may name."""
+        return super().card.replace(models=tuple(self.step_models))
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """The chat models that it is given, by their fields."""
+        others = {f"step_models.{name}": model for name, model in self.step_models.items()}
+        return {**super().chat_models, **others}
+
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build the model with its prompt and its tools."""
+        """Build the model with its prompt and its tools, and the same with each other model."""
+        usual = self._built_with(chats.of(self.chat_model, f"{place}.chat_model"), place, chats)
+        if not self.step_models:
+            return usual
+        others = {
+            name: self._built_with(chats.of(model, f"{place}.step_models.{name}"), place, chats)
+            for name, model in self.step_models.items()
+        }
+        return WithStepModels(usual, others)
+
+    def _built_with(self, chat: Any, place: str, chats: Chats) -> "PromptedSpecialist":
         from replan.specialists.given_tools import chat_with_tools
         from replan.specialists.prompted import PromptedSpecialist
 
         answer = chat_with_tools(
             f"{place}.tools",
-            chats.of(self.chat_model, f"{place}.chat_model"),
+            chat,
             self.tools,
             servers=chats.servers,
             max_rounds=self.max_tool_rounds,
@@ -81,3 +112,26 @@ class Chat(Answering):
             can_answer_again=True,
             **self.answering,
         )
+
+
+@dataclass(frozen=True)
+class WithStepModels:
+    """A specialist whose steps may name another of its chat models."""
+
+    usual: "PromptedSpecialist"
+    others: "Mapping[str, PromptedSpecialist]"
+
+    @property
+    def card(self) -> SpecialistCard:
+        """What the host sees of it."""
+        return self.usual.card
+
+    @property
+    def shape(self) -> "Shape | None":
+        """The type of its results, or None."""
+        return self.usual.shape
+
+    async def run(self, context: "ExecutionContext", config: "RunnableConfig") -> Any:
+        """Do a step with the model that it names; a name is checked before the step starts."""
+        name = context.plan_step.model
+        return await (self.others[name] if name else self.usual).run(context, config)

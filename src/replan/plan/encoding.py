@@ -7,6 +7,9 @@ reference (`&#64;` for `@`), which every Markdown viewer shows as the character 
 import re
 from collections.abc import Callable
 
+NAME = r"(?:\w|&#[0-9]{1,7};)(?:[.-]*+(?:\w|&#[0-9]{1,7};))*+"
+"""A specialist's name as it can follow an `@`."""
+
 _REFERENCE = re.compile(r"&#([0-9]{1,7});")
 _UNWRITABLE = re.compile(r"&(?=#[0-9]{1,7};)|[\r\n]")
 _PLAIN_IN_NAME = re.compile(r"\w|(?<=\w)[.-](?=\w)")
