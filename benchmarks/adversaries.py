@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.memory import InMemorySaver
@@ -23,6 +24,7 @@ from replan import (
     ExecutionStatus,
     Host,
     Limits,
+    Price,
     Specialist,
     SpecialistResult,
     Team,
@@ -33,6 +35,8 @@ from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
+from replan.log.amounts import NOTHING, ROUNDING, Bound, Refused, Reservation, Spending
+from replan.log.run_log import RunLog
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (
     USUAL_RETRIES,
@@ -46,6 +50,7 @@ from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Question
 from replan.state.usage import Usage
+from replan.storage.memory_log import MemoryLogs
 from replan.storage.serializer import strict_serializer
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 
@@ -61,6 +66,8 @@ SUPER_STEPS_AROUND = 7
 
 MOST_ANSWERS = 12
 """How often a person answers before they go away."""
+
+PRICE = Price(input=1, output=4)
 
 TROUBLE = 6
 """One reply in so many is another habit's."""
@@ -193,12 +200,16 @@ class AdversaryModel(BaseChatModel):
 
     _chance: random.Random = PrivateAttr()
     _habits: dict[str, str] = PrivateAttr()
+    _counts: int | None = PrivateAttr()
     _numbers: Iterator[int] = PrivateAttr(default_factory=count)
     calls: int = 0
 
-    def __init__(self, chance: random.Random, habits: dict[str, str]) -> None:
+    def __init__(
+        self, chance: random.Random, habits: dict[str, str], counts: int | None = None
+    ) -> None:
+        """Prepare a model that counts so many tokens for each character; none: it counts none."""
         super().__init__(cache=False)
-        self._chance, self._habits = chance, habits
+        self._chance, self._habits, self._counts = chance, habits, counts
 
     @property
     def _llm_type(self) -> str:
@@ -221,7 +232,15 @@ class AdversaryModel(BaseChatModel):
             await asyncio.Event().wait()
         if isinstance(said, Exception):
             raise said
-        return said if isinstance(said, AIMessage) else AIMessage(str(said))
+        message = said if isinstance(said, AIMessage) else AIMessage(str(said))
+        return message.model_copy(update={"usage_metadata": self._usage(messages, message)})
+
+    def _usage(self, messages: Sequence[BaseMessage], reply: AIMessage) -> UsageMetadata | None:
+        if self._counts is None:
+            return None
+        read = self._counts * sum(len(each.text) for each in messages)
+        written = self._counts * len(reply.text)
+        return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         raise NotImplementedError
@@ -236,7 +255,12 @@ class AdversaryModel(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         said = await self.said(messages)
         yield ChatGenerationChunk(
-            message=AIMessageChunk(said.content, tool_calls=said.tool_calls, id=said.id)
+            message=AIMessageChunk(
+                said.content,
+                tool_calls=said.tool_calls,
+                id=said.id,
+                usage_metadata=said.usage_metadata,
+            )
         )
 
 
@@ -316,7 +340,10 @@ def adversary(
     chance = random.Random(seed)  # noqa: S311 - the same draw on every run, no secret
     habits = {node: chance.choice(list(kinds)) for node, kinds in HABITS.items()}
     # A server answers in a thread of its own, with a chance of its own.
-    model = AdversaryModel(random.Random(-seed) if serve else chance, habits)  # noqa: S311 - as above
+    # Its own chance, so that what else is drawn does not depend on tokens and money.
+    amounts = random.Random(f"amounts {seed}")  # noqa: S311 - as above
+    counts, max_cost = amounts.choice([None, 1, 5]), amounts.choice([None, None, 0.05])
+    model = AdversaryModel(random.Random(-seed) if serve else chance, habits, counts)  # noqa: S311 - as above
     asked = serve(model) if serve else model
     workers = {name: chance.choice(["chat", "tools", *_FUNCTIONS]) for name in TEAM}
     calls = chance.choice(["merged", "separate"])
@@ -330,7 +357,8 @@ def adversary(
         max_model_calls=chance.choice([1, 2, 5, 40, 200]),
         max_parallel_steps=chance.choice([1, 3, 16]),
         max_stalls=chance.randint(1, 3),
-        max_tokens=chance.choice([None, None, None, 3_000]),
+        max_tokens=chance.choice([None, None, 20_000, 3_000]),
+        max_cost=max_cost,
         max_seconds=chance.choice([None, None, None, 0.4]),
         per_step=chance.choice([Budget(), Budget(max_model_calls=2), Budget(max_seconds=0.2)]),
         step_timeout=PATIENCE,
@@ -345,6 +373,7 @@ def adversary(
         calls=calls,
         allow_dynamic_update=chance.random() < 0.8,  # noqa: PLR2004 - a share
         approval=chance.choice(["never", "never", "plan", "revisions", "always"]),
+        prices={"AdversaryModel": PRICE, "m": PRICE},
     )
     given = {"messages": [("user", "Do the work.")], **({"plan": document} if is_handed else {})}
     return Adversary(
@@ -430,6 +459,8 @@ class Ended:
         calls: Model calls, counted by the model.
         bound: The most that the run could make.
         left_over: Tasks that were still there when the run was over.
+        spent: What the log charged, reservations in full.
+        beyond: What calls used beyond their reservations, as the log has it.
     """
 
     state: EnhancedState = field(default_factory=EnhancedState)
@@ -441,12 +472,15 @@ class Ended:
     calls: int = 0
     bound: int = 0
     left_over: int = 0
+    spent: Spending = NOTHING
+    beyond: Spending = NOTHING
 
     def faults(self, limits: Limits) -> list[str]:
         """What must not be, in words; empty if all is well."""
         state, found = self.state, list[str]()
         found += [f"{self.calls} calls, at most {self.bound}"] if self.calls > self.bound else []
         found += [f"{self.left_over} tasks left over"] if self.left_over else []
+        found += [*self._spent_too_much(limits)]
         found += [
             f"{before} did not fall to {later}"
             for (before, version, said), (later, newer, more) in pairwise(self.measures)
@@ -469,6 +503,44 @@ class Ended:
         # A call that runs out of time before it reaches the model was reserved all the same.
         return found + ([f"{used} calls counted, {self.calls} made"] if used < self.calls else [])
 
+    def _spent_too_much(self, limits: Limits) -> Iterator[str]:
+        if self.spent.calls > limits.max_model_calls:
+            yield f"{self.spent.calls} calls charged, at most {limits.max_model_calls}"
+        for kind in ("tokens", "cost"):
+            most, spent = getattr(limits, f"max_{kind}"), getattr(self.spent, kind)
+            beyond = getattr(self.beyond, kind)
+            if most is not None and spent > most + beyond + ROUNDING:
+                yield f"{spent} {kind}, at most {most} and {beyond} beyond what was reserved"
+
+
+class Charges(RunLog):
+    """A log in memory that adds up what is charged in it."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryLogs())
+        self.beyond = NOTHING
+        self._settled = NOTHING
+        self._reserved: dict[str, Spending] = {}
+
+    @property
+    def spent(self) -> Spending:
+        """What is charged, reservations in full."""
+        return sum(self._reserved.values(), self._settled)
+
+    async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
+        """Charge an amount."""
+        refused = await super().reserve(reservation, bounds)
+        if refused is None:
+            self._reserved[reservation.id] = reservation.amount
+        return refused
+
+    async def settle(self, reservation: Reservation, used: Spending) -> None:
+        """Replace it by what was used."""
+        await super().settle(reservation, used)
+        if self._reserved.pop(reservation.id, None) is not None:
+            self._settled += used
+            self.beyond += used.beyond(reservation.amount)
+
 
 def play(seed: int) -> Ended:
     """Run the team of a seed to its end, in an event loop of its own."""
@@ -488,7 +560,9 @@ def play_over_http(seed: int) -> Ended:
 
 async def _play(one: Adversary) -> Ended:
     config, ended = one.config, Ended()
-    services = replace(services_of(config, models_from_environment()), retry_wait=0.0)
+    charges = Charges()
+    services = services_of(config, models_from_environment())
+    services = replace(services, retry_wait=0.0, log=charges)
     saver = InMemorySaver(serde=strict_serializer())
     graph: Any = host_graph(services).compile(checkpointer=saver)
     ended.bound = _bound(one)
@@ -499,7 +573,7 @@ async def _play(one: Adversary) -> Ended:
             given = _answer(one, ended)
     except ModelCallError as error:
         ended.refused = error
-    ended.calls = one.model.calls
+    ended.calls, ended.spent, ended.beyond = one.model.calls, charges.spent, charges.beyond
     await asyncio.sleep(0)
     ended.left_over = len(asyncio.all_tasks()) - 1
     return ended

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -142,12 +143,13 @@ def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
     for place, key in ((details, "reason"), (feedback, "block_reason")):
         if isinstance(place, Mapping):
             found.append(cast("Mapping[str, Any]", place).get(key))
-    return (_name(value) for value in found if value)
+    return (_name(str(value)[-_LONGEST_NAME:]) for value in found if value)
 
 
-def _name(value: object) -> str:
+@lru_cache(maxsize=256)
+def _name(reason: str) -> str:
     """Return a reason in one spelling: the same for `FinishReason.MAX_TOKENS` and `maxTokens`."""
-    name = re.sub(r"[^a-z]", "", str(value)[-_LONGEST_NAME:].rpartition(".")[2].casefold())
+    name = re.sub(r"[^a-z]", "", reason.rpartition(".")[2].casefold())
     # LangChain joins a reason that is in two pieces of a stream.
     repeated = _REPEATED.fullmatch(name)
     return repeated.group(1) if repeated else name

@@ -8,7 +8,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 
-from replan.replies.forms.thoughts import without_thoughts
+from replan.replies.wrapping import behind_thoughts, unwrapped
 
 UNPARSED = (
     "the server did not parse the model's tool call. Set the tool parser of the server that is "
@@ -46,7 +46,7 @@ def with_written_calls(message: AIMessage, tools: Collection[str]) -> AIMessage:
         return message
     if _SPECIAL.search(message.text):
         raise ValueError(UNPARSED)
-    text = without_thoughts(message.text).strip()
+    text = behind_thoughts(unwrapped(message.text)).strip()
     mark = _MARK.search(text)
     found = [*_calls(text[mark.start() :].strip() if mark else text, is_marked=bool(mark))]
     known = [(name, args) for name, args in found if name in tools]

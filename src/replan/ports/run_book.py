@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
-from replan.state.results import Outcome
+from replan.state.outcomes import Outcome
 
 RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
 """The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""

@@ -137,6 +137,8 @@ _FORMS = (
 
 def without_secrets(text: str) -> str:
     """Replace known secret values, and what looks like one, by `***`."""
+    if not text:
+        return text
     text = PRIVATE_KEY.sub(MASK, KNOWN.masked(text))
     if len(text) <= _PIECE:
         return _without_forms(text)

@@ -11,8 +11,11 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from replan.langgraph_inside.callbacks import read_reported_call
 from replan.log.amounts import Spending
 from replan.ports.allowance import USUAL_REPLY, Request
-from replan.spending.fitting import Permit, bytes_of, most_tokens_of_reply, schemas_in
+from replan.spending.estimates import schemas_in, tokens_of_reply, tokens_of_text
+from replan.spending.fitting import Permit
 from replan.state.usage import TokenCount
+
+NO_TOKENS = TokenCount()
 
 
 def announced(
@@ -34,12 +37,12 @@ def announced(
 def charged_for_reply(
     permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
 ) -> tuple[Spending, TokenCount]:
-    """Charge a call by what its server reported, else by the bytes of request and reply."""
+    """Charge a call by what its server reported, else by what one can judge."""
     # The pieces of a stream reported the `counts` one by one: LangChain adds them up.
     reported = counts[-1] if are_running_totals(counts) else _reported(response)
     counted = (reported.input_tokens, reported.output_tokens)
-    charged = counted if any(counted) else (permit.ask.input_tokens, _most_output(response))
-    spent = Spending(calls=1, tokens=sum(charged), cost=permit.ask.cost(*charged))
+    charged = counted if any(counted) else (permit.call.input_tokens, _likely_output(response))
+    spent = Spending(calls=1, tokens=sum(charged), cost=permit.call.cost(*charged))
     return spent, reported
 
 
@@ -53,20 +56,20 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
 
 
 def _reported(response: LLMResult) -> TokenCount:
-    counts = (
+    counts = [
         reported_tokens(generation.message)
         for generation in _first_ones(response)
         if isinstance(generation, ChatGeneration)
-    )
-    return sum(counts, TokenCount())
+    ]
+    return counts[0] if len(counts) == 1 else sum(counts, NO_TOKENS)
 
 
-def _most_output(response: LLMResult) -> int:
-    """The tokens that a reply has at most, where its server did not count them."""
+def _likely_output(response: LLMResult) -> int:
+    """The tokens of a reply that its server did not count."""
     return sum(
-        most_tokens_of_reply(generation.message)
+        tokens_of_reply(generation.message)
         if isinstance(generation, ChatGeneration)
-        else bytes_of(generation.text)
+        else tokens_of_text(generation.text)
         for generation in _first_ones(response)
     )
 
@@ -80,7 +83,7 @@ def reported_tokens(message: BaseMessage) -> TokenCount:
     """The tokens that a message reports; an impossible number counts as not reported."""
     usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
     if not isinstance(usage, dict):
-        return TokenCount()
+        return NO_TOKENS
     reported = cast("dict[str, object]", usage)
     return TokenCount(
         input_tokens=_count_in(reported.get("input_tokens")),

@@ -129,8 +129,7 @@ class Timed(Protocol):
     @property
     def waiting(self) -> Stopwatch: ...
 
-    @property
-    def stuck(self) -> float: ...
+    patience: float  # seconds that a call of it waits for room at most while no call ends
 
 
 class StepTimeoutError(TimeoutError):
@@ -151,7 +150,8 @@ async def in_time(
 ) -> T:
     """Do work within its time, and not much longer if it does not stop."""
     # The time in which a call waits for others to make room is not the work's own. It counts for
-    # the run, and ends if none of the others ends within the work's timeout.
+    # the run, and the call is refused if none of the others ends within the work's timeout.
+    timed.patience = min(timed.patience, seconds)
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
     if is_bounded:
@@ -201,10 +201,8 @@ def _next_end(timed: Timed, seconds: float, started: float) -> _End:
     """The bound that ends work first, if it does not end by itself."""
     own = started + seconds + timed.waiting.seconds - time.monotonic()
     left, scope = timed.clocks.left(timed.scopes)
-    in_vain = "no room for a call: for {:g} s none of those that hold it has ended"
     ends = (
         _End(own, lambda: StepTimeoutError(f"no answer within {seconds:g} s")),
-        _End(seconds - timed.stuck, lambda: StepTimeoutError(in_vain.format(seconds))),
         _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)

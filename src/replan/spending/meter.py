@@ -5,12 +5,14 @@ the caller's configuration goes, also into tool loops.
 """
 
 import asyncio
+import math
 import threading
-from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from concurrent import futures
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -22,26 +24,28 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.events.calls import Calls
+from replan.events.calls import Calls, warn_here
 from replan.events.foreign_tools import ForeignTools
 from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import either
-from replan.log.amounts import Spending
+from replan.log.amounts import NOTHING, Spending
 from replan.ports.allowance import Allowance, Request
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account
-from replan.spending.charging import (
-    announced,
-    charged_for_reply,
-    reported_tokens,
-)
+from replan.spending.charging import NO_TOKENS, announced, charged_for_reply, reported_tokens
 from replan.spending.deadline import Stopwatch
-from replan.spending.fitting import Ask, Permit, likely_tokens, most_tokens
+from replan.spending.estimates import tokens_of_request
+from replan.spending.fitting import CallRequest, Permit
 from replan.spending.scopes import Scope, known_price
-from replan.spending.waiting import HomeLoop, Line
 from replan.state.limits import Price
 from replan.state.usage import TokenCount
 from replan.texts.storable import well_formed
+
+MOMENT = 0.1
+"""Seconds that the loop of a run may be blocked before a thread takes the room that there is."""
+
+PATIENCE = 5.0
+"""Seconds that it may be blocked before a call in a thread that found no room is refused."""
 
 Said = Sequence[str | list[BaseMessage]]
 
@@ -83,23 +87,26 @@ class Meter(BaseCallbackHandler, Allowance):
     ) -> None:
         """Count for a run, on the running event loop."""
         self.calls = calls
+        self.scopes = scopes  # what calls are charged to
+        self.clocks = account.clocks  # how long they were at work
+        self.waiting = Stopwatch()  # how long it has waited for room held by other calls
+        self.patience = math.inf  # seconds that it waits for room at most while no call ends
         self._made = 0
         self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
-        self.scopes = scopes  # what calls are charged to
-        self.clocks = account.clocks  # how long they were at work
         self._on_token = on_token
         self._has_spoken = False
         self._tools = None if calls is None else ForeignTools(calls)
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}
-        self._home = HomeLoop()
+        self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
         self._is_over = False
         self._calls: dict[UUID, Permit] = {}
         self._counts: dict[UUID, list[TokenCount]] = {}
-        self._line = Line(account, self._home)
+        # Calls of threads that the loop of the run reserves.
+        self._taking: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         await self._account.open()
@@ -116,18 +123,17 @@ class Meter(BaseCallbackHandler, Allowance):
             calls = list(self._calls.values())
             self._calls.clear()
             for permit in calls:
-                self._used.append(_priced(permit, TokenCount(), permit.reservation.amount.cost))
-        self._line.close(RuntimeError(_OVER))
+                self._used.append(_priced(permit, NO_TOKENS, permit.reservation.amount.cost))
         for permit in calls:
             self._account.give_up(permit)
             cost = permit.reservation.amount.cost
-            self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
-        if calls and self._account.is_shared:
-            self._home.write(self._account.share)
+            self._tell_end(permit, error or RuntimeError(_OVER), NO_TOKENS, cost)
         if self._tools is not None:
             self._tools.close()
-        await self._line.at_rest()
-        await self._home.at_rest()
+        for task in [*self._taking]:
+            task.cancel()
+            await asyncio.wait({task})
+        await self._account.written()
 
     @property
     def handlers(self) -> Sequence[BaseCallbackHandler]:
@@ -150,11 +156,18 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def count(self) -> TokenCount:
-        return sum(self._used, TokenCount(calls=self._made))
+        used = self._used
+        return TokenCount(
+            calls=self._made + sum(each.calls for each in used),
+            input_tokens=sum(each.input_tokens for each in used),
+            output_tokens=sum(each.output_tokens for each in used),
+            known_cost=sum(each.known_cost for each in used),
+            unpriced_calls=sum(each.unpriced_calls for each in used),
+        )
 
-    async def share(self) -> None:
-        """Let another process make calls of the run, too; see `Account.share`."""
-        await self._account.share()
+    def spends_elsewhere(self) -> None:
+        """Note that another process makes calls of the run, too."""
+        self._account.spends_elsewhere()
 
     def count_elsewhere(self, used: TokenCount) -> None:
         """Count calls that another process made, and charged."""
@@ -166,16 +179,6 @@ class Meter(BaseCallbackHandler, Allowance):
         """The first limit that kept a call from being made, or None."""
         refused = self._refused
         return None if refused is None or refused.is_overcome else refused
-
-    @property
-    def waiting(self) -> Stopwatch:
-        """How long it has waited for room held by other calls."""
-        return self._line.clock
-
-    @property
-    def stuck(self) -> float:
-        """Seconds for which it waits for room while no call of the run ends."""
-        return self._line.stuck if self._line.since else 0.0
 
     @asynccontextmanager
     async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
@@ -191,7 +194,7 @@ class Meter(BaseCallbackHandler, Allowance):
                 _handed.reset(token)
             if not handed.is_used:
                 # It was not made after all.
-                await self._line.settle(permit, Spending())
+                await self._settle(permit, NOTHING)
 
     def on_llm_new_token(
         self,
@@ -227,32 +230,36 @@ class Meter(BaseCallbackHandler, Allowance):
         request = partial(_request, known, said, given)
         permit = self._handed_permit() or await self._take(request())
         if not self._note_call(run_id, permit, request):
-            await self._line.settle(permit, Spending())
+            await self._settle(permit, NOTHING)
             raise RuntimeError(_OVER)
 
     def _call_begins_now(
         self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
     ) -> None:
-        """Reserve a call of code that does not await it; code that blocks a loop never waits."""
-        self._check_time()
+        """Reserve a call of code that does not await it."""
         request = partial(_request, known, said, given)
-        ask = self._ask(request(), None)
+        call = self._call(request())
         with self._refusal_noted():
-            permit = self._line.take_now(ask)
+            # Code that blocks the loop of the run never waits.
+            permit = self._account.take_now(call, self._loop) if self._is_here else self._from(call)
         if not self._note_call(run_id, permit, request):
-            self._line.settle_now(permit, Spending())
+            self._account.settle_now(permit, NOTHING, self._loop)
             raise RuntimeError(_OVER)
 
     async def _call_ends(
         self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any
     ) -> None:
         if (permit := self._calls.get(run_id)) is not None:
-            await self._line.settle(permit, *self._charge(run_id, permit, outcome))
+            used = self._charge(run_id, permit, outcome)
+            await self._settle(permit, used)
+            self._warn_if_passed(permit, used)
 
     def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the log records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
-            self._line.settle_now(permit, *self._charge(run_id, permit, outcome))
+            used = self._charge(run_id, permit, outcome)
+            self._account.settle_now(permit, used, self._loop)
+            self._warn_if_passed(permit, used)
 
     on_chat_model_start: Any = either(_call_begins, _call_begins_now)
     on_llm_start: Any = either(_call_begins, _call_begins_now)
@@ -260,22 +267,95 @@ class Meter(BaseCallbackHandler, Allowance):
     on_llm_error: Any = either(_call_ends, _call_ends_now)
 
     async def _take(self, request: Request) -> Permit:
-        self._check_time()
-        loop = asyncio.get_running_loop()
-        ask = self._ask(request, loop)
+        call = self._call(request)
         with self._refusal_noted():
-            if loop is self._home.loop:
-                permit = await self._account.take(ask, self._line.waiting_of)
+            if self._is_here:
+                permit = await self._account.take(call, self._patience, self._waiting)
             else:
-                permit = await self._line.take_elsewhere(ask)
+                permit = await asyncio.to_thread(self._from, call)
         if self._is_over:
             # The attempt ended while this call waited: its usage would not be counted.
-            await self._line.settle(permit, Spending())
+            await self._settle(permit, NOTHING)
             raise RuntimeError(_OVER)
         return permit
 
+    def _from(self, call: CallRequest) -> Permit:
+        """Let the loop of the run reserve a call of this thread, unless that loop is blocked."""
+        while True:
+            answer: Future[Permit] = Future()
+            self._loop.call_soon_threadsafe(self._begin_to_take, call, answer)
+            while not answer.done() and not self._is_over and self._turns(MOMENT):
+                futures.wait({answer}, MOMENT)
+            if not answer.cancel():
+                return answer.result()
+            if self._is_over:
+                raise RuntimeError(_OVER)
+            # What the loop may still take under the former id is given back there.
+            call = replace(call, id=self._new_id())
+            try:
+                return self._account.take_now(call, self._loop)
+            except LimitReachedError as error:
+                # If the loop is only busy, calls in flight there will make room.
+                if not (self._account.makes_room(call, error) and self._turns(PATIENCE)):
+                    raise
+                call = replace(call, id=self._new_id())
+
+    def _begin_to_take(self, call: CallRequest, answer: Future[Permit]) -> None:
+        task = asyncio.ensure_future(self._take_for(call, answer))
+        self._taking.add(task)
+        task.add_done_callback(self._taking.discard)
+
+    async def _take_for(self, call: CallRequest, answer: Future[Permit]) -> None:
+        if answer.cancelled():
+            # The loop was blocked, and the call was made meanwhile.
+            return
+        try:
+            permit = await self._account.take(call, self._patience, self._waiting)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever waits in the thread raises it
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(error)
+            return
+        if answer.set_running_or_notify_cancel():
+            answer.set_result(permit)
+        else:
+            await self._account.settle(permit, NOTHING)
+
+    def _turns(self, seconds: float) -> bool:
+        """Whether the loop of the run runs its callbacks within this time, seen from a thread."""
+        turned = threading.Event()
+        self._loop.call_soon_threadsafe(turned.set)
+        return turned.wait(seconds)
+
+    @property
+    def _is_here(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    @property
+    def _patience(self) -> float | None:
+        return None if self.patience == math.inf else self.patience
+
+    @contextmanager
+    def _waiting(self) -> Generator[None]:
+        # While it has calls in flight itself, it does not only wait.
+        with nullcontext() if self._calls else self.waiting.running():
+            yield
+
+    async def _settle(self, permit: Permit, used: Spending) -> None:
+        if self._is_here:
+            await self._account.settle(permit, used)
+        else:
+            self._account.settle_now(permit, used, self._loop)
+
     @contextmanager
     def _refusal_noted(self) -> Generator[None]:
+        if self._is_over:
+            raise RuntimeError(_OVER)
         try:
             yield
         except LimitReachedError as error:
@@ -287,46 +367,47 @@ class Meter(BaseCallbackHandler, Allowance):
         with self._guard:
             if not self._is_over:
                 self._calls[call] = permit
-                self._line.is_own = True
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
             asked = request()
-            self.calls.called(permit.ask.id, permit.ask.model, asked.messages, asked.provider)
+            self.calls.called(permit.call.id, permit.call.model, asked.messages, asked.provider)
         return is_made
 
-    def _check_time(self) -> None:
-        if self._is_over:
-            raise RuntimeError(_OVER)
-
-    def _charge(
-        self, call: UUID, permit: Permit, outcome: LLMResult | BaseException
-    ) -> tuple[Spending, tuple[int, int] | None]:
-        """Count the outcome of a call: what is charged for it, and what its server counted."""
-        # By the tokens that its server reported, else by the bytes of its reply.
+    def _charge(self, call: UUID, permit: Permit, outcome: LLMResult | BaseException) -> Spending:
+        """Count the outcome of a call, and return what is charged for it."""
+        # By the tokens that its server reported, else by what one can judge.
         if isinstance(outcome, BaseException):
             # In full if it was cut off, unless its server certainly did nothing.
             spent = Spending(calls=1) if brought_nothing(outcome) else permit.reservation.amount
-            reported = TokenCount()
+            reported = NO_TOKENS
         else:
             spent, reported = charged_for_reply(permit, outcome, self._counts.get(call, ()))
         with self._guard:
             self._counts.pop(call, None)
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
-                self._line.is_own = bool(self._calls)
                 self._used.append(_priced(permit, reported, spent.cost))
         self._tell_end(permit, outcome, reported, spent.cost)
-        counted = (reported.input_tokens, reported.output_tokens)
-        return spent, counted if any(counted) else None
+        return spent
+
+    def _warn_if_passed(self, permit: Permit, used: Spending) -> None:
+        """Report a limit that was passed since a call used more than was reserved for it."""
+        if used.beyond(permit.reservation.amount) == NOTHING:
+            return
+        if passed := self._account.passed(permit.call.scopes):
+            warn_here(
+                f"{passed.limit}={passed.value:g} was passed by {passed.by:g}: a call of "
+                f"{permit.call.model} used more than was reserved for it."
+            )
 
     def _tell_end(
         self, permit: Permit, outcome: LLMResult | BaseException, reported: TokenCount, cost: float
     ) -> None:
-        ask = permit.ask
+        call = permit.call
         if self.calls is not None:
-            known = None if ask.price is None else cost
-            self.calls.answered(ask.id, ask.model, outcome, reported, known)
+            known = None if call.price is None else cost
+            self.calls.answered(call.id, call.model, outcome, reported, known)
 
     def _handed_permit(self) -> Permit | None:
         for handed in _handed.get():
@@ -335,33 +416,29 @@ class Meter(BaseCallbackHandler, Allowance):
                 return handed.permit
         return None
 
-    def _ask(self, request: Request, loop: AbstractEventLoop | None) -> Ask:
+    def _call(self, request: Request) -> CallRequest:
         is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
         price = known_price(request.names, self._prices)
         if price is None and is_money_bound:
             raise UnpricedModelError("prices", request.model)
-        most = most_tokens(request.messages, request.tools)
-        is_bound = any(scope.bounds_amounts for scope in self.scopes)
-        return Ask(
+        return CallRequest(
             id=self._new_id(),
             run_id=self._account.run_id,
             model=request.model,
             scopes=self.scopes,
-            input_tokens=most,
-            likely_tokens=likely_tokens(request.messages, request.tools) if is_bound else most,
+            input_tokens=tokens_of_request(request.messages, request.tools),
             output_tokens=request.most_output,
-            cuttable=request.cuttable,
             price=price,
-            part_of=frozenset(handed.permit.reservation.id for handed in _handed.get()),
-            loop=loop,
+            part_of=frozenset(handed.permit.call.id for handed in _handed.get()),
         )
 
 
 def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
-    if permit.ask.price is None:
-        return reported.replace(unpriced_calls=1)
-    return reported.replace(known_cost=cost)
+    read, written = reported.input_tokens, reported.output_tokens
+    if permit.call.price is None:
+        return TokenCount(input_tokens=read, output_tokens=written, unpriced_calls=1)
+    return TokenCount(input_tokens=read, output_tokens=written, known_cost=cost)
 
 
 def _request(serialized: dict[str, Any] | None, said: Said, given: dict[str, Any]) -> Request:

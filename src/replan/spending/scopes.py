@@ -20,7 +20,9 @@ from replan.state.limits import (
 
 RUN = "run"  # the scope of a whole run
 
-_UNBOUNDED = Budget()
+AMOUNTS = ("tokens", "cost")
+"""What of a call is known only when it has ended."""
+
 _FREE = Price(input=0, output=0)
 _LIMITS = {
     "calls": "max_model_calls",
@@ -53,6 +55,10 @@ class Scope:
     def bounds_amounts(self) -> bool:
         """Whether it bounds tokens or money, which are unknown before a call."""
         return self.budget.max_tokens is not None or self.budget.max_cost is not None
+
+    def limit(self, kind: str) -> tuple[str, float | None]:
+        """The limit of `calls`, `tokens`, `cost` or `seconds`, and its value."""
+        return _LIMITS[kind], getattr(self.budget, _LIMITS[kind])
 
     def most(self, kind: str) -> float:
         """The maximum of `calls`, `tokens`, `cost` or `seconds` that may be charged."""
@@ -95,9 +101,9 @@ def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
 def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> list[Scope]:
     """The run, and the other scopes that a step of a specialist is charged to."""
     scopes = [run_scope(limits, terms, closing=False)]
-    if (budget := terms.budgets.get(specialist, _UNBOUNDED)) != _UNBOUNDED:
+    if (budget := terms.budgets.get(specialist)) is not None and budget.is_bound:
         scopes.append(Scope(f"specialist/{specialist}", budget))
-    if limits.per_step != _UNBOUNDED:
+    if limits.per_step.is_bound:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
 

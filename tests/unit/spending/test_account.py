@@ -1,7 +1,6 @@
 """The account of a run: calls wait for room that others make, and are refused when none will."""
 
 import asyncio
-import math
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,7 +9,7 @@ from replan.errors import LimitReachedError
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.spending import account as accounts
 from replan.spending.account import Account, Accounts
-from replan.spending.fitting import Ask
+from replan.spending.fitting import CallRequest
 from replan.spending.scopes import Scope
 from replan.state.limits import Budget
 from replan.storage.memory_log import memory_log
@@ -20,16 +19,11 @@ def run_scope(**limits):
     return Scope("run", Budget(**limits))
 
 
-def ask(name, tokens=100, scope=None, others=(), **options):
-    """Ask for a reply of so many tokens; the request itself is next to nothing."""
+def call(name, tokens=100, scope=None, others=(), **options):
+    """A call that wants so many tokens, of which one is for its request."""
     scopes = [scope or run_scope(max_tokens=1_000), *others]
-    given = {"cuttable": False, "model": "m", "input_tokens": 1, "output_tokens": tokens - 1}
-    given |= options
-    likely = math.ceil(given["input_tokens"] / 2)
-    return Ask(id=name, run_id="r", scopes=scopes, likely_tokens=likely, **given)
-
-
-PLACE = "elsewhere/step/"
+    given = {"model": "m", "input_tokens": 1, "output_tokens": tokens - 1, **options}
+    return CallRequest(id=name, run_id="r", scopes=scopes, **given)
 
 
 def used(tokens):
@@ -48,12 +42,8 @@ def log():
 
 
 @pytest.fixture
-async def spends(log):
-    """An account that has seen what replies of the model are like."""
-    account = Account(log, "r")
-    first = await account.take(ask("first", 10, run_scope()))
-    await account.settle(first, Spending(), (1, 500))
-    return account
+def spends(log):
+    return Account(log, "r")
 
 
 async def tokens_of(log, scope="run"):
@@ -61,112 +51,100 @@ async def tokens_of(log, scope="run"):
 
 
 async def test_a_call_waits_for_room_and_gets_it_when_another_is_settled(spends, log):
-    first = await spends.take(ask("1", 700))
-    waiting = asyncio.ensure_future(spends.take(ask("2", 700)))
+    first = await spends.take(call("1", 700))
+    waiting = asyncio.ensure_future(spends.take(call("2", 700)))
     await settled()
     assert not waiting.done()
-    await spends.settle(first, used(50), (1, 49))
+    await spends.settle(first, used(50))
     assert (await waiting).reservation.amount.tokens == 700
     assert await tokens_of(log) == 750
 
 
-async def test_a_call_that_was_settled_and_is_still_on_record_keeps_no_room(spends, log):
-    first = await spends.take(ask("1", 700))
-    spends.settle_now(first, used(50))
-    second = await asyncio.wait_for(spends.take(ask("2", 700)), 5)
-    await spends.record_settled(first, used(50))
-    assert (second.reservation.amount.tokens, await tokens_of(log)) == (700, 750)
-
-
-async def test_who_waits_is_served_in_order_and_nobody_is_overtaken(spends):
-    order = []
+async def test_all_who_wait_get_their_turn(spends):
+    served = []
 
     async def one(name, tokens):
-        permit = await spends.take(ask(name, tokens))
-        order.append(name)
-        return permit
-
-    first = await one("first", 900)
-    tasks = []
-    for name, tokens in (("large", 900), ("small", 50), ("smaller", 20)):
-        tasks.append(asyncio.ensure_future(one(name, tokens)))
+        permit = await spends.take(call(name, tokens))
+        served.append(name)
         await settled()
-    # There is room for the small ones, but the large one came first.
-    assert order == ["first"]
+        await spends.settle(permit, used(10))
+
+    first = await spends.take(call("first", 900))
+    tasks = [asyncio.ensure_future(one(f"{n}", 900 - n)) for n in range(5)]
+    await settled()
+    assert served == []
     await spends.settle(first, used(30))
-    assert [await task for task in tasks[:3]]
-    assert order == ["first", "large", "small", "smaller"]
+    await asyncio.gather(*tasks)
+    assert sorted(served) == ["0", "1", "2", "3", "4"]
 
 
 async def test_who_waits_in_one_scope_keeps_nobody_waiting_in_another(spends):
     step = Scope("step/1", Budget(max_tokens=100))
-    first = await spends.take(ask("1", 90, others=[step]))
-    behind = asyncio.ensure_future(spends.take(ask("2", 90, others=[step])))
+    first = await spends.take(call("1", 90, others=[step]))
+    behind = asyncio.ensure_future(spends.take(call("2", 90, others=[step])))
     await settled()
-    await spends.take(ask("3", 90, others=[Scope("step/2", Budget(max_tokens=100))]))
+    await spends.take(call("3", 90, others=[Scope("step/2", Budget(max_tokens=100))]))
     assert not behind.done()
     await spends.settle(first, used(1))
     await behind
 
 
-async def test_a_call_is_refused_when_nothing_on_its_way_could_make_room(spends):
-    await spends.settle(await spends.take(ask("1", 1_000)), used(990))
+async def test_a_call_does_not_wait_for_calls_that_make_no_room_for_it(spends):
+    small = Scope("step/1", Budget(max_tokens=50))
+    await spends.take(call("1", 90))
+    with pytest.raises(LimitReachedError, match="max_tokens=50 of step 1"):
+        await asyncio.wait_for(spends.take(call("2", 60, others=[small], input_tokens=55)), 5)
+
+
+async def test_a_call_is_refused_when_nothing_in_flight_could_make_room(spends):
+    await spends.settle(await spends.take(call("1", 1_000)), used(990))
     with pytest.raises(LimitReachedError, match="max_tokens=1000 is reached"):
-        await spends.take(ask("2", 700))
+        await spends.take(call("2", 700))
 
 
 async def test_those_who_wait_are_refused_when_the_room_that_they_hoped_for_is_used(spends):
-    first = await spends.take(ask("1", 900))
-    waiting = [asyncio.ensure_future(spends.take(ask(f"w{n}", 700))) for n in range(3)]
+    first = await spends.take(call("1", 900))
+    waiting = [asyncio.ensure_future(spends.take(call(f"w{n}", 700))) for n in range(3)]
     await settled()
     await spends.settle(first, used(990))
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(result) for result in results] == [LimitReachedError] * 3
 
 
-async def test_calls_on_their_way_make_no_room_for_calls(log):
-    spends, scope = Account(log, "r"), run_scope(max_model_calls=1)
-    await spends.take(ask("1", scope=scope))
-    with pytest.raises(LimitReachedError, match="max_model_calls=1"):
-        await spends.take(ask("2", scope=scope))
-
-
-async def test_who_stops_waiting_leaves_the_way_to_those_behind(spends):
-    first = await spends.take(ask("1", 600))
-    large = asyncio.ensure_future(spends.take(ask("2", 900)))
-    await settled()
-    small = asyncio.ensure_future(spends.take(ask("3", 300)))
-    await settled()
-    assert not small.done()
-    large.cancel()
-    assert (await small).reservation.id == "3"
+async def test_a_call_waits_no_longer_than_its_patience_while_no_call_ends(spends):
+    first = await spends.take(call("1", 900))
+    with pytest.raises(LimitReachedError, match="max_tokens=1000"):
+        await asyncio.wait_for(spends.take(call("2", 700), patience=0.01), 5)
     await spends.settle(first, used(1))
+    assert spends.is_at_rest
 
 
-async def test_who_is_cancelled_in_the_moment_of_being_served_gives_back(spends, log):
-    first = await spends.take(ask("1", 900))
-    served = asyncio.ensure_future(spends.take(ask("2", 900)))
-    behind = asyncio.ensure_future(spends.take(ask("3", 900)))
+async def test_calls_in_flight_make_no_room_for_calls(log):
+    spends, scope = Account(log, "r"), run_scope(max_model_calls=1)
+    await spends.take(call("1", scope=scope))
+    with pytest.raises(LimitReachedError, match="max_model_calls=1"):
+        await spends.take(call("2", scope=scope))
+
+
+async def test_who_stops_waiting_leaves_the_way_to_the_others(spends):
+    first = await spends.take(call("1", 600))
+    large = asyncio.ensure_future(spends.take(call("2", 900)))
     await settled()
-    await spends.settle(first, used(10))
-    served.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await served
-    assert (await behind).reservation.id == "3"
-    assert await tokens_of(log) == 910
+    large.cancel()
+    await spends.settle(first, used(1))
+    assert (await spends.take(call("3", 900))).reservation.amount.tokens == 900
 
 
 async def test_a_call_that_was_given_up_stays_charged_and_nobody_waits_for_it(spends, log):
-    first = await spends.take(ask("1", 900))
-    waiting = asyncio.ensure_future(spends.take(ask("2", 900)))
+    first = await spends.take(call("1", 900))
+    waiting = asyncio.ensure_future(spends.take(call("2", 900)))
     await settled()
     spends.give_up(first)
+    # It takes what is left, and the next one finds nothing.
+    assert (await waiting).reservation.amount.tokens == 100
     with pytest.raises(LimitReachedError):
-        await waiting
-    assert await tokens_of(log) == 900
-    # What it says later is put on record, and makes no room any more in this process.
-    await spends.settle(first, used(10))
-    assert await tokens_of(log) == 10
+        await spends.take(call("3", 900, part_of=frozenset({"2"})))
+    assert await tokens_of(log) == 1_000
 
 
 async def test_what_a_crash_left_unsettled_is_charged_in_full_and_not_waited_for(log):
@@ -174,149 +152,117 @@ async def test_what_a_crash_left_unsettled_is_charged_in_full_and_not_waited_for
     await log.reserve(lost, [Bound(scope="run", tokens=1_000)])
     spends = Account(log, "r")
     with pytest.raises(LimitReachedError):
-        await asyncio.wait_for(spends.take(ask("1", 700, cuttable=True, input_tokens=800)), 5)
-    await spends.take(ask("2", 400))
+        await asyncio.wait_for(spends.take(call("1", 700, input_tokens=500)), 5)
+    await spends.take(call("2", 400))
     assert await tokens_of(log) == 1_000
 
 
-async def test_of_a_model_that_nothing_is_known_of_one_call_goes_ahead_alone(log):
-    spends = Account(log, "r")
-    first = await spends.take(ask("1", 10))
-    same = asyncio.ensure_future(spends.take(ask("2", 10)))
-    other = await spends.take(ask("3", 10, model="another"))
-    await settled()
-    assert not same.done()
-    # Its replies turn out to be so long that two of them at once are too many.
-    await spends.settle(first, used(600), (1, 599))
-    assert (await same).reservation.amount.tokens == 10
-    await spends.settle(other, used(1))
-    # A reply that its server cuts needs nobody to go ahead.
-    await asyncio.gather(*(spends.take(ask(f"c{n}", 10, cuttable=True)) for n in range(3)))
-
-
 async def test_a_call_inside_another_does_not_wait_for_it_nor_for_who_does(spends):
-    outer = await spends.take(ask("outer", 900))
-    behind = asyncio.ensure_future(spends.take(ask("behind", 900)))
+    outer = await spends.take(call("outer", 900))
+    behind = asyncio.ensure_future(spends.take(call("behind", 900)))
     await settled()
-    inner = ask("inner", 50, part_of=frozenset({"outer"}))
+    inner = call("inner", 50, part_of=frozenset({"outer"}))
     await asyncio.wait_for(spends.take(inner), 5)
+    late = call("i", 900, part_of=frozenset({"outer"}), input_tokens=60)
     with pytest.raises(LimitReachedError):
-        await asyncio.wait_for(spends.take(ask("i", 900, part_of=frozenset({"outer"}))), 5)
+        await asyncio.wait_for(spends.take(late), 5)
     await spends.settle(outer, used(1))
     await behind
 
 
 async def test_a_log_that_has_less_room_has_the_last_word(spends, log):
+    await spends.open()
     other = Reservation(id="other", run_id="r", amount=Spending(calls=1, tokens=700))
     await log.reserve(other, [Bound(scope="run", tokens=1_000)])
+    # What another process holds is not waited for: the call gets what is left, or is refused.
+    assert (await spends.take(call("1", 700))).reservation.amount.tokens == 300
     with pytest.raises(LimitReachedError, match="max_tokens=1000"):
-        await spends.take(ask("1", 700))
-    # And this process has learned of it.
-    assert (await spends.take(ask("2", 300))).reservation.amount.tokens == 300
+        await spends.take(call("2", 700, part_of=frozenset({"1"})))
 
 
-@pytest.fixture
-async def shared(log):
-    """The account of a run, and that of a process which does a step of it."""
-    owner, guest = Account(log, "r"), Account(log, "r")
-    await owner.share()
-    await guest.share(PLACE)
-    return owner, guest
+async def test_room_that_another_process_gives_back_is_found_before_a_call_is_refused(spends, log):
+    other = Reservation(id="other", run_id="r", amount=Spending(calls=1, tokens=950))
+    await log.reserve(other, [Bound(scope="run", tokens=1_000)])
+    with pytest.raises(LimitReachedError):
+        await spends.take(call("1", 100))
+    await log.settle(other, used(10))
+    assert (await spends.take(call("2", 700))).reservation.amount.tokens == 700
 
 
-async def looked(*processes):
-    """Let all who wait see what other processes settled."""
+async def test_processes_that_spend_at_once_stay_within_the_number_of_calls(log):
+    scope = run_scope(max_model_calls=5)
+    processes = [Account(log, "r") for _ in range(3)]
+    calls = [processes[n % 3].take(call(f"{n}", scope=scope)) for n in range(12)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(each, LimitReachedError) for each in results) == 7
+    assert (await log.spent("r"))["run"].calls == 5
     for one in processes:
-        await one.refresh()
-    await settled()
-
-
-async def test_a_call_waits_for_room_that_another_process_holds(shared, log):
-    owner, guest = shared
-    mine = await owner.take(ask("1", 700))
-    theirs = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", 700)))
-    await looked(*shared)
-    assert not theirs.done()
-    await owner.settle(mine, used(50))
-    await looked(*shared)
-    await guest.settle(await theirs, used(300))
-    # And the other way round; who takes the room meanwhile is waited for, too.
-    await guest.take(ask(f"{PLACE}3", 400))
-    last = asyncio.ensure_future(owner.take(ask("4", 600, cuttable=True, input_tokens=500)))
-    await looked(*shared)
-    assert not last.done()
-    await log.settle(Reservation(id=f"{PLACE}3", run_id="r", amount=used(400)), used(20))
-    await looked(*shared)
-    assert (await last).reservation.amount.tokens <= 1_000 - 370
-
-
-async def test_a_call_is_refused_if_what_is_settled_elsewhere_leaves_no_room(shared):
-    owner, guest = shared
-    mine = await owner.take(ask("1", 1_000))
-    waits = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", 700)))
-    await looked(*shared)
-    await owner.settle(mine, used(990))
-    await looked(*shared)
-    for refused in (waits, guest.take(ask(f"{PLACE}3", 700))):
-        with pytest.raises(LimitReachedError, match="max_tokens=1000 is reached"):
-            await refused
-
-
-async def test_nobody_waits_for_what_processes_left_that_died(shared, log):
-    owner, guest = shared
-    await guest.take(ask(f"{PLACE}1", 450))
-    await owner.take(ask("1", 450))
-    big = {"tokens": 500, "cuttable": True, "input_tokens": 450}
-    # Others do both; the run is taken up by who shares it again, the step by another worker.
-    owner, guest = Account(log, "r"), Account(log, "r")
-    await guest.share(PLACE)
-    waits = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", **big)))
-    await looked(guest)
-    assert not waits.done()
-    await owner.share()
-    await looked(guest)
-    for refused in (waits, owner.take(ask("2", **big))):
-        with pytest.raises(LimitReachedError):
-            await refused
-    assert await tokens_of(log) == 900
+        one.spends_elsewhere()
+        assert (await one.charged()).calls == 5
 
 
 @pytest.mark.parametrize("method", ["reserve", "settle"])
 async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(log, method, monkeypatch):
     spends = Account(log, "r")
-    permit = await spends.take(ask("1", 600, cuttable=True))
+    permit = await spends.take(call("1", 600))
 
     async def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr(log, method, fail)
     writes = {
-        "reserve": lambda: spends.take(ask("2", 300, cuttable=True)),
+        "reserve": lambda: spends.take(call("2", 300)),
         "settle": lambda: spends.settle(permit, used(1)),
     }
     with pytest.raises(OSError, match="disk full"):
         await writes[method]()
     monkeypatch.undo()
     if method == "reserve":
-        # Whether it was written is not known, so it stays charged here.
         spends.give_up(permit)
     with pytest.raises(LimitReachedError):
-        await asyncio.wait_for(spends.take(ask("3", 600, cuttable=True, input_tokens=900)), 5)
+        await asyncio.wait_for(spends.take(call("3", 600, input_tokens=590)), 5)
 
 
-async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_missing(spends, log):
-    permit = spends.ask(ask("1", 800))
-    waiter = spends.ask(ask("2", 800))
-    with pytest.raises(LimitReachedError), spends.in_line(waiter):
-        spends.permit_of(waiter)
+async def test_who_cannot_wait_takes_what_is_there_or_is_refused_and_the_log_follows(spends, log):
+    loop = asyncio.get_running_loop()
+    await spends.open()
+    first = spends.take_now(call("1", 800), loop)
+    second = spends.take_now(call("2", 800), loop)
+    assert second.most_output == 199
     with pytest.raises(LimitReachedError):
-        spends.ask(ask("3", 800, run_scope(max_model_calls=1)))
-    await spends.record(permit)
-    spends.settle_now(permit, used(5))
-    assert await tokens_of(log) == 800
-    await spends.record_settled(permit, used(5))
-    assert await tokens_of(log) == 5
+        spends.take_now(call("3", 800), loop)
+    assert await tokens_of(log) == 0
+    spends.settle_now(first, used(5), loop)
+    third = spends.take_now(call("4", 700), loop)
+    await spends.written()
+    assert await tokens_of(log) == 5 + 200 + 700
+    spends.settle_now(second, used(6), loop)
+    spends.settle_now(third, used(7), loop)
+    await spends.written()
+    assert await tokens_of(log) == 18
     assert spends.is_at_rest
+
+
+async def test_a_call_that_is_made_already_is_on_record_though_the_log_would_refuse_it(log):
+    spends, scope = Account(log, "r"), run_scope(max_model_calls=1)
+    await spends.open()
+    other = Reservation(id="other", run_id="r", amount=Spending(calls=1))
+    await log.reserve(other, [Bound(scope="run", calls=1)])
+    spends.take_now(call("1", scope=scope), asyncio.get_running_loop())
+    await spends.written()
+    assert (await log.spent("r"))["run"].calls == 2
+
+
+async def test_what_a_call_used_beyond_its_reservation_is_charged_and_on_record(spends, log):
+    scope = run_scope(max_tokens=1_000)
+    permit = await spends.take(call("1", 900, scope))
+    assert spends.passed([scope]) is None
+    await spends.settle(permit, used(1_100))
+    assert spends.passed([scope]) == ("max_tokens", 1_000, 100)
+    rows = [row for row in await log.rows("r") if row.kind == "settled"]
+    assert rows[0].value["beyond"] == {"calls": 0, "tokens": 200, "cost": 0.0}
+    with pytest.raises(LimitReachedError):
+        await spends.take(call("2"))
 
 
 async def test_the_time_at_work_is_on_record_and_goes_on_from_there(log, monkeypatch):
@@ -367,9 +313,9 @@ async def test_a_run_that_is_at_work_is_remembered_however_many_others_begin(log
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["take", "settle", "give up", "cancel", "run"]),
+        st.sampled_from(["take", "take now", "settle", "give up", "cancel", "run"]),
         st.integers(0, 9),
-        st.integers(1, 500),
+        st.integers(1, 2_500),
         st.booleans(),
     ),
     max_size=60,
@@ -379,8 +325,8 @@ STEPS = st.lists(
 @given(
     steps=STEPS,
     calls=st.integers(1, 30),
-    tokens=st.integers(1, 2_000),
-    of_step=st.none() | st.integers(1, 1_000),
+    tokens=st.integers(1, 6_000),
+    of_step=st.none() | st.integers(1, 3_000),
     processes=st.integers(1, 2),
 )
 def test_no_interleaving_goes_past_a_limit_or_leaves_anybody_waiting(
@@ -391,7 +337,6 @@ def test_no_interleaving_goes_past_a_limit_or_leaves_anybody_waiting(
 
 async def _interleaved(steps, calls, tokens, of_step, processes):
     course = Course(calls, tokens, of_step, processes)
-    await course.begin()
     for what, which, size, flag in steps:
         await course.go(what, which, size, flag=flag)
         await course.check()
@@ -399,7 +344,6 @@ async def _interleaved(steps, calls, tokens, of_step, processes):
         await settled()
         while course.permits:
             await course.go("settle", 0, 1, flag=False)
-        await course.go("run", 0, 1, flag=False)
         await course.check()
     failures = [task.exception() for task in course.tasks if not task.cancelled()]
     assert all(error is None or isinstance(error, LimitReachedError) for error in failures)
@@ -414,35 +358,40 @@ class Course:
         self.processes = [Account(self.log, "r") for _ in range(processes)]
         self.scope = run_scope(max_model_calls=calls, max_tokens=tokens)
         self.inner = [Scope("step/1", Budget(max_tokens=of_step))] if of_step else []
-
-    async def begin(self):
-        if len(self.processes) > 1:
-            await self.processes[0].share()
-            await self.processes[1].share(PLACE)
+        self.made = 0
 
     async def go(self, what, which, size, *, flag):
-        if what == "take":
-            inner = self.inner if flag else []
-            number = which % len(self.processes)
-            name = f"{PLACE if number else ''}{len(self.tasks)}"
-            asked = ask(name, size + 1, self.scope, inner, cuttable=flag)
-            self.tasks.append(asyncio.ensure_future(self.one(asked, self.processes[number])))
+        spends = self.processes[which % len(self.processes)]
+        if what in ("take", "take now"):
+            self.made += 1
+            asked = call(f"{self.made}", size + 1, self.scope, self.inner if flag else [])
+            # Only where no other process spends, what cannot wait stays within the limits.
+            if what == "take" or len(self.processes) > 1:
+                self.tasks.append(asyncio.ensure_future(self.one(asked, spends)))
+            else:
+                await self.one_now(asked, spends)
         elif what == "cancel" and self.tasks:
             self.tasks[which % len(self.tasks)].cancel()
         elif what == "settle" and self.permits:
             spends, permit = self.permits.pop(which % len(self.permits))
-            size = min(size, permit.reservation.amount.tokens)
-            await spends.settle(permit, used(size), (1, size))
+            await spends.settle(permit, used(min(size, permit.reservation.amount.tokens)))
         elif what == "give up" and self.permits:
             spends, permit = self.permits.pop(which % len(self.permits))
             spends.give_up(permit)
-            if spends.is_shared:
-                await spends.share()
         else:
-            await looked(*self.processes)
+            await settled()
 
     async def one(self, asked, spends):
         self.permits.append((spends, await spends.take(asked)))
+
+    async def one_now(self, asked, spends):
+        await spends.open()
+        try:
+            permit = spends.take_now(asked, asyncio.get_running_loop())
+        except LimitReachedError:
+            return
+        await spends.written()
+        self.permits.append((spends, permit))
 
     async def check(self):
         for scope, spent in (await self.log.spent("r")).items():

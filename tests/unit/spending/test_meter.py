@@ -25,12 +25,17 @@ from replan.log.amounts import Spending
 from replan.models.chat import Chat
 from replan.ports.allowance import Request
 from replan.spending.account import Account
+from replan.spending.estimates import tokens_of_request
 from replan.spending.meter import Meter
 from replan.spending.scopes import Scope
 from replan.state.limits import Budget, ClosingReserve, Price
 from replan.state.usage import TokenCount
 from replan.storage.memory_log import memory_log
 from replan.testing import Hang, Reply, ScriptedModel, always
+
+IDS = map(str, count())
+
+HI = tokens_of_request([HumanMessage("Hi")])
 
 
 def account(log=None):
@@ -39,8 +44,7 @@ def account(log=None):
 
 def meter(spends=None, limit=9, kept=0, **options):
     scope = Scope("run", Budget(max_model_calls=limit), ClosingReserve(calls=kept))
-    numbers = map(str, count())
-    return Meter(spends or account(), [scope], new_id=partial(next, numbers), **options)
+    return Meter(spends or account(), [scope], new_id=partial(next, IDS), **options)
 
 
 async def test_calls_and_the_tokens_that_the_server_reported_are_counted():
@@ -168,11 +172,10 @@ PRICE = Price(input=1, output=10)
 
 def bounded(spends=None, *, prices=None, on_token=None, kept=0, **limits):
     scope = Scope("run", Budget(**limits), ClosingReserve(calls=kept))
-    numbers = map(str, count())
     return Meter(
         spends or account(),
         [scope],
-        new_id=partial(next, numbers),
+        new_id=partial(next, IDS),
         prices=prices,
         on_token=on_token,
     )
@@ -336,8 +339,7 @@ async def test_a_reply_is_cut_to_what_is_left(asked):
             await chat.reply([HumanMessage("Hi")], config)
         with pytest.raises(LimitReachedError, match="max_tokens=600"):
             await chat.reply([HumanMessage("Hi")], config)
-    # 34 for the message at most, 33 where room is short.
-    assert asked == [567, 436]
+    assert asked == [600 - HI, 600 - 130 - HI]
     assert counted.count == TokenCount(
         calls=2, input_tokens=60, output_tokens=500, unpriced_calls=2
     )
@@ -359,7 +361,7 @@ async def test_two_meters_both_count_and_the_narrower_one_cuts(asked):
     chat = Chat(Capped({"*": [Reply("Yes.", usage=(5, 6))]}))
     async with outer, inner:
         await chat.reply([HumanMessage("Hi")], {"callbacks": [outer, inner]})
-    assert asked == [967]
+    assert asked == [1_000 - HI]
     assert (
         outer.count
         == inner.count
@@ -373,7 +375,7 @@ async def test_leave_for_a_call_that_is_not_made_is_given_back():
     request = Request(model="m", names=["m"], messages=[HumanMessage("Hi")], cuttable=True)
     async with counted, counted.allowed(request) as most:
         assert most == 4_096
-        assert (await log.spent("r"))["run"].tokens == 34 + 4_096
+        assert (await log.spent("r"))["run"].tokens == HI + 4_096
     assert (await log.spent("r"))["run"] == Spending()
     assert counted.count == TokenCount()
 
@@ -387,8 +389,8 @@ class RefusedError(Exception):
     [
         (RefusedError("busy"), 0),
         (ConnectionRefusedError("nobody there"), 0),
-        (ConnectionError("reset"), 34 + 4_096),
-        (TimeoutError("slow"), 34 + 4_096),
+        (ConnectionError("reset"), HI + 4_096),
+        (TimeoutError("slow"), HI + 4_096),
     ],
     ids=["refused", "never reached", "broken off", "too late"],
 )
@@ -399,7 +401,7 @@ async def test_a_call_that_broke_off_is_charged_in_full_unless_nothing_was_done(
         async with counted:
             await model.ainvoke("Hi", {"callbacks": [counted]})
     assert (await log.spent("r"))["run"].tokens == tokens
-    assert counted.count.cost == pytest.approx(PRICE.of(34, 4_096) if tokens else 0)
+    assert counted.count.cost == pytest.approx(PRICE.of(HI, 4_096) if tokens else 0)
 
 
 async def test_a_call_that_was_cancelled_stays_charged_in_full_and_frees_who_waits():
@@ -411,18 +413,18 @@ async def test_a_call_that_was_cancelled_stays_charged_in_full_and_frees_who_wai
             await until(lambda: model.calls)
             call.cancel()
             await asyncio.wait({call})
-    assert (await log.spent("r"))["run"] == Spending(calls=1, tokens=34 + 4_096)
+    assert (await log.spent("r"))["run"] == Spending(calls=1, tokens=HI + 4_096)
 
 
-async def test_a_server_that_reports_no_usage_is_charged_by_the_bytes():
+async def test_a_server_that_reports_no_usage_is_charged_by_an_estimate():
     log = memory_log()
     counted = bounded(account(log), prices={"ScriptedModel": PRICE}, max_tokens=9_000)
     silent = AIMessage("Jä.")
     with ScriptedModel({"*": [Reply("Jä.", message=silent)]}) as model:
         async with counted:
             await model.ainvoke("Hi", {"callbacks": [counted]})
-    assert (await log.spent("r"))["run"].tokens == 34 + 4
-    assert counted.count == TokenCount(calls=1, known_cost=PRICE.of(34, 4))
+    assert (await log.spent("r"))["run"].tokens == HI + 3
+    assert counted.count == TokenCount(calls=1, known_cost=PRICE.of(HI, 3))
 
 
 async def test_money_is_counted_by_the_price_of_the_model_also_when_streaming():
