@@ -12,7 +12,6 @@ from replan.ports.tool_provider import ToolProvider
 from replan.replies.shape import Shape
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
-from replan.state.person.plan_edits import EditablePlan
 from replan.state.team import SpecialistCard
 from replan.state.tightening import loosening_warnings
 
@@ -43,7 +42,8 @@ def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
 
 def team_of(graph: Graph) -> Sequence[SpecialistCard]:
     """The cards of the specialists, with the effects of their work."""
-    return cast("EditablePlan", graph.channels["current_plan"]).team
+    services = services_in(graph)
+    return [services.specialists[card.name].card for card in services.team]
 
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:

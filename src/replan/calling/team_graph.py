@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -17,9 +18,10 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import StateUpdate
+from langgraph.types import Command, StateUpdate
 
-from replan.calling.compiled import Graph, entrance_of, is_served, services_in
+from replan.calling.compiled import Graph, entrance_of, is_served, services_in, team_of
+from replan.calling.edits import changes_work, on_record, own_edits, taken_edits
 from replan.calling.new_or_continued import Call, check_call, entered, of_client
 from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
@@ -27,6 +29,7 @@ from replan.langgraph_inside.checkpoints import CheckpointIds, current_ids
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import run_in_own_loop
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
+from replan.state.enhanced import EnhancedState
 
 _TRACE = "replan_trace"
 _EDIT = "edit"  # in the place of a run's id, for the ids of checkpoints
@@ -115,6 +118,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, call: Call, options: Mapping[str, Any], owner: Owner | None = None
     ) -> AsyncGenerator[Any]:
         """The parts of LangGraph's stream of a call."""
+        call = await self._with_edits(call)
         bounded = _without_bounds(call.config, self.config or {})
         trace = await _begin_trace(self, call)
         if trace is not None:
@@ -131,7 +135,12 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Edit the state as LangGraph does; a client of a server may edit some keys only."""
-        return super().bulk_update_state(config, _checked_edits(self, supersteps))
+        supersteps = _checked_edits(self, supersteps)
+        if changes_work(supersteps):
+            # A storage of ours has no synchronous methods, so all results are whole.
+            state = cast("EnhancedState", self.get_state(config).values)
+            supersteps = own_edits(state, supersteps, team_of(self))
+        return super().bulk_update_state(config, supersteps)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -143,9 +152,39 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             before = current_ids.set(CheckpointIds(services_in(self).clock, _EDIT))
             try:
                 with owner.at_work() if owner else nullcontext():
-                    return await super().abulk_update_state(config, supersteps)
+                    async with self._on_record(config, supersteps) as taken:
+                        return await super().abulk_update_state(config, taken)
             finally:
                 current_ids.reset(before)
+
+    async def _with_edits(self, call: Call) -> Call:
+        """The call, with what its command edits as the state takes it."""
+        command = call.input
+        if not isinstance(command, Command) or not isinstance(
+            self.checkpointer, BaseCheckpointSaver
+        ):
+            return call
+        edits = [[StateUpdate(cast("Any", command.update), None)]]
+        if not changes_work(edits):
+            return call
+        async with self._on_record(call.config, edits) as taken:
+            update = taken[0][0].values
+        return replace(call, input=replace(command, update=update))
+
+    @asynccontextmanager
+    async def _on_record(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> AsyncGenerator[Sequence[Sequence[StateUpdate]]]:
+        """The edits as the state takes them; those of plans and results are in the log."""
+        if not changes_work(supersteps):
+            yield supersteps
+            return
+        services = services_in(self)
+        state = cast("EnhancedState", (await self.aget_state(config)).values)
+        taken = await taken_edits(state, supersteps, team_of(self), services.log)
+        run_id, name = state.get("run_id", ""), services.new_id()
+        async with on_record(run_id, name, taken, config, services.log):
+            yield taken
 
 
 @asynccontextmanager

@@ -54,7 +54,6 @@ from replan.prompts.host import HostPrompts
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
-from replan.state.person.plan_edits import EditablePlan
 from replan.steps.board import Boards, Sent
 from replan.values import texts_of
 
@@ -97,9 +96,6 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("summarise", bound(summarise))
     _add_edges(graph, list(specialists.values()))
     graph.add_edge("summarise", END)
-    # Only here it is known which names a person's plan may have, and their effects.
-    cards = [services.specialists[card.name].card for card in services.team]
-    graph.channels["current_plan"] = EditablePlan.of("current_plan", cards)
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
     return graph

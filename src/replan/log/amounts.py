@@ -1,20 +1,20 @@
 """What calls may spend and did: reservations, and the bounds that refuse them."""
 
+from dataclasses import dataclass, field
 from typing import Literal
-
-from pydantic import Field
-
-from replan.plan.model import Value
 
 ROUNDING = 1e-9  # sums of prices are not exact; this much above a bound is still within it
 
+_KINDS: tuple[Literal["calls", "tokens", "cost"], ...] = ("calls", "tokens", "cost")
 
-class Spending(Value):
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spending:
     """An amount of the quantities that limits bound."""
 
-    calls: int = Field(default=0, ge=0)
-    tokens: int = Field(default=0, ge=0)  # tokens in and out
-    cost: float = Field(default=0.0, ge=0)  # money, in the currency of the configured prices
+    calls: int = 0
+    tokens: int = 0  # tokens in and out
+    cost: float = 0.0  # money, in the currency of the configured prices
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(
@@ -23,8 +23,32 @@ class Spending(Value):
             cost=self.cost + other.cost,
         )
 
+    def __sub__(self, part: "Spending") -> "Spending":
+        """Take a part away; what rounding leaves of the last one is nothing."""
+        cost = self.cost - part.cost
+        return Spending(
+            calls=self.calls - part.calls,
+            tokens=self.tokens - part.tokens,
+            cost=cost if abs(cost) > ROUNDING else 0.0,
+        )
 
-class Bound(Value):
+    def beyond(self, reserved: "Spending") -> "Spending":
+        """What of it is more than was reserved."""
+        return Spending(
+            tokens=max(0, self.tokens - reserved.tokens),
+            cost=max(0.0, (self - reserved).cost),
+        )
+
+    def as_json(self) -> dict[str, float]:
+        """Return it as JSON."""
+        return {"calls": self.calls, "tokens": self.tokens, "cost": self.cost}
+
+
+NOTHING = Spending()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
     """The bounds of one scope of a run; None means unbounded."""
 
     scope: str  # `run`, `specialist/<name>` or `step/<id>`
@@ -33,23 +57,26 @@ class Bound(Value):
     cost: float | None = None
 
 
-class Reservation(Value):
-    """What one model call may spend at most, charged before it is made."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    """What one model call may spend, as far as one can judge; charged before it is made."""
 
     id: str  # unique; made by who reserves
     run_id: str
     amount: Spending  # charged in full until the call is settled, and forever if it never is
 
 
-class Charged(Value):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Charged:
     """What is charged to a scope of a run."""
 
-    spent: Spending = Spending()  # all of it, reservations in full
+    spent: Spending = NOTHING  # all of it, reservations in full
     # What of it is reserved, by the ids of the reservations.
-    reserved: dict[str, Spending] = Field(default_factory=dict[str, Spending])
+    reserved: dict[str, Spending] = field(default_factory=dict[str, Spending])
 
 
-class Refused(Value):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
     """Why a reservation was not made."""
 
     scope: str  # the scope of the bound that has no room
@@ -59,7 +86,7 @@ class Refused(Value):
 
 def first_refusal(bound: Bound, amount: Spending, charged: Spending) -> Refused | None:
     """Return the part of a bound that has no room for an amount; every log uses this rule."""
-    for kind in ("calls", "tokens", "cost"):
+    for kind in _KINDS:
         most = getattr(bound, kind)
         if most is not None and getattr(charged, kind) + getattr(amount, kind) > most + ROUNDING:
             return Refused(scope=bound.scope, kind=kind)

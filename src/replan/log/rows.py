@@ -18,6 +18,12 @@ Totals = tuple[Spending, Spending]
 """What of a scope is settled, and what is reserved."""
 
 
+# What keys of rows begin with; those of values that are appended by name have none of these.
+ATTEMPT, END, RESULT = "attempt/", "end/", "result/"
+RESERVED, SETTLED, REQUEST, TAKEN = "reserved/", "settled/", "request/", "taken/"
+EVENT, SUPERSEDED, REPORT = "event/", "superseded/", "report/"
+
+
 class KeptText(NamedTuple):
     """A long text of an event, such as a prompt."""
 
@@ -165,7 +171,13 @@ Append = Callable[[Rows, NewRow], bool]
 
 
 class LogStore(Protocol):
-    """Where the rows of runs are."""
+    """Where the rows of runs are.
+
+    Attributes:
+        outlives_process: Whether rows are there as long as the checkpoints of their runs.
+    """
+
+    outlives_process: bool
 
     @property
     def where(self) -> str:

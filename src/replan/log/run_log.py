@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
 from replan.events.announcement import Announcement
 from replan.log.amounts import (
-    ROUNDING,
+    NOTHING,
     Bound,
     Charged,
     Refused,
@@ -31,7 +31,18 @@ from replan.log.attempt_rows import (
     begun_already,
     ledger_of,
 )
+from replan.log.recent_results import RecentResults
 from replan.log.rows import (
+    ATTEMPT,
+    END,
+    EVENT,
+    REPORT,
+    REQUEST,
+    RESERVED,
+    RESULT,
+    SETTLED,
+    SUPERSEDED,
+    TAKEN,
     Append,
     EventQueue,
     KeptText,
@@ -55,12 +66,9 @@ TOLD = "told/"  # the prefix of notes that say which warnings an event has repor
 ACTED = "acted/"  # the prefix of the notes about tools that did something that must not be repeated
 DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
 
-# What keys of rows begin with; those of values that are appended by name have none of these.
-ATTEMPT, END, RESULT = "attempt/", "end/", "result/"
-RESERVED, SETTLED, REQUEST, TAKEN = "reserved/", "settled/", "request/", "taken/"
-EVENT, SUPERSEDED = "event/", "superseded/"
-_FAMILIES = (ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED)
+_FAMILIES = (ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED, REPORT)
 _BEHIND_ALL = "~"  # no key begins with it or with what comes behind it
+NEXT = "\x01"  # a key with this behind it is the first one behind that key alone
 
 
 class RunRows(Value):
@@ -88,11 +96,17 @@ class RunLog:
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._queues: dict[str, EventQueue] = {}
+        self._recent = RecentResults()
 
     @property
     def where(self) -> str:
         """The storage, for people."""
         return self._store.where
+
+    @property
+    def outlives_process(self) -> bool:
+        """Whether results are in it as long as the states that refer to them."""
+        return self._store.outlives_process
 
     @contextmanager
     def numbered_with(self, run_id: str, queue: EventQueue) -> Generator[None]:
@@ -139,6 +153,25 @@ class RunLog:
                 rows.append(row)
 
         await self._write(run_id, work)
+
+    async def keep_report(self, run_id: str, value: JsonValue) -> None:
+        """Append what a report shows of the state of a run that is over, as of its newest event."""
+
+        def work(rows: Rows) -> None:
+            rows.append(NewRow(f"{REPORT}{rows.newest_event()}", "report", value))
+
+        await self._write(run_id, work)
+
+    async def report(self, run_id: str, most: int) -> tuple[JsonValue, Sequence[LoggedEvent]]:
+        """What was kept for a report as of the newest event, or None; and so many last events."""
+
+        def work(rows: Rows) -> tuple[JsonValue, Sequence[LoggedEvent]]:
+            newest = rows.newest_event()
+            key = f"{REPORT}{newest}"
+            value = rows.value(key) if rows.has(key) else None
+            return value, rows.events(max(0, newest - most))
+
+        return await self._read(run_id, work)
 
     async def started(
         self, attempt: Attempt, key: str = "", announced: Announcement | None = None
@@ -194,7 +227,7 @@ class RunLog:
         at: datetime,
         key: str = "",
         announced: Announcement | None = None,
-    ) -> None:
+    ) -> SpecialistResult:
         """Append the final result of a step at a specialist, with the end of its attempt.
 
         Other steps build on the result only after this; the first result of a key stays.
@@ -205,15 +238,22 @@ class RunLog:
             at: When it ended.
             key: What the result answers for; empty: what the attempt is of.
             announced: The event of the result, published if it is the first of its key.
+
+        Returns:
+            The result that counts, with the key of its row.
         """
         end = _end(attempt, "failed" if result.is_failed else "done", at, result.error)
         row = _result(key or attempt.key, result)
 
-        def work(rows: Rows, append: Append) -> None:
-            append(rows, row)
+        def work(rows: Rows, append: Append) -> SpecialistResult:
+            counts = (
+                result if append(rows, row) else restored(SpecialistResult, rows.value(row.key))
+            )
             rows.append(end)
+            return counts
 
-        await self._announce(attempt.run_id, announced, work)
+        counts = await self._announce(attempt.run_id, announced, work)
+        return self._keyed(attempt.run_id, row.key, counts)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The final results of a run, by the keys that they answer for."""
@@ -225,6 +265,28 @@ class RunLog:
             }
 
         return await self._read(run_id, work)
+
+    async def results_at(
+        self, run_id: str, keys: Collection[str]
+    ) -> Mapping[str, SpecialistResult]:
+        """The whole results at keys of rows; those that are not there are left out."""
+        recent = {key: self._recent.get(run_id, key) for key in keys}
+        missing = [key for key, result in recent.items() if result is None]
+
+        def work(rows: Rows) -> dict[str, SpecialistResult]:
+            return {
+                key: restored(SpecialistResult, rows.value(key)) for key in missing if rows.has(key)
+            }
+
+        read = await self._read(run_id, work) if missing else {}
+        recent |= {key: self._keyed(run_id, key, result) for key, result in read.items()}
+        return {key: result for key, result in recent.items() if result is not None}
+
+    def _keyed(self, run_id: str, key: str, result: SpecialistResult) -> SpecialistResult:
+        result = result.model_copy(update={"log_key": key})
+        if self.outlives_process:
+            self._recent.put(run_id, key, result)
+        return result
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
         """Every attempt of a run, in the order in which they began."""
@@ -238,13 +300,13 @@ class RunLog:
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
         """Charge every scope of the bounds with the amount, or none of them."""
         amount, scopes = reservation.amount, [bound.scope for bound in bounds]
-        value: JsonValue = {"amount": amount.model_dump(), "scopes": [*scopes]}
+        value: JsonValue = {"amount": {**amount.as_json()}, "scopes": [*scopes]}
         row = NewRow(f"{RESERVED}{reservation.id}", "reserved", value)
 
         def work(rows: Rows) -> Refused | None:
             if rows.has(row.key):
                 return None
-            spent = {**dict.fromkeys(scopes, NOTHING), **rows.totals()}
+            spent = {**dict.fromkeys(scopes, NO_TOTALS), **rows.totals()}
             for bound in bounds:
                 settled, reserved = spent[bound.scope]
                 refused = first_refusal(bound, amount, settled + reserved)
@@ -259,9 +321,16 @@ class RunLog:
         return await self._write(reservation.run_id, work)
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        """Replace a reservation by the amount used; a repetition is harmless."""
+        """Replace a reservation by the amount used; a repetition is harmless.
+
+        The row also says how much of it is `beyond` the reservation.
+        """
         key = f"{RESERVED}{reservation.id}"
-        row = NewRow(f"{SETTLED}{reservation.id}", "settled", used.model_dump())
+        beyond = used.beyond(reservation.amount)
+        value: JsonValue = {**used.as_json()}
+        if beyond != NOTHING:
+            value["beyond"] = {**beyond.as_json()}
+        row = NewRow(f"{SETTLED}{reservation.id}", "settled", value)
 
         def work(rows: Rows) -> None:
             if not rows.has(key):
@@ -270,8 +339,8 @@ class RunLog:
             amount = Spending(**reserved["amount"])
             for scope in reserved["scopes"]:
                 settled, held = spent[scope]
-                rows.charge(scope, (settled + used, _subtract(held, amount)))
-            rows.supersede(key, f"{key}\x01")
+                rows.charge(scope, (settled + used, held - amount))
+            rows.supersede(key, f"{key}{NEXT}")
             rows.append(row)
 
         await self._write(reservation.run_id, work)
@@ -456,7 +525,7 @@ def append_events(
     return newest + 1
 
 
-NOTHING: Totals = (Spending(), Spending())
+NO_TOTALS: Totals = (NOTHING, NOTHING)
 
 
 def _below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
@@ -472,16 +541,6 @@ def _key_of(family: str, attempt: Attempt) -> str:
     return f"{family}{attempt.key}/{attempt.number}"
 
 
-def _subtract(amount: Spending, part: Spending) -> Spending:
-    """Take a part away; what rounding leaves of the last one is nothing."""
-    cost = amount.cost - part.cost
-    return Spending(
-        calls=amount.calls - part.calls,
-        tokens=amount.tokens - part.tokens,
-        cost=cost if cost > ROUNDING else 0.0,
-    )
-
-
 def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) -> NewRow:
     """The end of an attempt. One that says nothing certain leaves room for one that does."""
     key = _key_of(END, attempt)
@@ -492,7 +551,8 @@ def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) ->
 
 
 def _result(key: str, result: SpecialistResult) -> NewRow:
-    return NewRow(f"{RESULT}{key}", "specialist_completed", result_as_json(result))
+    row_key = f"{RESULT}{key}"
+    return NewRow(row_key, "specialist_completed", result_as_json(result.replace(log_key="")))
 
 
 def _imported(run_id: str, rows: RunRows) -> Iterable[NewRow]:

@@ -16,6 +16,7 @@ from replan.host.host_call import emitter_of
 from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.log.run_log import BEGAN, RunLog
+from replan.log.whole_results import short_results
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
@@ -23,6 +24,7 @@ from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.sections import request_text, within_budget
 from replan.services import Services
 from replan.spending.scopes import check_prices
+from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
@@ -32,7 +34,7 @@ from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
 from replan.steps.answer_events import report_answer
-from replan.steps.outcomes import collect, kept_results, note_kept
+from replan.steps.outcomes import kept_results, note_kept
 
 
 async def begin(
@@ -76,7 +78,7 @@ async def begin(
         "questions": Overwrite(answers),
     }
     added = {"messages": given, "execution_history": await _dropped_work(state, services)}
-    return {**_only_changes(update, state), **added}
+    return short_results({**_only_changes(update, state), **added}, services.log)
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:

@@ -20,7 +20,8 @@ from replan.prompts.sections import request_text
 from replan.replies.readings import read_answer
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.results import Outcome, TaskComplexity, ThinkingResult
+from replan.state.outcomes import Outcome, TaskComplexity
+from replan.state.results import ThinkingResult
 
 
 @host_node("direct_answer")

@@ -103,6 +103,7 @@ async def _ask_model(
         return fallback_feedback(state, str(error)), budget
     if reading is None:
         return fallback_feedback(state, "The judgement could not be read."), budget
+    await call.emitter.warn(*([reading.odd] if reading.odd else []))
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
         problem = "The reply requests a change, but the plan must not be revised."
@@ -126,7 +127,7 @@ async def _reading(
     def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
         if repeats_instructions(text, whole, request):
             return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
-        reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
+        reading = read_feedback(text, holds_plan=holds_plan)
         return unless_cut_judgement(reading, call.end)
 
     async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:
@@ -158,7 +159,6 @@ def _result(
         plan_update_suggestion="" if complete else reading.update,
         plan_update_type=reading.plan_update_type,
         revised_plan="" if complete else reading.body,
-        is_partial=not complete and reading.is_partial,
         final_answer=shown.finish(answer) if shown and answer else None,
         contradiction=reading.contradiction,
     )

@@ -16,10 +16,10 @@ from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
 from replan.prompts.sections import request_text
 from replan.replies.readings import read_answer
+from replan.state.changed_steps import plan_write
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
-from replan.state.patches import plan_write
-from replan.state.results import Outcome
+from replan.state.outcomes import Outcome
 from replan.state.rules import (
     has_reports,
     is_rejected,

@@ -5,14 +5,13 @@ from langchain_core.messages import BaseMessage
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
 from replan.host.approvals import approval_of, first_plan_waits
-from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.host.model_bounds import bounded_plan
 from replan.host.plan_texts import (
+    PlanText,
     new_plan_of_model,
     one_step_plan,
-    plan_in,
     read_model_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
@@ -20,9 +19,9 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
-from replan.replies.readings import read_plan
+from replan.replies.readings import read_answer
+from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.patches import plan_write
 from replan.state.results import TaskComplexity, ThinkingResult
 from replan.texts.bounds import MODEL_PLAN
 
@@ -76,13 +75,13 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     merged = services.prompts.merged_planning
     is_large = bool(too_large(text, MODEL_PLAN))
     holds_plan = merged and (is_large or bool(PlanDocument.recover(text).plan.steps))
-    found = plan_in(text, services.names)
+    found = PlanText(text)
     if not holds_plan and not looks_like_plan(text):
         try:
             reply = await call.ask(services.models.planning, prompt)
-            found = with_end(read_plan(reply, services.names), call.end)
+            found = PlanText(read_answer(reply), call.end)
         except LimitReachedError as error:
-            found = plan_in(str(error), services.names)
+            found = PlanText(str(error))
     plan, complaint = await read_model_plan(found, call, prompt)
     if complaint or not plan.steps:
         fallback = "the steps that could be read" if plan.steps else "a plan of one step"

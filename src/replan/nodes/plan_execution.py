@@ -17,9 +17,9 @@ from replan.plan.rerun import Rerun
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
+from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
-from replan.state.patches import plan_write
 from replan.state.results import (
     Assignment,
     ExecutionContext,

@@ -14,8 +14,7 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
-from replan.replies.dropping import crossed_out
-from replan.replies.readings import read_plan
+from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.questions import Approval
 from replan.state.results import ActionType, FeedbackResult
@@ -93,8 +92,7 @@ async def _revise(
         if call.end.cut:
             # Nothing of a reply that was cut off counts: its rest may follow.
             return Revision(old, [reason_of_cut(call.end)])
-        text = read_plan(crossed_out(reply), services.names).text
-        return revision_of(old, text, judged, services, step_timeout=seconds, reply=reply)
+        return revision_of(old, read_answer(reply), judged, services, step_timeout=seconds)
 
     try:
         if document.strip():
@@ -104,10 +102,7 @@ async def _revise(
             revision = applied(document)
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    # What a document says itself that it leaves out was asked about where it was read.
-    is_known = has_document and judged.is_partial
-    problems = revision.complaints if is_known else revision.problems
-    if not problems:
+    if not (problems := revision.problems):
         return revision
     problem = "\n".join(
         ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]

@@ -13,10 +13,11 @@ from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
 from replan.services import Services
+from replan.state.changed_steps import plan_write
+from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
-from replan.state.patches import plan_write
 from replan.state.results import (
     ExecutionRecord,
     SpecialistResult,
@@ -28,7 +29,7 @@ from replan.state.rules import (
     round_results,
 )
 from replan.state.usage import Usage
-from replan.steps.outcomes import collect, settled
+from replan.steps.outcomes import settled
 
 
 @with_new_settings

@@ -18,6 +18,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, StepDeferred
 from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
+from replan.log.whole_results import short_results
 from replan.memory.conversation import Seen, resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
@@ -56,6 +57,7 @@ async def specialist(
     with board.seat(step.key):
         # All siblings of the super-step take their seats before any of them looks for one.
         await asyncio.sleep(0)
+        await board.complete(services.log)
         result = await step.result()
     # Nothing waits for this step any longer, and its place is free.
     await step.emitter.hooks.wait()
@@ -68,7 +70,7 @@ async def specialist(
         update["warnings"] = step.emitter.warnings
     if step.limit is not None:
         update["limit_hits"] = {step.key: step.limit}
-    return update
+    return cast("EnhancedState", short_results(update, services.log))
 
 
 def _state_of_round(

@@ -100,6 +100,7 @@ async def _ask_model(
         reading = None
     if reading is None:
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None
+    await call.emitter.warn(*([reading.odd] if reading.odd else []))
     is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE
     answer = shown.finish(reading.body) if shown and is_simple and reading.body else None
     if answer is not None and call.end.words:

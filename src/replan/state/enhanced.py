@@ -12,6 +12,7 @@ from pydantic import ConfigDict, JsonValue
 from typing_extensions import TypedDict
 
 from replan.plan.model import Author, PlanUpdate, TaskPlan
+from replan.state.changed_steps import PlanChannel, after_writes, plan_write
 from replan.state.channels import (
     Checked,
     CheckedDelta,
@@ -25,7 +26,7 @@ from replan.state.generations import Generation
 from replan.state.knowledge import Knowledge
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.memory import Summary
-from replan.state.patches import PlanChannel, patched, plan_write
+from replan.state.outcomes import Outcome
 from replan.state.questions import Approval, Decision, Question, still_asked
 from replan.state.results import (
     Assignment,
@@ -33,7 +34,6 @@ from replan.state.results import (
     ExecutionContext,
     ExecutionRecord,
     FeedbackResult,
-    Outcome,
     SpecialistResult,
     ThinkingResult,
     UnreadableReply,
@@ -139,7 +139,7 @@ class EnhancedState(GraphInput, total=False):
     final_answer: Annotated[AIMessage | None, CheckedDelta(latest), PerRun(None)]
     output: Annotated[JsonValue, CheckedDelta(latest), PerRun(None)]
     current_thinking_result: Annotated[ThinkingResult | None, CheckedDelta(latest), PerRun(None)]
-    current_plan: Annotated[TaskPlan | None, PlanChannel(patched), PerRun(None)]
+    current_plan: Annotated[TaskPlan | None, PlanChannel(after_writes), PerRun(None)]
     plan_author: Annotated[Author, Checked, PerRun("model")]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]
     approval: Annotated[Approval | None, CheckedDelta(latest), PerRun(None)]

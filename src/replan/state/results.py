@@ -4,32 +4,20 @@ The names follow the Eino host multi-agent design that this project grew from.
 """
 
 from datetime import datetime
-from enum import StrEnum, nonmember
-from typing import TYPE_CHECKING, Any, Literal, cast
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
+from replan.state.artifacts import Artifact
 from replan.state.cuts import with_cut
 from replan.state.knowledge import Source
+from replan.state.outcomes import ExecutionStatus, TaskComplexity
 from replan.state.session.session import Session, check_project_state
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable_text, unstorable
-
-Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
-"""How a run ended: a simple answer, a finished plan, a part of it, nothing of it, or a plan that a
-person did not want to run."""
-
-
-class TaskComplexity(StrEnum):
-    """How hard a request is."""
-
-    SIMPLE = "simple"
-    MODERATE = "moderate"
-    COMPLEX = "complex"
-
-    unknown = nonmember("complex")
 
 
 class ActionType(StrEnum):
@@ -40,17 +28,6 @@ class ActionType(StrEnum):
     EXECUTE_STEP = "execute_step"
     REFLECT = "reflect"
     UPDATE_PLAN = "update_plan"
-
-
-class ExecutionStatus(StrEnum):
-    """How a specialist's work ended."""
-
-    SUCCESS = "success"
-    FAILED = "failed"
-    PARTIAL = "partial"
-
-    # Nothing counts as done that may not be.
-    unknown = nonmember("failed")
 
 
 class ThinkingResult(Value):
@@ -75,20 +52,6 @@ class ThinkingResult(Value):
     score: float | None = None
     contradiction: str = ""
     timestamp: datetime
-
-
-class Artifact(Value):
-    """A file that a step left in the workspace.
-
-    Attributes:
-        path: The file, relative to the workspace.
-        title: What it is, for people.
-        media_type: For example `text/markdown`.
-    """
-
-    path: str
-    title: str = ""
-    media_type: str = "application/octet-stream"
 
 
 class ExecutionContext(Value):
@@ -172,6 +135,10 @@ class SpecialistResult(Value):
         sources: The files and lines of the knowledge that the specialist was given.
         project_state: Changes of the session's project state, by names that are not Replan's own;
             None removes an entry. Those of a failed step do not count.
+        excerpt: Whether this is the beginning of a longer result, which the log has whole: a state
+            in a storage holds results so. `RunResult.results` has them whole.
+        length: The characters of the whole text; 0 where this is not an excerpt.
+        log_key: The key of the row in the run's log that has it whole; empty if none is needed.
     """
 
     specialist_name: str = ""
@@ -192,6 +159,9 @@ class SpecialistResult(Value):
     made_of: MadeOf | None = None
     sources: tuple[Source, ...] = ()
     project_state: dict[str, JsonValue] = Field(default_factory=dict)
+    excerpt: bool = False
+    length: int = 0
+    log_key: str = ""
 
     @property
     def key(self) -> str:
@@ -207,6 +177,8 @@ class SpecialistResult(Value):
     def marked_text(self) -> str:
         """The text, with a mark if it is incomplete; empty without one."""
         text = self.text
+        if self.excerpt and text:
+            text = f"[The beginning of {self.length} characters; the rest is lost.]\n\n{text}"
         return with_cut(text, self.cut if text else "")
 
     @property
@@ -257,7 +229,6 @@ class FeedbackResult(Value):
         plan_update_suggestion: What should change in the plan.
         plan_update_type: The kind of change, if the host named one.
         revised_plan: The whole revised document, or empty.
-        is_partial: Whether the revised document itself says that it leaves out steps.
         final_answer: The answer, only if the work is done.
         collected_results: What was judged.
         contradiction: A contradiction in the reply, or empty; the verdict decided.
@@ -270,7 +241,6 @@ class FeedbackResult(Value):
     plan_update_suggestion: str = ""
     plan_update_type: PlanUpdateType | None = None
     revised_plan: str = ""
-    is_partial: bool = False
     final_answer: AIMessage | None = None
     collected_results: CollectedResults | None = None
     contradiction: str = ""

@@ -13,8 +13,9 @@ from replan.plan.order import run_order
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.limits import LimitHit
+from replan.state.outcomes import Outcome
 from replan.state.questions import Question
-from replan.state.results import ActionType, FeedbackResult, Outcome, SpecialistResult
+from replan.state.results import ActionType, FeedbackResult, SpecialistResult
 from replan.state.usage import Usage
 
 MOST_MISSING = 50

@@ -24,6 +24,8 @@ class Seat(NamedTuple):
 
     specialist: str
     refused: str = ""
+    code: str = ""  # of the refusal
+    about: str = ""  # the part of the step's line that it is about
 
 
 class SpecialistCard(Value):
@@ -35,6 +37,7 @@ class SpecialistCard(Value):
     # Whether it does only steps that name it: work that is declared unsafe, or that a person must
     # approve.
     only_by_name: bool = False
+    models: tuple[str, ...] = ()  # the chat models that a step may name
 
 
 def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[SpecialistCard, ...]:
@@ -56,13 +59,22 @@ def seats_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Seat, ...]
     if not step.specialists:
         return (_seat_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
-    return tuple(
-        Seat(
-            specialist=name,
-            refused="" if find_specialist(name, team) else _reason_against(name, team),
-        )
-        for name in named
-    )
+    return tuple(_seat_by_name(name, step, team) for name in named)
+
+
+def _seat_by_name(name: str, step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
+    card = next((card for card in team if card.name == name), None)
+    if card is not None:
+        return _seat_with_model(card, step)
+    return Seat(name, _reason_against(name, team), "unknown_specialist", f"@{name}")
+
+
+def _seat_with_model(card: SpecialistCard, step: PlanStep) -> Seat:
+    if not step.model or step.model in card.models:
+        return Seat(card.name)
+    reason = f"names the model {step.model}, which @{card.name} does not have."
+    known = ", ".join(card.models) or "its own, which needs no name"
+    return Seat(card.name, f"{reason} Use one of: {known}.", "unknown_model", step.model)
 
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
@@ -77,8 +89,7 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
         if step.status is StepStatus.PENDING:
             for each in seats_of(step, team):
                 if each.refused:
-                    code = "unknown_specialist" if step.specialists else "nobody_named"
-                    yield Refusal(code=code, step_id=step.id, reason=each.refused)
+                    yield Refusal(code=each.code, step_id=step.id, reason=each.refused)
 
 
 def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
@@ -93,14 +104,12 @@ def seat_mistakes(
     steps: Iterable[PlanStep], team: Sequence[SpecialistCard], document: PlanDocument
 ) -> Iterator[Mistake]:
     """Why nobody can do pending steps of a document, as mistakes in their lines."""
-    fix = f"Use one of: {_team_names(team)}."
     for step in steps:
         for seat in seats_of(step, team) if step.status is StepStatus.PENDING else ():
             if seat.refused:
-                code = "unknown_specialist" if step.specialists else "nobody_named"
-                about = f"@{seat.specialist}" if step.specialists else ""
-                reason = f"Step {step.id} {seat.refused.removesuffix(fix).rstrip()}"
-                yield document.mistake_in(step.id, UnplacedMistake(code, about, reason, fix))
+                reason, use, fix = f"Step {step.id} {seat.refused}".rpartition("Use one of: ")
+                mistake = UnplacedMistake(seat.code, seat.about, reason.rstrip(), use + fix)
+                yield document.mistake_in(step.id, mistake)
 
 
 def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
@@ -113,14 +122,14 @@ def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
 def _seat_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
     best = best_cards(f"{step.description}\n{step.brief}", team)
     if len(best) == 1 and not best[0].only_by_name:
-        return Seat(specialist=best[0].name)
+        return _seat_with_model(best[0], step)
     problem = "no card fits it"
     if len(best) == 1:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_team_names(best)} fit it alike"
     reason = f"names no specialist, and {problem}. Use one of: {_team_names(team)}."
-    return Seat(specialist=NOBODY, refused=reason)
+    return Seat(NOBODY, reason, "nobody_named")
 
 
 def _reason_against(name: str, team: Sequence[SpecialistCard]) -> str:

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
-from replan.errors import LimitReachedError, StorageError
+from replan.errors import LimitReachedError, QuestionError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
 from replan.facts.fact_tools import CurrentFacts, facts_at_work
@@ -53,7 +53,9 @@ from replan.state.usage import TokenCount
 from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
+from replan.steps.loop_watch import watched
 from replan.steps.on_record import digest_of_text
+from replan.steps.permission import permission_to_begin
 from replan.steps.queued_step import done_elsewhere
 from replan.steps.step_record import Asker, StepRecord
 
@@ -104,6 +106,10 @@ class Attempts:
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Make attempts until one succeeds, another cannot help, or none is left."""
+        refused = await self._ask_first() if self._step.ask_first else None
+        return await self._run() if refused is None else refused
+
+    async def _run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settle_doubt(doubt)) is not None:
                 return settled
@@ -126,11 +132,33 @@ class Attempts:
                 kept=error.kept,
             )
         if isinstance(made, LedgerEntry):
-            return await self._settle_doubt(made) or await self.run()
+            return await self._settle_doubt(made) or await self._run()
         if isinstance(made, SpecialistResult):
             made = self._mark_same_failure(made)
-            await self.record.finished(made)
+            made = await self.record.finished(made)
         return made
+
+    async def _ask_first(self) -> SpecialistResult | Recalled | list[Question] | None:
+        """Ask whether the step may begin; None if it may."""
+        asker = self.record.asker()
+        try:
+            decision = permission_to_begin(self.record, asker)
+        except Waiting:
+            return await self.record.asked(asker, self.record.number, self.used)
+        except QuestionError as error:
+            reason = describe(error)
+        else:
+            if decision.action == "approve":
+                return None
+            reason = f"A person did not let it begin. {decision.reason}".rstrip()
+        known = await self.record.begin()
+        if known is not None:
+            return Recalled(known)
+        failed = ExecutionStatus.FAILED
+        result = SpecialistResult(status=failed, error=reason, confidence=0.0, retry=False)
+        result = self._complete(result, 0.0)
+        await self.record.finished(result)
+        return result
 
     def _mark_same_failure(self, made: SpecialistResult) -> SpecialistResult:
         """Add to a failure that it is the same as that of the previous attempt."""
@@ -180,8 +208,7 @@ class Attempts:
             await note_doubt(record, doubt)
         before = record.before.text if record.before and was_done else ""
         result = self._complete(result_of_verdict(verdict, before), 0.0)
-        await record.finished(result, doubt)
-        return result
+        return await record.finished(result, doubt)
 
     @property
     def _is_unsafe(self) -> bool:
@@ -218,7 +245,7 @@ class Attempts:
             seconds = self._step.timeout or self.limits.step_timeout
             with asker:
                 async with meter:
-                    return await in_time(partial(self._call, meter), meter, seconds)
+                    return await in_time(partial(self._watched_call, meter), meter, seconds)
         except Waiting:
             return None
         except (asyncio.CancelledError, GraphDrained):
@@ -268,6 +295,10 @@ class Attempts:
             if self._emitter.is_heard
             else None,
         )
+
+    async def _watched_call(self, meter: Meter) -> SpecialistResult:
+        about = {"run_id": self.record.context.run_id, **self.record.names}
+        return await watched(self._call(meter), about)
 
     async def _call(self, meter: Meter) -> SpecialistResult:
         """Run the specialist, in its own task: its context variables end with it."""

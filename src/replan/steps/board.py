@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
 from replan.log.attempt_rows import LedgerEntry
 from replan.log.run_log import RunLog
+from replan.log.whole_results import whole_results
 from replan.memory.conversation import Memory, Seen, seen_in
 from replan.plan.model import PlanStep, TaskPlan
 from replan.state.enhanced import EnhancedState
@@ -133,6 +134,7 @@ class Board:
     """The seats of one round: one for each step and specialist that was sent."""
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
+        self._known: dict[str, Any] = {}  # what was read of the log
         self.read(state)
         # The conversation as specialists see it; most of them see the same.
         self._seen: dict[Memory, Seen] = {}
@@ -145,13 +147,13 @@ class Board:
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._seated = 0
-        self._known: dict[str, Any] = {}  # what was read of the log
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; a resumed round may have other settings."""
         self.state = state  # the state at the start of the round, read once for all its tasks
+        self._known.pop("state", None)
         self.settings = state.get("settings") or RunSettings()
         self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
@@ -194,6 +196,12 @@ class Board:
         """Publish the outcome of a seat; the first one counts."""
         if self._settle_seat(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
+
+    async def complete(self, log: RunLog) -> None:
+        """Make the results in the state whole, once a round."""
+        held = (self.state.get("kept_results"), self.state.get("current_specialist_results"))
+        if any(result.excerpt for results in held for result in (results or {}).values()):
+            self.state = await self._once("state", lambda: whole_results(self.state, log))
 
     async def recall(self, log: RunLog, state: EnhancedState) -> OnRecord:
         """What the log has of this run, read once a round."""

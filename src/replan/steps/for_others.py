@@ -24,7 +24,7 @@ from replan.ports.elsewhere import AskedElsewhere, StepEnd, StepErrand
 from replan.ports.folders import folders_at_work
 from replan.ports.thread_repository import ThreadOfStep, thread_of_step
 from replan.services import Services
-from replan.spending.account import STEPS_ELSEWHERE, Account
+from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import step_scopes
 from replan.state.limits import RunSettings
@@ -61,9 +61,7 @@ async def done_for_another(
     """Make an attempt of a step of another process's run."""
     context = errand.context
     account = services.accounts.of(services.log, context.run_id)
-    place = f"{STEPS_ELSEWHERE}{context.idempotency_key}/"
-    await account.share(place)
-    meter = _meter(errand, services, account, place, tell)
+    meter = _meter(errand, services, account, tell)
     asker = _ListingAsker(errand, services)
     end = await _try_once(errand, services, meter, asker)
     return end.replace(asked=tuple(asker.listed), used=meter.count, attempt=errand.context.attempt)
@@ -132,7 +130,6 @@ def _meter(
     errand: StepErrand,
     services: Services,
     account: Account,
-    place: str,
     tell: Callable[[BaseEvent], None],
 ) -> Meter:
     context, name = errand.context, errand.specialist
@@ -154,7 +151,7 @@ def _meter(
     return Meter(
         account,
         step_scopes(errand.settings.limits, services, name, step_id),
-        new_id=lambda: place + services.new_id(),
+        new_id=services.new_id,
         prices=services.prices,
         calls=Calls(emitter=emitter, config={}, about=about, effects=effects),
     )

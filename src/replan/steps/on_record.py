@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from replan.log.attempt_rows import UNKNOWN_ENDS, LedgerEntry
+from replan.log.run_log import RESULT
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.option_table import OPTIONS
 from replan.plan.order import run_order
 from replan.state.enhanced import EnhancedState
 from replan.state.generations import FIRST, Generation
@@ -16,7 +18,7 @@ from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.outcomes import inputs_of, results_in, settled
 
 
-# How a step is run (timeout, retries, priority, writes) does not change what was done, so it is
+# How a step is run (the options that change its attempts) does not change what was done, so it is
 # part of neither the result's key nor the services' key. What failed that way may succeed in
 # another, so it is part of the attempt's key.
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ def keys_of(
 ) -> Keys:
     given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
-    work = _digest(*asked, given)
-    how = (step.timeout, step.max_retries, step.priority, step.writes)
+    named = [(name, value) for name in _OF_TASK if (value := getattr(step, name))]
+    work = _digest(*asked, given, *named)
+    how = [getattr(step, name) for name in _OF_ATTEMPT]
     return Keys(
         result=_digest("result", work, generation.settled),
         attempt=_digest("attempt", work, generation.settled, how),
@@ -48,6 +51,8 @@ def keys_of(
     )
 
 
+_OF_TASK = [option.field for option in OPTIONS if option.changes == "task"]
+_OF_ATTEMPT = [option.field for option in OPTIONS if option.changes == "attempt"]
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
 
@@ -74,6 +79,10 @@ class OnRecord:
     @classmethod
     def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
         """Find the records of the steps that the round sends, in the order of dependencies."""
+        rows = {
+            key: result.model_copy(update={"log_key": f"{RESULT}{key}"})
+            for key, result in rows.items()
+        }
         # A step's key holds its inputs, so it is known only when the steps before it are.
         return cls(rows, *_known_results(state, cls(rows))) if rows else cls(rows)
 

@@ -1,17 +1,16 @@
-"""The outcome of a step, its result for the steps that wait, and the digest of a round.
+"""The outcome of a step, and its result for the steps that wait.
 
 Steps of a document that was handed in have the whole results of the earlier run, if it is known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from langchain_core.messages import AIMessage
-
 from replan.log.run_log import RunLog
+from replan.log.whole_results import whole_results
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.statuses import excerpt, step_outcome
 from replan.state.enhanced import EnhancedState
-from replan.state.results import CollectedResults, ExecutionStatus, SpecialistResult
+from replan.state.results import ExecutionStatus, SpecialistResult, result_as_json
 from replan.values import restored
 
 
@@ -83,36 +82,6 @@ def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
     return whole or step.result
 
 
-def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
-    """Divide results into successes and all others, with texts cut to excerpts."""
-    succeeded = {k for k, result in results.items() if result.status is ExecutionStatus.SUCCESS}
-    return CollectedResults(
-        results={key: _digest(result) for key, result in results.items()},
-        successful_results=tuple(key for key in results if key in succeeded),
-        failed_results=tuple(key for key in results if key not in succeeded),
-        summary=generate_result_summary(results),
-    )
-
-
-def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
-    return "\n".join(
-        f"- {key}: {_status_words(result)}, confidence {result.confidence:g}: "
-        f"{excerpt((result.error or result.text).strip().partition(chr(10))[0], 200)}"
-        for key, result in results.items()
-    )
-
-
-def _digest(result: SpecialistResult) -> SpecialistResult:
-    text = excerpt(result.text)
-    if result.result is None or text == result.text:
-        return result
-    return result.replace(result=AIMessage(text, id=result.result.id))
-
-
-def _status_words(result: SpecialistResult) -> str:
-    return f"{result.status.value}, incomplete" if result.cut else result.status.value
-
-
 KEPT = "kept/"  # the prefix of notes that hold results of an earlier run; their key follows
 
 
@@ -128,16 +97,20 @@ async def kept_results(
     known: list[SpecialistResult] = [restored(SpecialistResult, value) for value in noted.values()]
     known += (await log.results(origin)).values()
     if state.get("run_id") == origin:
+        state = await whole_results(state, log)
         known += state.get("kept_results", {}).values()
         known += state.get("current_specialist_results", {}).values()
     found = [result for step in steps for result in _results_of(step, known)]
-    return {result.key: result.replace(round=0, made_of=None) for result in found}
+    return {
+        result.key: result.replace(round=0, made_of=None, log_key=KEPT + result.key)
+        for result in found
+    }
 
 
 async def note_kept(run_id: str, kept: Iterable[SpecialistResult], log: RunLog) -> None:
     """Record the results that a run took over, for runs of the documents that it writes."""
     for result in kept:
-        await log.note(run_id, KEPT + result.key, result.model_dump(mode="json"))
+        await log.note(run_id, KEPT + result.key, result_as_json(result.replace(log_key="")))
 
 
 def _results_of(step: PlanStep, known: Iterable[SpecialistResult]) -> list[SpecialistResult]:

@@ -31,7 +31,7 @@ async def done_elsewhere(
         thread_id=record.thread().thread_id,
     )
     emitter = record.emitter
-    await meter.share()
+    meter.spends_elsewhere()
     # The time in the queue does not count as time of the step.
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())

@@ -142,8 +142,14 @@ class StepRecord:
         fields = {name: getattr(self._attempt, name) for name in Attempt.model_fields}
         return LedgerEntry(**fields, outcome="cancelled", error=describe(error))
 
-    async def finished(self, result: SpecialistResult, of: LedgerEntry | None = None) -> None:
-        """Record the final result, as the outcome of the newest attempt or of an earlier one."""
+    async def finished(
+        self, result: SpecialistResult, of: LedgerEntry | None = None
+    ) -> SpecialistResult:
+        """Record the final result, as the outcome of the newest attempt or of an earlier one.
+
+        Returns:
+            The result that counts: another process may have recorded one before.
+        """
         if of is not None:
             self._attempt = Attempt(**{name: getattr(of, name) for name in Attempt.model_fields})
         log, run_id = self.services.log, self.context.run_id
@@ -152,13 +158,14 @@ class StepRecord:
             await log.note(run_id, ACTED + self.key, value=True)
         key = key_of_result(self.keys, result)
         done = self.emitter.announce(SpecialistCompleted, **self.names, result=result)
-        await log.finished(self._attempt, result, self.services.clock(), key, done)
+        counts = await log.finished(self._attempt, result, self.services.clock(), key, done)
         if self._is_informed:
             await log.strike(run_id, self._knowledge)
         if self._transcript is not None:
             # A failed step may be reopened: its tool calls are then not repeated.
             failed = result.is_failed
             await (self._transcript.restart() if failed else self._transcript.close())
+        return counts
 
     def transcript(self) -> Transcript:
         """The record of the tool calls of the newest attempt."""

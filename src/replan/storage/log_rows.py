@@ -5,17 +5,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from replan.failures import describe
 from replan.log.amounts import Spending
-from replan.log.rows import LoggedEvent, LogRow, NewRow, Rows, Totals
-from replan.log.run_log import EVENT
+from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals
 from replan.ports.ownership import owner_in
 from replan.storage.database import Connection, Database, Row, first, moment
 from replan.storage.encryption import Cipher
 from replan.storage.faults import UnreadableRecordError, readable
-from replan.storage.log_texts import split_texts, whole_value
+from replan.storage.log_texts import (
+    RememberedTexts,
+    joined_parts,
+    parts_of,
+    split_texts,
+    whole_value,
+)
 
 T = TypeVar("T")
 
@@ -61,9 +66,12 @@ _KEEP = (
 class SqlLogs:
     """The logs of a database; a row belongs to the thread of whoever appends first to its run."""
 
+    outlives_process = True
+
     def __init__(self, database: Database, cipher: Cipher) -> None:
         self._database = database
         self._cipher = cipher
+        self._texts = RememberedTexts()
         self._entered = set[str]()  # runs of which it is on record on which thread they are
 
     @property
@@ -94,14 +102,17 @@ class SqlLogs:
         """The rows of a run in a transaction that appends to them, one at a time."""
         if connection.is_postgres:
             connection.query(_LOCK, [run_id])
-        return _SqlRows(connection, self._cipher, run_id)
+        return self._rows(connection, run_id)
+
+    def _rows(self, connection: Connection, run_id: str) -> "_SqlRows":
+        return _SqlRows(connection, self._cipher, run_id, self._texts)
 
     async def read(self, run_ids: Collection[str], work: Callable[[Rows], T]) -> dict[str, T]:
         def every(connection: Connection) -> dict[str, T]:
             found = dict[str, T]()
             for run_id in run_ids:
                 with readable("replan_log", run_id):
-                    found[run_id] = work(_SqlRows(connection, self._cipher, run_id))
+                    found[run_id] = work(self._rows(connection, run_id))
             return found
 
         return await self._database.read(every)
@@ -117,10 +128,13 @@ class SqlLogs:
 class _SqlRows:
     """The rows of one run in one transaction."""
 
-    def __init__(self, connection: Connection, cipher: Cipher, run_id: str) -> None:
+    def __init__(
+        self, connection: Connection, cipher: Cipher, run_id: str, texts: RememberedTexts
+    ) -> None:
         self._connection = connection
         self._cipher = cipher
         self._run_id = run_id
+        self._texts = texts
 
     def append(self, row: NewRow, seq: int | None = None) -> bool:
         event = value = None
@@ -130,6 +144,7 @@ class _SqlRows:
             short, texts = split_texts(row.value)
             for ref, text in texts.items():
                 self._keep(ref, text, None, "UPDATE SET at = NULL")
+                self._texts.put(self._run_id, ref, text)
             value = self._cipher.encrypt(short, *self._place(row.key, "value"))
         at = moment(datetime.fromtimestamp(time.time(), UTC))
         stored = [self._run_id, self._run_id, row.key, row.kind, at, seq, event, value]
@@ -175,16 +190,23 @@ class _SqlRows:
         self._connection.change(_CHARGE, [self._run_id, scope, *amounts])
 
     def keep_text(self, ref: str, text: str, at: datetime) -> None:
-        self._keep(ref, text, at, "NOTHING")
+        parts = parts_of(text, self._texts.of(self._run_id))
+        # What is remembered may have been rolled back, or be this text itself.
+        is_whole = len(parts) == 1 or ref in parts or None in map(self._stored, parts[1::2])
+        self._keep(ref, text if is_whole else [*parts], at, "NOTHING")
 
     def text(self, ref: str) -> str | None:
-        query = "SELECT text FROM replan_texts WHERE run_id = ? AND ref = ?"
-        stored = first(self._connection.query(query, [self._run_id, self._cipher.digest(ref)]))
+        stored = self._stored(ref)
         if stored is None:
             return None
-        return self._cipher.decrypt(stored, "replan_texts", self._run_id, ref, "text")
+        text = self._cipher.decrypt(stored, "replan_texts", self._run_id, ref, "text")
+        return joined_parts(text, self.text)
 
-    def _keep(self, ref: str, text: str, at: datetime | None, otherwise: str) -> None:
+    def _stored(self, ref: str) -> Any:
+        query = "SELECT text FROM replan_texts WHERE run_id = ? AND ref = ?"
+        return first(self._connection.query(query, [self._run_id, self._cipher.digest(ref)]))
+
+    def _keep(self, ref: str, text: JsonValue, at: datetime | None, otherwise: str) -> None:
         stored = self._cipher.encrypt(text, "replan_texts", self._run_id, ref, "text")
         row = [self._run_id, self._cipher.digest(ref), at and moment(at), stored]
         self._connection.change(_KEEP + otherwise, row)

@@ -8,8 +8,18 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from replan.errors import StorageError
-from replan.log.rows import KeptText, LoggedEvent, LogRow, NewRow, Rows, Totals
-from replan.log.run_log import ACTED, ATTEMPT, BEGAN, END, RESERVED, TOLD, RunLog
+from replan.log.rows import (
+    ATTEMPT,
+    END,
+    RESERVED,
+    KeptText,
+    LoggedEvent,
+    LogRow,
+    NewRow,
+    Rows,
+    Totals,
+)
+from replan.log.run_log import ACTED, BEGAN, NEXT, TOLD, RunLog
 from replan.spending.deadline import TIMES
 
 logger = logging.getLogger(__name__)
@@ -32,6 +42,7 @@ class MemoryLogs:
     """
 
     where = _WHERE
+    outlives_process = False
 
     def __init__(self, *, max_open: int = 10_000, max_closed: int = 1_000) -> None:
         self._open: OrderedDict[str, _MemoryRows] = OrderedDict()
@@ -95,7 +106,7 @@ class _MemoryRows:
     """The rows of one run."""
 
     def __init__(self) -> None:
-        self._rows: list[LogRow] = []
+        self._rows: dict[int, LogRow] = {}  # by their numbers
         self._newest = 0  # the number of the newest row, also of one that is gone
         self._by_key: dict[str, LogRow] = {}
         self._events: list[LoggedEvent] = []
@@ -108,7 +119,7 @@ class _MemoryRows:
         self._newest += 1
         at = datetime.fromtimestamp(time.time(), UTC)
         new = LogRow(self._newest, row.key, row.kind, True, at, seq, row.event, row.value)  # noqa: FBT003
-        self._rows.append(new)
+        self._rows[new.number] = new
         self._by_key[row.key] = new
         if seq is not None:
             self._events.append(LoggedEvent(seq=seq, event=row.event))
@@ -117,7 +128,7 @@ class _MemoryRows:
     @property
     def newest_kind(self) -> str:
         """The kind of the newest row."""
-        return self._rows[-1].kind if self._rows else ""
+        return next(reversed(self._rows.values())).kind if self._rows else ""
 
     def has(self, key: str) -> bool:
         return key in self._by_key
@@ -129,10 +140,13 @@ class _MemoryRows:
         return [(key, row.value) for key, row in self._by_key.items() if first <= key < last]
 
     def supersede(self, first: str, last: str) -> int:
-        gone = [key for key in self._by_key if first <= key < last]
+        # Each call of a model is settled, which supersedes one row of all.
+        is_one = last == f"{first}{NEXT}"
+        keys = (first,) if is_one else tuple(self._by_key)
+        gone = [key for key in keys if first <= key < last and key in self._by_key]
         for key in gone:
             # Nobody reads what counts no longer, where nothing outlives the process.
-            self._rows.remove(self._by_key.pop(key))
+            del self._rows[self._by_key.pop(key).number]
         return len(gone)
 
     def newest_event(self) -> int:
@@ -142,7 +156,7 @@ class _MemoryRows:
         return self._events[after:]
 
     def every(self, after: int) -> Sequence[LogRow]:
-        return [row for row in self._rows if row.number > after]
+        return [row for row in self._rows.values() if row.number > after]
 
     def totals(self) -> Mapping[str, Totals]:
         return dict(self._totals)
@@ -162,8 +176,9 @@ class _MemoryRows:
 
     def shrink(self) -> None:
         """Keep the attempts, and what must not be done twice."""
-        self._rows = [row for row in self._rows if row.key.startswith(_STAYS)]
-        self._by_key = {row.key: row for row in self._rows}
+        stays = [row for row in self._rows.values() if row.key.startswith(_STAYS)]
+        self._rows = {row.number: row for row in stays}
+        self._by_key = {row.key: row for row in stays}
         self._events, self._texts = [], {}
 
 

@@ -80,7 +80,9 @@ async def open_storage(
         if text == ":memory:":
             storage = await _memory(stack, allow)
         elif not separator or scheme == "sqlite":
-            storage = await _sqlite(stack, _path_of(text), key, patience, allow)
+            # In a thread: some loops are watched for calls that block them.
+            path = await asyncio.to_thread(_path_of, text)
+            storage = await _sqlite(stack, path, key, patience, allow)
         elif scheme in ("postgresql", "postgres"):
             storage = await _postgres(stack, text, key, patience, allow, connections)
         else:
@@ -117,7 +119,8 @@ async def _sqlite(
             facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
             serde, cipher = opened_with(key, facts, plain, str(path))
             await asyncio.to_thread(upgrade, path)
-            database = SqliteDatabase(path, patience, same_file(path))
+            check = await asyncio.to_thread(same_file, path)
+            database = await asyncio.to_thread(SqliteDatabase, path, patience, check)
             stack.push_async_callback(database.close)
     holds = FileHolds(path, database)
     stack.push_async_callback(holds.close)

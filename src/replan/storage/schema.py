@@ -4,14 +4,20 @@ Everything here works in the transaction that is open on a connection, so that a
 killed leaves what was there before.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from replan.errors import StorageError
 from replan.storage.database import Connection
-from replan.storage.encryption import Facts
 from replan.storage.faults import DAMAGED
+
+if TYPE_CHECKING:
+    # Who only reads rows loads no framework.
+    from replan.storage.encryption import Facts
 
 # `checkpoints`: each says of which run it is, and the newest row of its log that it has seen.
 # `log`: what happened in a run. A row that others may see has a number among those, `seq`, and an
@@ -175,7 +181,10 @@ def make(connection: Connection, facts: Facts, where: str) -> None:
         raise StorageError(where, DAMAGED.problem, LEFT)
     types = _POSTGRES if connection.is_postgres else _SQLITE
     for name, columns in _TABLES.items():
-        connection.change(f"CREATE TABLE {name} ({columns.format(**types)})")
+        # A row is in its key's tree: SQLite would store the keys, most of a small row, twice.
+        is_keyed = not (connection.is_postgres or "{serial}" in columns)
+        way = " WITHOUT ROWID" if is_keyed else ""
+        connection.change(f"CREATE TABLE {name} ({columns.format(**types)}){way}")
     for index in _INDEXES:
         connection.change(f"CREATE INDEX {index}")
     for name, value in facts.items():

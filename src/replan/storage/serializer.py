@@ -23,9 +23,9 @@ from replan.failures import describe
 from replan.langgraph_inside.checkpoints import UNREGISTERED, restores_everything
 from replan.langgraph_inside.graphs import schemas_of
 from replan.ports.ownership import local_threads
+from replan.state.changed_steps import ChangedSteps
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.state.patches import PlanPatch
 from replan.storage.faults import UnreadableRecordError, UnstorableValueError
 
 
@@ -98,7 +98,7 @@ def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
 @cache
 def state_types() -> frozenset[type]:
     """Every model and enumeration of ours that a checkpoint may hold."""
-    found = types_in(EnhancedState, PlanPatch, RunSettings)
+    found = types_in(EnhancedState, ChangedSteps, RunSettings)
     return frozenset(kind for kind in found if kind.__module__.startswith(_OURS))
 
 

@@ -158,20 +158,28 @@ def _count_tables(path: Path, mode: str) -> int:
 
 def _read_facts(path: Path) -> Facts:
     """Look a file through for damage, and read what it keeps about itself."""
-    with _opened(path, _read_mode(path)) as connection:
-        if path.stat().st_size <= LARGEST_CHECKED:
-            is_sound = connection.query("PRAGMA quick_check(1)") == [("ok",)]
-        else:
-            is_sound = True
-        if is_sound and (facts := schema.read_facts(connection, str(path))):
-            return facts
-    raise StorageError(str(path), DAMAGED.problem, schema.LEFT)
+    damaged = StorageError(str(path), DAMAGED.problem, schema.LEFT)
+    try:
+        with _opened(path, _read_mode(path)) as connection:
+            is_checked = path.stat().st_size <= LARGEST_CHECKED
+            if is_checked and connection.query("PRAGMA quick_check(1)") != [("ok",)]:
+                raise damaged
+            facts = schema.read_facts(connection, str(path))
+    except sqlite3.DatabaseError as error:
+        if fault_of(error) is DAMAGED:
+            raise damaged from error
+        raise
+    if not facts:
+        raise damaged
+    return facts
 
 
 def _make(path: Path, facts: Facts) -> Facts:
     """Write the tables and the facts in one transaction, then switch to write-ahead logging."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with _opened(path) as connection:
+        # Most rows are small, and a commit writes whole pages.
+        connection.change("PRAGMA page_size = 1024")
         with connection.transaction("BEGIN IMMEDIATE"):
             schema.make(connection, facts, str(path))
             connection.change(f"PRAGMA application_id = {_OURS}")

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from replan import SpecialistResult, TaskPlan, waiting_for
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus
+from replan.state.changed_steps import ChangedSteps, PlanChannel, after_writes
 from replan.state.channels import Checked, CheckedDelta, appended, latest, merged
 from replan.state.limits import RunSettings
-from replan.state.patches import PlanChannel, PlanPatch, patch_between, patched
 from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
@@ -63,7 +63,7 @@ VALUES = {
     "a judgement": FeedbackResult(
         should_continue=True, collected_results=CollectedResults(results={"1/a": RESULT})
     ),
-    "a patch": patch_between(PLAN, PLAN.with_steps(PlanStep(id=1, description="Two"))),
+    "a patch": ChangedSteps.between(PLAN, PLAN.with_steps(PlanStep(id=1, description="Two"))),
 }
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_fit_at_all_never_becomes_a_value():
     serializer = strict_serializer()
     stored = {**PLAN.model_dump(mode="json"), "steps": [{"id": "first"}]}
     assert serializer.loads_typed(packed(PLAN, stored)) == stored
-    channel = keyed(PlanChannel(patched, TaskPlan | None), "current_plan")
+    channel = keyed(PlanChannel(after_writes, TaskPlan | None), "current_plan")
     with pytest.raises(InvalidUpdateError, match="'current_plan'"):
         channel.from_checkpoint(stored)
     with pytest.raises(ValidationError):
@@ -225,6 +225,6 @@ async def test_keys_that_are_gone_or_new_leave_a_thread_readable():
         await graph.aupdate_state(config, {"work": {"2/a": {"mood": "good"}}}, as_node="ask")
 
 
-def test_a_patch_names_only_fields_of_a_plan():
+def test_changed_steps_name_only_fields_of_a_plan():
     with pytest.raises(ValidationError, match="a plan has no mood"):
-        PlanPatch(base=0, fields={"mood": "good"})
+        ChangedSteps(fields={"mood": "good"})

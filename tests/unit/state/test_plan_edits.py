@@ -2,15 +2,12 @@
 
 import pytest
 from hypothesis import given, strategies as st
-from langgraph.channels import LastValue
 from langgraph.errors import InvalidUpdateError
-from langgraph.types import Overwrite
 
 from replan import PlanStep, StepStatus, TaskPlan
 from replan.plan import parse_plan_from_markdown
 from replan.plan.markdown.writing import shows
-from replan.state.patches import plan_write
-from replan.state.person.plan_edits import EditablePlan
+from replan.state.person.plan_edits import edited_plan
 from replan.state.team import SpecialistCard
 
 TEAM = [SpecialistCard(name=name, intended_use="Works.") for name in ("a", "b")]
@@ -36,25 +33,13 @@ def plan_of(text=TEXT):
     return plan.replace(steps=steps, version=4, current_step=2)
 
 
-def channel(value=None, team=TEAM):
-    made = EditablePlan.of("current_plan", team).from_checkpoint(LastValue(object).value)
-    if value is not None:
-        made.update([Overwrite(value)])
-    return made
-
-
 def after(edit, before=None):
-    held = channel(before or plan_of())
-    held.update([edit])
-    return held.get()
+    return edited_plan(before or plan_of(), edit, TEAM)
 
 
 def refused(edit, before=None):
-    held = channel(before or plan_of())
-    was = held.get()
     with pytest.raises(InvalidUpdateError) as caught:
-        held.update([edit])
-    assert held.get() == was
+        after(edit, before)
     return str(caught.value)
 
 
@@ -138,20 +123,10 @@ def test_edited_steps_are_taken_as_they_are():
 
 
 def test_a_document_is_taken_where_there_was_no_plan():
-    held = channel()
-    held.update([{"content": TEXT}])
-    assert held.get().steps == parse_plan_from_markdown(TEXT).steps
+    plan = edited_plan(None, {"content": TEXT}, TEAM)
+    assert plan.steps == parse_plan_from_markdown(TEXT).steps
     with pytest.raises(InvalidUpdateError, match="@nobody"):
-        channel().update([{"content": "- [ ] 1. X @nobody"}])
-
-
-def test_what_nodes_write_is_never_held_to_be_an_edit():
-    stranger = parse_plan_from_markdown("- [ ] 1. X @nobody\n")
-    held = channel()
-    held.update([plan_write(None, stranger)])
-    held.update([plan_write(stranger, stranger.replace(content="- [ ] 1. X @nobody\n\nText\n"))])
-    held.update([Overwrite(stranger.replace(content="other"))])
-    assert held.get().content == "other"
+        edited_plan(None, {"content": "- [ ] 1. X @nobody"}, TEAM)
 
 
 LINES = st.sampled_from(
@@ -160,17 +135,11 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(st.lists(LINES, unique=True, max_size=5), max_size=4))
-def test_a_replay_of_edits_gives_what_the_live_channel_had(edits):
-    live, writes = channel(), [Overwrite(plan_of())]
-    live.update(writes)
+def test_what_is_taken_is_what_its_document_shows(edits):
+    plan = plan_of()
     for lines in edits:
-        write = {"content": "\n\n".join(lines)}
         try:
-            live.update([write])
+            plan = after({"content": "\n\n".join(lines)}, plan)
         except InvalidUpdateError:
             continue
-        writes.append(write)
-        assert shows(live.get())
-    replayed = channel()
-    replayed.replay_writes([("task", "current_plan", write) for write in writes])
-    assert replayed.get() == live.get()
+        assert shows(plan)

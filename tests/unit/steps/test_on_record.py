@@ -29,11 +29,18 @@ def rows(state, step, inputs, found):
     return {key_of_result(keys_in(state, step, "a", inputs), found): found}
 
 
+def plain(result):
+    """A result without the key of its row in the log."""
+    assert result.log_key.startswith("result/")
+    return result.replace(log_key="")
+
+
 def test_a_chain_on_record_is_known_from_its_first_step_on():
     state = state_of(TWO, ONE)
     one, two = result(ONE, "1"), result(TWO, "2")
     both = rows(state, ONE, {}, one) | rows(state, TWO, {1: "1"}, two)
-    assert OnRecord.of(state, both).known == {"1/a": one, "2/a": two}
+    known = OnRecord.of(state, both).known
+    assert {key: plain(each) for key, each in known.items()} == {"1/a": one, "2/a": two}
 
 
 def test_a_step_is_not_answered_while_it_is_unknown_what_it_is_given():
@@ -41,7 +48,7 @@ def test_a_step_is_not_answered_while_it_is_unknown_what_it_is_given():
     two = result(TWO)
     recorded = OnRecord.of(state, rows(state, TWO, {1: "1"}, two))
     assert recorded.known == {}
-    assert recorded.answer(state, TWO, "a", {1: "1"}) == two
+    assert plain(recorded.answer(state, TWO, "a", {1: "1"})) == two
     assert recorded.answer(state, TWO, "a", {1: "other"}) is None
 
 
@@ -54,7 +61,7 @@ def test_a_step_that_is_left_out_gives_nothing_to_those_that_wait_for_it():
     three = result(last)
     both = rows(state, ONE, {}, result(ONE)) | rows(state, last, {}, three)
     recorded = OnRecord.of(state, both)
-    assert recorded.known["3/a"] == three
+    assert plain(recorded.known["3/a"]) == three
     assert recorded.left_out == {2}
 
 

@@ -109,7 +109,7 @@ async def test_a_newer_format_is_left_alone(tmp_path):
     await refused(path, match="newer version of Replan")
 
 
-@pytest.mark.parametrize("at", [0, 30, 5_000, 90_000])
+@pytest.mark.parametrize("at", [0, 30, 5_000, 30_000])
 async def test_a_damaged_file_is_left_alone(tmp_path, at):
     path = tmp_path / "runs.sqlite"
     await made(path)
@@ -123,7 +123,7 @@ async def test_a_damaged_file_is_left_alone(tmp_path, at):
 async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):
     path = tmp_path / "runs.sqlite"
     await made(path)
-    path.write_bytes(path.read_bytes()[:100_000])
+    path.write_bytes(path.read_bytes()[:30_000])
     await refused(path, match="damaged")
 
 

@@ -1,11 +1,10 @@
 """What a person edits in the state: the plan's document, or its steps, never two that disagree.
 
-Nodes write patches. So a whole plan that replaces another one is an edit, in
-Studio or by `update_state`: it is honoured or refused, with the places of its mistakes.
+In Studio or by `update_state`: an edit is honoured or refused, with the places of its mistakes.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 from langgraph.errors import InvalidUpdateError
 
@@ -15,48 +14,27 @@ from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
-from replan.state.patches import PlanChannel, patched
+from replan.state.channels import checked
 from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, refusal_text, unknown_names
+
+KEY = "current_plan"
+"""The key of the state with the plan."""
 
 _OUTCOME_FIELDS = ("status", "result", "feedback")
 """The fields of a document that show a step's outcome; the others are its task."""
 
 
-class EditablePlan(PlanChannel):
-    """The plan of a graph with a known team: accepts a changed document as a plan."""
+def edited_plan(before: TaskPlan | None, edit: Any, team: Sequence[SpecialistCard]) -> TaskPlan:
+    """Return the plan that an edit makes of the plan that is there.
 
-    __slots__ = ("team",)
-    team: Sequence[SpecialistCard]
-
-    @classmethod
-    def of(cls, key: str, team: Sequence[SpecialistCard]) -> Self:
-        made = cls(edited, TaskPlan | None)
-        made.key, made.team = key, team
-        return made
-
-    def written(self, value: Any, *, is_stored: bool = False) -> Any:
-        """Take one write, and refuse an unusable edit immediately."""
-        plan = super().written(value, is_stored=is_stored)
-        if not is_stored and isinstance(plan, TaskPlan):
-            before = self.value if isinstance(self.value, TaskPlan) else None
-            if found := "\n".join(_refusals(before, plan, self.team)):
-                raise InvalidUpdateError(f"State key '{self.key}' cannot take this plan.\n{found}")
-        return plan
-
-    def empty_twin(self) -> Self:
-        """A channel like this one without a value."""
-        twin = super().empty_twin()
-        twin.team = self.team
-        return twin
-
-
-def edited(state: TaskPlan | None, writes: Sequence[Any]) -> TaskPlan | None:
-    """Reduce to the last whole plan, as its document has it, with the patches after it."""
-    for write in writes:
-        is_edit = isinstance(write, TaskPlan)
-        state = _with_edited_document(state, write) if is_edit else patched(state, [write])
-    return state
+    Raises:
+        InvalidUpdateError: Names every mistake of the edit with its place, and unknown names.
+    """
+    plan: TaskPlan = checked(KEY, TaskPlan, edit)
+    if found := "\n".join(_refusals(before, plan, team)):
+        raise InvalidUpdateError(f"State key '{KEY}' cannot take this plan.\n{found}")
+    return _with_edited_document(before, plan)
 
 
 def _with_edited_document(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
@@ -109,7 +87,6 @@ def _refusals(
 ) -> Iterator[str]:
     """Explain why an edit is refused: its mistakes, and its unknown names."""
     if before is None and plan.steps:
-        # The first plan of a run, as its node writes it.
         return
     old = before or TaskPlan()
     if not _has_edited_document(before, plan):

@@ -1,6 +1,7 @@
-"""Patches of the plan: they say what changed, to the byte, and are refused where they are wrong."""
+"""Changed steps of a plan: its document follows from them to the byte; wrong ones are refused."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,8 +14,18 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 
 from replan import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.plan.applying import apply_valid
+from replan.plan.changes import AddStep
+from replan.plan.markdown.document import PlanDocument, refresh_content
+from replan.plan.markdown.seal import sealed
+from replan.plan.statuses import with_statuses
+from replan.state.changed_steps import (
+    ChangedSteps,
+    PlanChannel,
+    after_writes,
+    plan_write,
+)
 from replan.state.enhanced import EnhancedState
-from replan.state.patches import PlanChannel, PlanPatch, patch_between, patched, plan_write
 from replan.storage.serializer import strict_serializer
 
 ENDS = ["\n", "\r\n", "\r", "\u2028", "\x0b", "\x1c", ""]
@@ -75,7 +86,7 @@ PLANS = plans(st.lists(st.integers(1, 8), unique=True, max_size=8))
 
 
 def channel(value=None):
-    made = PlanChannel(patched, TaskPlan | None)
+    made = PlanChannel(after_writes, TaskPlan | None)
     made.key = "current_plan"
     made = made.from_checkpoint(LastValue(object).value)
     if value is not None:
@@ -95,14 +106,55 @@ def exactly(value):
 
 
 @given(PLANS, PLANS)
-def test_the_patch_of_two_plans_makes_the_second_of_the_first(old, new):
-    made = patch_between(old, new).applied_to(old)
+def test_the_changed_steps_of_two_plans_make_the_second_of_the_first(old, new):
+    made = ChangedSteps.between(old, new).applied_to(old.model_copy())
     assert exactly(made) == exactly(new)
 
 
+DOCUMENTS = st.sampled_from(
+    [
+        "# Trip\n\n- [ ] 1. Look @a\n  Where it is warm.\n- [ ] 2. Book @b (after 1)\n",
+        "Some words.\r\n\r\n* [ ] 1. Look @a\r\n* [ ] 2. Book @b (after 1)\r\n\r\nThe end.",
+        "1. [x] Look @a\n   > Lima.\n2. [ ] Book @b\n3. [ ] Pay @a (after 2)",
+    ]
+)
+TEXTS = st.sampled_from(["", "Lima.", "- [ ] 9. A trap", "Two\n\nparts", "**Failed:** no", "é研"])
+
+
+@st.composite
+def histories(draw):
+    """What nodes make of a plan in turn: outcomes of steps, revisions, fingerprints."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    versions = [PlanDocument.parse(draw(DOCUMENTS)).plan]
+    for _ in range(draw(st.integers(1, 4))):
+        plan, steps = versions[-1], versions[-1].steps
+        match draw(st.sampled_from(["outcomes", "revision"])):
+            case "outcomes":
+                ended = draw(st.lists(st.sampled_from(steps), unique_by=lambda step: step.id))
+                changes = {"status": draw(st.sampled_from(StepStatus)), "result": draw(TEXTS)}
+                plan = with_statuses(plan, [step.replace(**changes) for step in ended], at)
+                done = [plan.steps[0].replace(status=StepStatus.SKIPPED)]
+                plan = with_statuses(plan, done if draw(st.booleans()) else [], at)
+            case _:
+                more = PlanStep(id=max(plan.by_id) + 1, description="More", assigned_to="a")
+                changes = [AddStep(step=more, index=draw(st.integers(0, len(steps))))]
+                plan = apply_valid(plan, changes, at=at)[0].replace(update_history=())
+        versions.append(plan)
+    return [*versions, sealed(versions[-1], draw(st.sampled_from(["", "run-1"])))]
+
+
+@given(histories())
+def test_what_nodes_make_of_a_plan_is_stored_without_its_document(versions):
+    for old, new in pairwise(versions):
+        change = ChangedSteps.between(old, new)
+        assert "content" not in change.fields
+        stored = ChangedSteps.model_validate(change.model_dump())
+        assert exactly(stored.applied_to(old)) == exactly(new)
+
+
 @given(PLANS, PLANS)
-def test_the_patch_holds_after_a_store_and_after_a_server(old, new):
-    patch = patch_between(old, new)
+def test_changed_steps_hold_after_a_store_and_after_a_server(old, new):
+    patch = ChangedSteps.between(old, new)
     serde = JsonPlusSerializer(allowed_msgpack_modules=True)
     served = channel(old)
     served.replay_writes([("task", "current_plan", patch.model_dump())])
@@ -144,37 +196,34 @@ def test_a_plan_that_no_store_can_write_to_the_letter_can_still_be_patched_after
 
 
 @given(PLANS)
-def test_a_plan_that_did_not_change_makes_an_empty_patch(old):
-    patch = patch_between(old, old.model_copy(deep=True))
-    assert (patch.lines, patch.order, patch.steps, patch.fields) == ((), (), (), {})
+def test_a_plan_that_did_not_change_has_no_changed_steps(old):
+    patch = ChangedSteps.between(old, old.model_copy(deep=True))
+    assert (patch.order, patch.steps, patch.fields) == (None, (), {})
 
 
-def test_the_strict_serializer_restores_a_patch_without_a_warning(caplog):
+def test_the_strict_serializer_restores_changed_steps_without_a_warning(caplog):
     serde = strict_serializer()
-    patch = patch_between(plan(2), plan(3, updated_at=datetime(2026, 1, 1, tzinfo=UTC)))
-    assert serde.loads_typed(serde.dumps_typed(patch)) == patch
+    patch = ChangedSteps.between(plan(2), plan(3, updated_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    restored = serde.loads_typed(serde.dumps_typed(patch))
+    assert exactly(restored) == exactly(patch)
     assert caplog.messages == []
 
 
-def test_one_step_of_a_long_plan_makes_a_short_patch():
+def test_one_step_of_a_long_plan_is_stored_alone():
     old = plan(500)
     done = old.step(250).replace(status=StepStatus.COMPLETED)
-    content = old.content.replace("- [ ] 250.", "- [x] 250.")
-    new = old.with_steps(done).replace(content=content, version=2)
-    patch = patch_between(old, new)
-    assert [splice.text for splice in patch.lines] == ["- [x] 250. Part 250\n"]
-    assert patch.steps == (done,)
-    assert patch.order == ()
-    assert patch.fields == {"version": 2}
+    new = with_statuses(old, [done], datetime(2026, 1, 1, tzinfo=UTC))
+    change = ChangedSteps.between(old, new)
+    assert change.steps == (new.step(250),)
+    assert (change.order, [*change.fields]) == (None, ["updated_at"])
 
 
 def test_a_step_that_is_added_costs_its_own_id_and_not_those_of_all_others():
     old = plan(500)
     extra = PlanStep(id=501, description="Part 501")
-    new = old.replace(steps=(*old.steps, extra), content=old.content + "- [ ] 501. Part 501\n")
-    patch = patch_between(old, new)
-    assert [splice.ids for splice in patch.order] == [(501,)]
-    assert len(patch.model_dump_json()) < 1_000
+    change = ChangedSteps.between(old, refresh_content(old.replace(steps=(*old.steps, extra))))
+    assert change.order is None
+    assert len(change.model_dump_json()) < 1_000
 
 
 def test_the_first_plan_is_written_whole_and_so_is_one_whose_ids_are_not_its_own():
@@ -185,42 +234,37 @@ def test_the_first_plan_is_written_whole_and_so_is_one_whose_ids_are_not_its_own
     assert plan_write(twice, one) is one
 
 
-BASE = patch_between(plan(), plan()).base
 WRONG = {
-    "of another plan": {"base": BASE + 1},
-    "lines outside": {"base": BASE, "lines": [{"start": 3, "stop": 4, "text": "x"}]},
-    "lines backwards": {"base": BASE, "lines": [{"start": 2, "stop": 1, "text": "x"}]},
-    "lines that overlap": {
-        "base": BASE,
-        "lines": [{"start": 0, "stop": 2, "text": "x"}, {"start": 1, "stop": 3, "text": "y"}],
+    "a step without a place": {
+        "steps": [{"id": 9, "description": "Nine"}],
+        "order": [1, 2, 3],
+        "fields": {},
     },
-    "a step without a place": {"base": BASE, "steps": [{"id": 9, "description": "Nine"}]},
-    "a place without a step": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [9]}]},
-    "a step in two places": {"base": BASE, "order": [{"start": 3, "stop": 3, "ids": [1]}]},
-    "places outside": {"base": BASE, "order": [{"start": 4, "stop": 4, "ids": []}]},
-    "a value that does not fit": {"base": BASE, "fields": {"version": "new"}},
-    "all steps at once": {"base": BASE, "fields": {"steps": []}},
-    "the whole text at once": {"base": BASE, "fields": {"content": ""}},
+    "a place without a step": {"order": [1, 2, 3, 9], "fields": {}},
+    "a step in two places": {"order": [1, 2, 3, 1], "fields": {}},
+    "a value that does not fit": {"fields": {"version": "new"}},
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(wrong):
+def test_changed_steps_that_do_not_fit_are_refused_and_change_nothing(wrong):
     held = channel(plan())
-    for write in (wrong, PlanPatch.model_validate(wrong)):
-        with pytest.raises(InvalidUpdateError, match="'current_plan' cannot take this patch"):
+    for write in (wrong, ChangedSteps.model_validate(wrong)):
+        with pytest.raises(
+            InvalidUpdateError, match="'current_plan' cannot take these changed steps"
+        ):
             held.update([write])
     assert held.get() == plan()
 
 
-def test_what_is_no_patch_at_all_is_refused_by_the_name_of_the_key():
+def test_what_are_no_changed_steps_at_all_is_refused_by_the_name_of_the_key():
     with pytest.raises(InvalidUpdateError, match="'current_plan' cannot take this value"):
-        channel(plan()).update([{"base": "a", "lines": 1}])
+        channel(plan()).update([{"fields": 1}])
 
 
-def test_a_patch_without_a_plan_is_refused():
+def test_changed_steps_without_a_plan_are_refused():
     with pytest.raises(InvalidUpdateError, match="there is no plan"):
-        channel().update([patch_between(plan(), plan())])
+        channel().update([ChangedSteps.between(plan(), plan())])
 
 
 def test_a_plan_can_be_written_whole_taken_back_and_written_over():
@@ -233,32 +277,26 @@ def test_a_plan_can_be_written_whole_taken_back_and_written_over():
     assert held.get() == plan(2)
 
 
-def test_a_snapshot_is_the_whole_plan_and_never_a_patch():
+def test_a_snapshot_is_the_whole_plan_and_never_changed_steps():
     snapshot = _DeltaSnapshot(plan(2).model_dump(mode="json"))
     assert channel().from_checkpoint(snapshot).get() == plan(2)
-    patch = patch_between(plan(), plan())
+    patch = ChangedSteps.between(plan(), plan())
     with pytest.raises(InvalidUpdateError, match="'current_plan'"):
         channel().from_checkpoint(_DeltaSnapshot(patch.model_dump()))
 
 
-async def test_a_thread_with_a_refused_patch_can_be_read_and_mended():
+async def test_a_thread_with_refused_steps_can_be_read_and_mended():
     config = {"configurable": {"thread_id": "t"}}
-    writes = [patch_between(plan(1), plan(2)), plan_write(plan(2), plan(3))]
+    wrong = ChangedSteps(order=(1, 2, 3, 4))
+    writes = [wrong, plan_write(plan(2), plan(3))]
     graph = StateGraph(EnhancedState)
     graph.add_node("work", lambda _: {"current_plan": writes.pop(0)})
     graph.add_edge(START, "work")
     graph.add_edge("work", END)
     compiled = graph.compile(checkpointer=InMemorySaver())
-    with pytest.raises(InvalidUpdateError, match="a document other than"):
-        await compiled.ainvoke({"current_plan": plan(5)}, config)
+    with pytest.raises(InvalidUpdateError, match="there is no step 2"):
+        await compiled.ainvoke({"current_plan": plan(1)}, config)
     await compiled.aupdate_state(config, {"current_plan": plan(2).model_dump(mode="json")})
     state = await compiled.ainvoke({"messages": []}, config)
     assert state["current_plan"] == plan(3)
     assert (await compiled.aget_state(config)).values["current_plan"] == plan(3)
-
-
-def test_a_patch_that_is_read_as_a_plan_says_where_the_plan_is():
-    with pytest.raises(AttributeError, match=r"no 'content'.*event plan_updated"):
-        _ = PlanPatch(base=0).content
-    with pytest.raises(AttributeError, match="'PlanPatch' object has no attribute 'nonsense'"):
-        _ = PlanPatch(base=0).nonsense

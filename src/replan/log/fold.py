@@ -1,0 +1,311 @@
+"""What the events of a run tell: one fold, which takes them one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from replan.events import types as events
+from replan.events.types import Event
+from replan.log.calls import Calls, calls_of, sum_of
+from replan.values import Value, restored
+
+CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
+"""The newest event of a call that a step made: the end of one that is over."""
+
+HostCall = events.ModelCompleted | events.MemorySummary | events.ToolCompleted
+"""The end of a call that the host made."""
+
+HANDED_IN = "handed in with the request"
+ASKED_AGAIN = "asked again"
+
+_AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}
+_StepAt = tuple[int, str]  # a step at a specialist
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A plan as its events describe it: the title, and the reported fields of each step."""
+
+    title: str = ""
+    steps: tuple[Mapping[str, Any], ...] = ()
+
+    def after(self, event: Event) -> Outline:
+        if isinstance(event, events.PlanCreated):
+            steps = (each.model_dump(mode="json", exclude_defaults=True) for each in event.outline)
+            return Outline(event.title, tuple(steps))
+        changes = event.changes if isinstance(event, events.PlanUpdated) else None
+        return self._changed(changes) if changes else self
+
+    def _changed(self, changes: Mapping[str, Any]) -> Outline:
+        """Apply the changes of a revision in the order of `replan.plan.changes`."""
+        removed = {int(each) for each in changes.get("removed") or ()}
+        steps = [step for step in self.steps if step["id"] not in removed]
+        for each in changes.get("added") or ():
+            steps.insert(each.get("index", len(steps)), each["step"])
+        modified: dict[int, Any] = {int(n): f for n, f in changes.get("modified", {}).items()}
+        steps = [{**step, **modified.get(step["id"], {})} for step in steps]
+        place: dict[int, int] = {step: at for at, step in enumerate(changes.get("reordered") or ())}
+        if place:
+            steps.sort(key=lambda step: place.get(step["id"], len(place)))
+        return Outline(str(changes.get("title", self.title)), tuple(steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """What happened to a plan at once."""
+
+    version: int
+    at: datetime | None
+    by: str  # who made it, by name where it is known; `HANDED_IN` of a plan that came with the run
+    changes: Mapping[str, Any]  # as the event has them; empty for the first plan
+    before: Outline
+    after: Outline
+    is_first: bool = False
+    why: str = ""
+
+    @property
+    def removed(self) -> dict[int, str]:
+        """The steps that it took out of the plan, with their words."""
+        words = {int(each["id"]): str(each.get("description", "")) for each in self.before.steps}
+        return {int(each): words.get(int(each), "") for each in self.changes.get("removed") or ()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """A time without work on the run; after a kill, its exact length is unknown."""
+
+    began: datetime  # the last sign of life
+    ended: datetime | None  # None: it still lasts
+    why: str  # `waiting`, `interrupted` or `failed`; `killed` if it could not be recorded
+    by: str = ""  # who continued it
+
+
+class Anomalies(Value):
+    """How often a run met what it continued in spite of."""
+
+    failed: int = 0  # calls of tools that failed
+    refused: int = 0  # calls of tools that a person refused
+    unusable: int = 0  # replies of models that could not be used
+
+
+_COUNTED = (
+    *(events.ModelInvoked, events.ModelCompleted, events.MemorySummary),
+    *(events.ReplyParseFailed, events.ToolCompleted),
+)
+
+
+@dataclass
+class Counts:
+    """What the calls of a run took, and which of them it continued in spite of."""
+
+    # What was done instead of using a reply, by the number of the event that ended its call.
+    unusable: dict[int, str] = field(default_factory=dict[int, str])
+    _calls: Calls = field(default_factory=Calls)
+    _open: set[str] = field(default_factory=set[str])
+    _ends: Counter[str] = field(default_factory=Counter[str])
+    # The newest reply by its place, and by its step and attempt.
+    _replied: dict[Any, int] = field(default_factory=dict[Any, int])
+    _newest: dict[Any, int] = field(default_factory=dict[Any, int])
+
+    @staticmethod
+    def counts(event: Event) -> bool:
+        """Whether an event changes anything."""
+        return isinstance(event, _COUNTED)
+
+    def apply(self, event: Event) -> None:
+        """Take an event."""
+        match event:
+            case events.ModelInvoked():
+                self._open.add(event.call)
+                # A plan with mistakes may be another node's.
+                place = event.node, event.step_id, event.attempt
+                before = self._replied.get(place) or self._newest.get(place[1:])
+                if event.is_reprompt and before is not None:
+                    self.unusable[before] = ASKED_AGAIN
+            case events.ModelCompleted():
+                self._add(event)
+                self._open.discard(event.call)
+                if not event.error:
+                    place = event.node, event.step_id, event.attempt
+                    self._replied[place] = self._newest[place[1:]] = event.seq or 0
+            case events.MemorySummary():
+                self._add(event)
+            case events.ReplyParseFailed() if (event.node, None, None) in self._replied:
+                self.unusable[self._replied[event.node, None, None]] = f"instead: {event.fallback}"
+            case events.ToolCompleted():
+                self._ends[event.status] += 1
+            case _:
+                pass
+
+    def _add(self, event: Event) -> None:
+        self._calls = sum_of([self._calls, calls_of([event])])
+
+    @property
+    def calls(self) -> Calls:
+        """What the calls of models took."""
+        return sum_of([self._calls, Calls(unfinished=len(self._open))])
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The counts as the event of the end has them."""
+        return {"anomalies": self.anomalies.model_dump(), "calls": asdict(self.calls)}
+
+    @property
+    def anomalies(self) -> Anomalies:
+        """What the run continued in spite of."""
+        return Anomalies(
+            failed=self._ends["failed"],
+            refused=self._ends["rejected"],
+            unusable=len(self.unusable),
+        )
+
+
+def counts_in(newest: Sequence[Event]) -> tuple[Anomalies, Calls] | None:
+    """Read the counts of a run from its last events; None where no end with counts is there."""
+    for at, event in enumerate(newest):
+        if isinstance(event, events.TaskCompleted) and event.stats:
+            anomalies = restored(Anomalies, event.stats["anomalies"])
+            # A summary of the conversation may follow the end.
+            calls = restored(Calls, event.stats["calls"])
+            return anomalies, sum_of([calls, calls_of(newest[at + 1 :])])
+    return None
+
+
+class Fold:
+    """What events tell of a run: its calls, the versions of its plan, its pauses, its end."""
+
+    def __init__(self, started_at: datetime | None = None) -> None:
+        self.counts = Counts()
+        # The calls of each attempt, by step, specialist and number, and by their own names.
+        self.calls = dict[tuple[Any, ...], dict[str, CallEvent]]()
+        self.host_calls = list[HostCall]()
+        self.revisions = list[Revision]()
+        self.outline = Outline()
+        self.pauses = list[Pause]()  # those that are over
+        # The attempts that were begun after each pause; that may be before its end was recorded.
+        self.attempts_after = list[set[tuple[int, str, int]]]()
+        self.request = ""
+        self.tasks = dict[int, str]()  # the words of the steps that were begun
+        self.planned_at = dict[int, datetime]()  # when revisions added steps
+        self.first_plan_at: datetime | None = None
+        self.cuts = dict[_StepAt, str]()  # why the newest results are incomplete, or nothing
+        self.doubted = set[_StepAt]()  # those about which a person was asked what they did
+        self.asked_at = dict[str, datetime]()  # when questions were asked, by their keys
+        self.decision: events.AnswerReceived | None = None  # the newest one about a plan
+        self.limits = list[events.LimitReached]()
+        self.judged: events.FeedbackGenerated | None = None
+        self.stopped: events.RunStopped | None = None
+        self.resumed: events.RunResumed | None = None
+        self.why_paused = ""  # why nobody works on it now; empty without a record of that
+        self.first_at: datetime | None = None
+        self.last_at: datetime | None = None
+        self._started_at = started_at
+        self._is_thought_of = False
+        self._person = ""
+
+    def apply(self, event: Event) -> None:
+        """Take the next event."""
+        self.counts.apply(event)
+        self._apply_to_calls(event)
+        self._apply_to_plan(event)
+        self._apply_to_steps(event)
+        self._apply_to_run(event)
+
+    def _apply_to_calls(self, event: Event) -> None:
+        if isinstance(event, CallEvent):
+            # The end of a call takes the place of its beginning.
+            attempt = event.step_id, event.specialist, event.attempt
+            self.calls.setdefault(attempt, {})[event.call] = event
+            self._is_thought_of |= isinstance(event, events.ModelInvoked)
+        if isinstance(event, events.MemorySummary) or (
+            isinstance(event, HostCall) and event.step_id is None
+        ):
+            self.host_calls.append(event)
+
+    def _apply_to_plan(self, event: Event) -> None:
+        before, self.outline = self.outline, self.outline.after(event)
+        match event:
+            case events.RunCorrected() | events.AnswerReceived(kind="plan"):
+                self._person = event.by
+            case events.PlanCreated():
+                by = _AUTHORS["model"] if self._is_thought_of else HANDED_IN
+                self.first_plan_at = event.at
+                self._revise(event, by, before)
+            case events.PlanUpdated(changes=changes) if changes:
+                by = (self._person if event.by == "person" else "") or _AUTHORS[event.by]
+                added: Any = changes.get("added", [])
+                if event.at is not None:
+                    self.planned_at |= {each["step"]["id"]: event.at for each in added}
+                self._revise(event, by, before)
+            case _:
+                pass
+
+    def _revise(
+        self, event: events.PlanCreated | events.PlanUpdated, by: str, before: Outline
+    ) -> None:
+        is_first = isinstance(event, events.PlanCreated)
+        revision = Revision(
+            version=event.version,
+            at=event.at,
+            by=by,
+            changes={} if isinstance(event, events.PlanCreated) else event.changes,
+            before=before,
+            after=self.outline,
+            is_first=is_first,
+        )
+        self.revisions.append(revision)
+
+    def _apply_to_steps(self, event: Event) -> None:
+        match event:
+            case events.SpecialistInvoked():
+                self.tasks.setdefault(event.step_id, event.task)
+                for begun in self.attempts_after[-1:]:
+                    begun.add((event.step_id, event.specialist, event.attempt))
+            case events.SpecialistCompleted():
+                self.cuts[event.step_id, event.specialist] = event.cut
+            case events.InputRequested():
+                if event.at is not None:
+                    self.asked_at.setdefault(event.key, event.at)
+                if event.kind == "unknown_outcome":
+                    self.doubted.add((event.step_id, event.specialist))
+            case _:
+                pass
+
+    def _apply_to_run(self, event: Event) -> None:
+        match event:
+            case events.RunStarted() if not self.request:
+                self.request = event.request
+            case events.AnswerReceived(kind="plan"):
+                self.decision = event
+            case events.LimitReached():
+                self.limits.append(event)
+            case events.FeedbackGenerated():
+                self.judged = event
+            case events.RunStopped():
+                self.stopped = event
+            case events.RunResumed():
+                self.resumed = event
+            case _:
+                pass
+        if event.at is not None:
+            self._apply_to_pauses(event, event.at)
+
+    def _apply_to_pauses(self, event: Event, at: datetime) -> None:
+        if isinstance(event, events.RunResumed):
+            began, why = self.last_at or self._started_at or at, self.why_paused or "killed"
+            self.pauses.append(Pause(began=began, ended=at, why=why, by=event.by))
+            self.attempts_after.append(set())
+        match event:
+            case events.TaskCompleted():
+                self.why_paused = "over"
+            case events.RunStopped():
+                self.why_paused = event.reason
+            case events.MemorySummary() if self.why_paused == "over":
+                pass
+            case _:
+                self.why_paused = ""
+        self.first_at, self.last_at = self.first_at or at, at

@@ -1,0 +1,82 @@
+"""The status of a run and of its steps after each event, in the words that its report has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+from replan.events import types as events
+from replan.log.attempt_rows import AttemptOutcome
+from replan.plan.model import PlanStep, StepStatus
+from replan.state.outcomes import ExecutionStatus, Outcome
+
+RUNNING, WAITING = "running", "waiting"
+
+
+def rest_after(event: events.BaseEvent) -> Outcome | Literal["waiting", "interrupted"] | None:
+    """The status in which a run rests after an event; None where it does not rest.
+
+    A run whose work failed before its end is `interrupted`: it can be resumed.
+    """
+    match event:
+        case events.TaskCompleted():
+            return event.outcome
+        case events.RunStopped():
+            return "waiting" if event.reason == "waiting" else "interrupted"
+        case _:
+            return None
+
+
+def end_of(event: events.SpecialistCompleted) -> str:
+    """The status in which a specialist leaves its step: whatever is not a success has failed."""
+    is_done = event.status is ExecutionStatus.SUCCESS
+    return (StepStatus.COMPLETED if is_done else StepStatus.FAILED).value
+
+
+def attempt_end(event: events.SpecialistCompleted) -> AttemptOutcome:
+    """How the last attempt of a specialist ended."""
+    return "done" if event.status is ExecutionStatus.SUCCESS else "failed"
+
+
+class StepStatuses:
+    """The statuses of steps at work, from the events of a run, one after the other."""
+
+    def __init__(self) -> None:
+        self._specialists = dict[int, frozenset[str]]()  # those that a step names
+        self._at = dict[int, dict[str, str]]()  # the status of a step at each specialist
+
+    def take_plan(self, steps: Iterable[PlanStep]) -> None:
+        """Take the steps of a plan; one that names nobody ends with the first that ends it."""
+        self._specialists = {step.id: frozenset(map(_name, step.specialists)) for step in steps}
+
+    def apply(self, event: events.BaseEvent) -> str:
+        """Return the new status of the step of an event; empty if the event changes none."""
+        match event:
+            case events.SpecialistInvoked():
+                status = RUNNING
+            case events.InputRequested():
+                status = WAITING
+            case events.SpecialistCompleted():
+                status = end_of(event)
+            case events.StepsInvalidated():
+                for rerun in event.reruns:
+                    self._at.pop(rerun.step, None)
+                return ""
+            case _:
+                return ""
+        at = self._at.setdefault(event.step_id, {})
+        at[_name(event.specialist)] = status
+        is_left = bool(self._specialists.get(event.step_id, frozenset()) - at.keys())
+        return _joint(at.values(), is_left=is_left)
+
+
+def _joint(statuses: Collection[str], *, is_left: bool) -> str:
+    """The status of a step at several specialists: of those that end, one success is enough."""
+    pending = [StepStatus.PENDING.value] if is_left else []
+    ends = [StepStatus.COMPLETED.value, StepStatus.FAILED.value]
+    order = [RUNNING, WAITING, *pending, *ends]
+    return next(each for each in order if each in statuses or each in pending)
+
+
+def _name(specialist: str) -> str:
+    return specialist.strip().casefold()

@@ -1,0 +1,29 @@
+"""How runs and steps end, and how hard a request is."""
+
+from enum import StrEnum, nonmember
+from typing import Literal
+
+Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
+"""How a run ended: a simple answer, a finished plan, a part of it, nothing of it, or a plan that a
+person did not want to run."""
+
+
+class TaskComplexity(StrEnum):
+    """How hard a request is."""
+
+    SIMPLE = "simple"
+    MODERATE = "moderate"
+    COMPLEX = "complex"
+
+    unknown = nonmember("complex")
+
+
+class ExecutionStatus(StrEnum):
+    """How a specialist's work ended."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    PARTIAL = "partial"
+
+    # Nothing counts as done that may not be.
+    unknown = nonmember("failed")

@@ -1,0 +1,131 @@
+"""The report of a run is the same however its events come: at once, one by one, or after a kill."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from made_runs import answered, attempt, call, event, whole
+from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.assembly.graphs import viewer
+from replan.log.kept_events import event_of
+from replan.log.report import apply
+from replan.log.rows import LoggedEvent
+from replan.runs.reports import read_report
+
+KINDS = (
+    ("plan_created", {"version": 1, "steps": 2, "outline": [{"id": 1, "description": "Fetch"}]}),
+    ("plan_updated", {"version": 2, "changes": {"removed": [1]}, "by": "person"}),
+    ("plan_updated", {"version": 1}),
+    ("specialist_invoked", {"step_id": 1, "attempt": 1}),
+    ("specialist_completed", {"step_id": 1, "status": "success", "cut": "reply_length"}),
+    ("input_requested", {"step_id": 2, "key": "2/worker/1", "kind": "unknown_outcome"}),
+    ("answer_received", {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"}),
+    ("model_invoked", call(1, 1, "a", is_reprompt=True)),
+    ("model_completed", answered(1, 1, "a", cost=0.5)),
+    ("model_completed", answered(None, None, "h")),
+    ("tool_invoked", call(1, 1, "t")),
+    ("tool_completed", call(1, 1, "t", status="failed")),
+    ("reply_parse_failed", {"node": "specialist_worker", "problem": "?", "fallback": "none"}),
+    ("feedback_generated", {"text": "Go on."}),
+    ("limit_reached", {"limit": "max_cost", "value": 1.0}),
+    ("run_stopped", {"reason": "waiting"}),
+    ("run_resumed", {"by": "otto"}),
+    ("run_corrected", {"action": "retry", "step_id": 1, "by": "anna"}),
+    ("memory_summary", {"covered": 3, "calls": 1, "cost": 0.25}),
+    ("task_completed", {"outcome": "completed"}),
+)
+logs = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 90)), max_size=20).map(
+    lambda drawn: tuple(
+        event(seq, seq * 100 + late, kind, **fields)
+        for seq, ((kind, fields), late) in enumerate(drawn, 1)
+    )
+)
+
+
+def told(report):
+    """All that a report tells."""
+    fold = report.fold
+    return {
+        "steps": report.steps,
+        "attempts": report.attempts,
+        "pauses": report.pauses,
+        "revisions": report.revisions,
+        "calls": report.calls,
+        "host": report.host_calls,
+        "anomalies": report.anomalies,
+        "unusable": report.unusable,
+        "times": (report.began, report.ended, report.waited, report.idle, report.unknown),
+        "ends": (fold.judged, [*fold.limits], {**fold.cuts}, {**fold.asked_at}),
+    }
+
+
+def check_every_cut(report):
+    """Check that a report which goes on from any event on is that of all events."""
+    one = report.model_copy(update={"events": ()})
+    for number, each in enumerate(report.events, 1):
+        before, shown = one, told(one)
+        one = apply(one, each)
+        cut = report.model_copy(update={"events": report.events[:number]})
+        assert told(one) == told(cut)
+        assert told(before) == shown
+        # Whoever goes on after a kill reads what was kept, and takes the rest.
+        continued = cut.model_copy(update={"events": tuple(map(read_again, cut.events))})
+        for later in report.events[number:]:
+            continued = apply(continued, later)
+        assert told(continued) == told(report)
+    assert told(one) == told(report)
+
+
+def read_again(event):
+    """An event as the log gives it back."""
+    entry = json.loads(event.written)
+    return event_of(event.run_id, LoggedEvent(seq=event.seq, event=entry))
+
+
+@settings(max_examples=40)
+@given(logs)
+def test_a_made_log_gives_the_same_report_at_once_and_one_by_one(events):
+    check_every_cut(whole(events=events, ledger=(attempt(1, 1, 90, 140), attempt(2, 1, 220, None))))
+
+
+@pytest.mark.parametrize("answer", ["", "Blue."])
+async def test_the_log_of_a_run_gives_the_same_report_at_once_and_one_by_one(tmp_path, answer):
+    def fetch(context):
+        if context.attempt == 1:
+            raise ConnectionError("reset")
+        return "fetched"
+
+    specialists = [
+        Specialist("worker", "Works.", run=fetch, effects="pure"),
+        Specialist("asker", "Asks.", run=lambda _: ask_user("Which?"), effects="pure"),
+    ]
+    plan = "- [ ] 1. Fetch @worker (retries 1)\n- [ ] 2. Ask @asker (after 1)\n"
+    async with open_storage(str(tmp_path / "runs.db")) as storage:
+        team = Team(Host(model="offline"), specialists)
+        async with open_runtime(team, storage=storage) as runtime:
+            waits = await runtime.run({"plan": plan}, run_id="r")
+            if answer:
+                await (await runtime.answer("r", answer, by="eva"))
+        record = await storage.runs.get("r")
+        report = await read_report(viewer(storage), storage, record, record.updated_at)
+    assert waits.outcome == "waiting"
+    assert [len(each.attempts) for each in report.steps] == [2, 2 if answer else 1]
+    assert [each.why for each in report.pauses] == ["waiting"]
+    assert report.pauses[0].by == ("eva" if answer else "")
+    check_every_cut(report)
+
+
+def test_long_logs_are_not_folded_again_for_each_event():
+    def seconds_of(number):
+        report, began = whole(events=()), time.process_time()
+        for seq in range(1, number + 1):
+            report = apply(report, event(seq, seq, "model_completed", **answered(1, 1, str(seq))))
+            assert report.calls.number == seq
+        return time.process_time() - began
+
+    seconds_of(100)
+    few, many = seconds_of(500), seconds_of(4_000)
+    # Eight times as many take about eight times as long, and not sixty-four times.
+    assert many < 24 * few, (few, many)
