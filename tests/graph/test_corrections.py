@@ -65,7 +65,7 @@ def office():
 
 
 async def told(runtime, run_id, kind):
-    return [e.details async for e in runtime.events(run_id) if e.type == kind]
+    return [e async for e in runtime.events(run_id) if e.type == kind]
 
 
 async def test_a_failed_step_of_a_waiting_run_is_done_again_by_a_persons_word(office, where):
@@ -85,7 +85,7 @@ async def test_a_failed_step_of_a_waiting_run_is_done_again_by_a_persons_word(of
             "Done again: step 2, by anna.",
         )
         (event,) = await told(runtime, first.run_id, "run_corrected")
-        assert event == {"action": "retry", "step_id": 2, "by": "anna", "origin": ""}
+        assert (event.action, event.step_id, event.by, event.origin) == ("retry", 2, "anna", "")
         done = await (await runtime.answer(first.run_id, "yes"))
         assert (done.outcome, done.origin, office.did) == ("completed", "", [1, 2, 2, 3, 4])
 
@@ -97,7 +97,7 @@ async def test_a_correction_that_leaves_nothing_to_do_is_told_all_the_same(offic
         first = await runtime.run({"plan": PLAN})
         assert (await (await runtime.skip(first.run_id, 4, by="anna"))).outcome == "waiting"
         (event,) = await told(runtime, first.run_id, "run_corrected")
-        assert (event["action"], event["step_id"], event["by"]) == ("skip", 4, "anna")
+        assert (event.action, event.step_id, event.by) == ("skip", 4, "anna")
         kinds = [each.type async for each in runtime.events(first.run_id)]
         assert kinds[-4:] == ["run_resumed", "run_corrected", "plan_updated", "run_stopped"]
 
@@ -141,7 +141,7 @@ async def test_what_follows_from_a_completed_step_is_done_again_with_its_new_res
         assert office.did == [1, 2, 3, 2, 3]
         assert again.results[3].text == "3.2 of 2.2 of 1.1 of nothing"
         (reopened,) = await told(runtime, first.run_id, "steps_invalidated")
-        assert reopened["reruns"] == ["2 (reopened)", "3 (after 2)"]
+        assert [*map(str, reopened.reruns)] == ["2 (reopened)", "3 (after 2)"]
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
@@ -240,12 +240,9 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
             "run_corrected",
             "steps_invalidated",
         ]
-        assert events[1].details == {
-            "action": "retry",
-            "step_id": 2,
-            "by": "anna",
-            "origin": first.run_id,
-        }
+        corrected = events[1]
+        told = (corrected.action, corrected.step_id, corrected.by, corrected.origin)
+        assert told == ("retry", 2, "anna", first.run_id)
         assert (await runtime.get(first.run_id)).outcome == "partial"
 
 

@@ -25,8 +25,7 @@ from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.runs.course.story import story_of
-from replan.runs.course.whole_run import whole_run
+from replan.runs.reports import read_report
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run
@@ -261,9 +260,9 @@ async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
                 given = {result.pending_questions[0].key: answer}
                 result = await (await runtime.answer("r", given, by="ann")).result()
         record = await storage.runs.get("r")
-        shown = await whole_run(viewer(storage), storage, record, record.updated_at)
+        shown = await read_report(viewer(storage), storage, record, record.updated_at)
     assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
-    assert any("ann answered 1/booker/1: ***" in line for line in history_lines(story_of(shown)))
+    assert any("ann answered 1/booker/1: ***" in line for line in history_lines(shown))
     assert pin not in f"{run_record(shown)}{shown}"
 
 

@@ -155,16 +155,16 @@ async def test_a_reply_with_token_counts_that_cannot_be_is_charged_and_the_run_e
     assert 0 < used.input_tokens + used.output_tokens <= 12_000
 
 
-async def test_an_attempt_that_waits_for_room_in_vain_has_failed_at_its_time():
+async def test_a_call_that_waits_for_room_in_vain_is_refused_at_the_time_of_its_step():
     hangs = {"step 1": Hang(), "step 2": TEXT}
     model = ScriptedModel({**ENDS, **hangs})
     team = [Specialist(name=name, intended_use="Works.", chat_model=model) for name in ("a", "b")]
-    text = "- [ ] 1. Hang @a (timeout 300s; optional)\n- [ ] 2. Wait @b (timeout 1s)\n"
-    limits = Limits(step_retries=0, max_tokens=6_000, max_seconds=4)
+    text = "- [ ] 1. Hang @a (timeout 3s; optional)\n- [ ] 2. Wait @b (timeout 0.3s)\n"
+    limits = Limits(step_retries=0, max_tokens=6_000)
     state = await ends(graph_of(model, *team, limits=limits), {"plan": text})
-    waited = state["current_specialist_results"]["2/b"]
-    assert "no room for a call: for 1 s" in waited.error
-    assert waited.duration < 8
+    assert state["limit_reached"] == "max_tokens"
+    assert state["current_plan"].step(2).status == "pending"
+    assert "no answer within 3 s" in state["current_specialist_results"]["1/a"].error
 
 
 STUBBORN = """

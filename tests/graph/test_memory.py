@@ -28,8 +28,7 @@ from replan import (
     stream,
     summarise,
 )
-from replan.runs.course.story import story_of
-from replan.runs.course.whole_run import whole_run, with_texts
+from replan.runs.reports import read_report, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
 from replan.views.run.history import history_lines
 from replan.views.run.prompts import prompts_lines
@@ -421,8 +420,8 @@ async def test_the_prompt_and_the_reply_of_a_summary_are_kept_beside_its_event(t
             events = [event async for event in runtime.events(begun.run_id)]
             told = events[-1]
             assert told.type == "memory_summary"
-            reply = await runtime.text(begun.run_id, told.details["reply"]["ref"])
-            asked = await runtime.text(begun.run_id, told.details["prompt"][1]["ref"])
+            reply = await runtime.text(begun.run_id, told.reply.ref)
+            asked = await runtime.text(begun.run_id, told.prompt[1].ref)
     assert reply == TALK
     assert "question 0" in asked
     assert "question 1" not in asked
@@ -456,9 +455,9 @@ async def test_a_run_that_is_shown_has_the_call_of_its_summary(tmp_path):
                     await begun.result()
             graph = build_graph(team, storage=storage)
             record = await storage.runs.get(begun.run_id)
-            shown = await whole_run(graph, storage, record, record.updated_at)
+            shown = await read_report(graph, storage, record, record.updated_at)
             shown = await with_texts(shown, storage, shown.events)
-    assert story_of(shown).calls.number == 2
+    assert shown.calls.number == 2
     lines = prompts_lines(shown, shown.events)
     assert lines[-1].strip() == TALK
-    assert "a summary covers 2 messages" in "\n".join(history_lines(story_of(shown)))
+    assert "a summary covers 2 messages" in "\n".join(history_lines(shown))

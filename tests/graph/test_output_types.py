@@ -117,7 +117,7 @@ async def test_a_limit_that_leaves_no_call_for_it_makes_the_run_partial():
     [
         lambda _: PEN,
         lambda _: PEN.model_dump(),
-        lambda _: f"It is {PEN_TEXT}.",
+        lambda _: f"It is:\n```json\n{PEN_TEXT}\n```\n",
         lambda _: AIMessage(PEN_TEXT),
         lambda _: SpecialistResult(output=PEN.model_dump()),
     ],

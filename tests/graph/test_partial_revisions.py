@@ -1,7 +1,5 @@
 """Revisions that leave steps out, take some away, or are refused in part."""
 
-import json
-
 import pytest
 
 from replan import (
@@ -107,42 +105,50 @@ async def test_a_new_step_alone_takes_no_other_away():
 
 @pytest.mark.parametrize("rest", ["- ... (rest unchanged)", "\n(steps 3 and 4 stay as they are)"])
 async def test_a_revision_that_says_that_it_is_not_whole_is_asked_for_once(rest):
-    reply = f"{CHANGE}{ONLY_THE_CHANGE}{rest}\n"
-    seen = await course([reply, reply, COMPLETE])
-    assert seen.calls == ["feedback"] * 3
+    revised = f"{ONLY_THE_CHANGE}{rest}\n"
+    seen = await course([CHANGE + revised, COMPLETE], updates=[revised])
+    assert seen.calls == ["feedback", "plan_update", "feedback"]
     assert (seen.work, seen.end.outcome) == (WHOLE_RUN, "completed")
-    assert [node for node, _ in seen.records] == ["feedback", "plan_update"]
+    assert [node for node, _ in seen.records] == ["plan_update"]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        CHANGE + REVISED.replace("- [ ] 3.", "- [-] 3."),
-        CHANGE + REVISED.replace("3. Compare both", "3. ~~Compare both~~"),
-        CHANGE
-        + REVISED.replace("- [ ] 3. Compare both @b (after 1, 2)\n", "").replace(
-            "after 3", "after 1, 2"
-        )
-        + "\nStep 3 is no longer needed.\n",
-        CONTINUE.format("Drop step 3; fetch B elsewhere.")
-        + REVISED.replace("- [ ] 3. Compare both @b (after 1, 2)\n", "").replace(
-            "after 3", "after 1, 2"
-        ),
-        CHANGE
-        + json.dumps(
-            [
-                {"id": 2, "task": "Fetch B elsewhere", "assigned_to": "b"},
-                {"id": 3, "task": "Compare both", "status": "removed"},
-                {"id": 4, "task": "Write it", "assigned_to": "b", "depends_on": [1, 2]},
-            ]
-        ),
-    ],
+DROPPED = REVISED.replace("- [ ] 3.", "- [-] 3.")
+WITHOUT_STEP_3 = REVISED.replace("- [ ] 3. Compare both @b (after 1, 2)\n", "").replace(
+    "after 3", "after 1, 2"
 )
-async def test_what_the_text_takes_away_goes_at_once(reply):
-    seen = await course([reply, COMPLETE])
+
+
+async def test_a_step_that_its_mark_drops_goes_at_once():
+    seen = await course([CHANGE + DROPPED, COMPLETE])
     assert seen.work == ["Find A", "Fetch B badly", "Fetch B elsewhere", "Write it"]
     assert seen.inputs["Write it"] == [1, 2]
     assert (seen.end.outcome, seen.calls, seen.records) == ("completed", ["feedback"] * 2, [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked"),
+    [
+        (CHANGE + REVISED.replace("3. Compare both", "3. ~~Compare both~~"), "struck through"),
+        (f"{CHANGE}{WITHOUT_STEP_3}\nStep 3 is no longer needed.\n", "leaves out these steps: 3"),
+        (
+            CONTINUE.format("Drop step 3; fetch B elsewhere.") + WITHOUT_STEP_3,
+            "leaves out these steps: 3",
+        ),
+    ],
+    ids=["struck through", "in its text", "in its front matter"],
+)
+async def test_a_step_that_words_take_away_is_asked_about_once(reply, asked):
+    seen = await course([reply, COMPLETE], updates=[DROPPED])
+    assert asked in seen.asked[0]
+    assert seen.work == ["Find A", "Fetch B badly", "Fetch B elsewhere", "Write it"]
+    assert (seen.end.outcome, seen.records) == ("completed", [])
+
+
+async def test_a_step_that_words_take_away_twice_stays():
+    reply = f"{WITHOUT_STEP_3}\nStep 3 is no longer needed.\n"
+    seen = await course([CHANGE + reply, COMPLETE], updates=[reply])
+    assert "Compare both" in seen.work
+    assert seen.records == [("plan_update", "the valid part of the revision")]
 
 
 async def test_a_failed_step_may_give_way_to_a_new_one_without_a_word():

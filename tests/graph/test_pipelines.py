@@ -30,8 +30,7 @@ from replan import (
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
-from replan.runs.course.story import story_of
-from replan.runs.course.whole_run import whole_run
+from replan.runs.reports import read_report
 from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
@@ -83,11 +82,7 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
         result = await run
         assert (result.outcome, result.results[1].text) == ("completed", "one/finish: hello")
         events = [event async for event in run.events()]
-        phases = [
-            (e.details["phase"], e.details["path"].count("messages"))
-            for e in events
-            if e.type == "phase_entered"
-        ]
+        phases = [(e.phase, e.path.count("messages")) for e in events if e.type == "phase_entered"]
         assert phases == [
             ("prepare_subthread", 0),
             ("execute_subthread", 0),
@@ -100,13 +95,13 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
             ("finish", 2),
             ("finish", 1),
         ]
-        shown = [e.details["text"] for e in events if e.type == "placeholder_shown"]
+        shown = [e.text for e in events if e.type == "placeholder_shown"]
         assert shown == ["Your request is being processed…"] + ["Running deep analysis…"] * 2
         assert texts(await thread_of(storage, "r")) == await alone_texts(FourDeep)
         record = await storage.runs.get("r")
         assert record is not None
-        run_kept = await whole_run(viewer(storage), storage, record, record.updated_at)
-        drawn = step_lines(story_of(run_kept), 1)
+        run_kept = await read_report(viewer(storage), storage, record, record.updated_at)
+        drawn = step_lines(run_kept, 1)
         assert [line for line in drawn if "thread" in line] == [
             "thread of writer: completed, 2 messages (execute_subthread)",
             "  sub-thread: completed, 5 messages (initial_phase > deepen > finish)",
@@ -151,11 +146,11 @@ async def test_an_automatic_attempt_does_the_units_that_are_missing(where: Any) 
             run = await runtime.start(PLAN, run_id="r")
             result = await run
             thread = await thread_of(storage, "r")
-            (retried,) = [e.details async for e in run.events() if e.type == "specialist_retried"]
+            (retried,) = [e async for e in run.events() if e.type == "specialist_retried"]
     finally:
         pipelines.failing = before
     worked = dict(pipelines.worked)
-    assert re.fullmatch(r"@\w+ in the phase 'finish': RuntimeError: no figures\.", retried["error"])
+    assert re.fullmatch(r"@\w+ in the phase 'finish': RuntimeError: no figures\.", retried.error)
     assert (result.outcome, texts(thread)[:3]) == ("completed", await alone_texts(FourDeep))
     # The work of the first attempt stays: no earlier sub-thread, and no unit runs again but one.
     assert "_thread_history" not in thread.messages[1].meta

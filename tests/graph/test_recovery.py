@@ -97,7 +97,7 @@ async def test_what_was_cut_off_is_resumed_and_finished_work_is_kept(where, is_k
         assert (shop.did, recovery.has_more) == ([2], False)
         async with shop.open(storage) as runtime:
             events = [event async for event in runtime.events("r")]
-            resumed = [each.details["by"] for each in events if each.type == "run_resumed"]
+            resumed = [each.by for each in events if each.type == "run_resumed"]
             assert resumed == ["startup"]
             assert await runtime.resume_interrupted() == type(recovery)()
 

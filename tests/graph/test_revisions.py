@@ -248,13 +248,26 @@ async def test_an_answer_from_what_failed_steps_found_is_partial(reply, outcome)
     assert result.text.startswith("The answer.")
 
 
-@pytest.mark.parametrize("named", ["@A", "@a_agent", "(a)", "— a", "[agent: A]"])
-async def test_a_specialist_that_the_model_names_in_its_own_way_is_matched(named):
-    reply = f"---\ncomplexity: complex\n---\n- [ ] 1. One {named}\n- [ ] 2. Two @b\n"
+async def test_a_specialist_whose_name_is_written_in_another_case_is_matched():
+    reply = "---\ncomplexity: complex\n---\n- [ ] 1. One @A\n- [ ] 2. Two @b\n"
     with ScriptedModel({"think": reply, "feedback": COMPLETE}) as model:
         state = (await run(graph_of(lambda c: "done", model), "Go.")).state
     assert state["current_plan"].step(1).assigned_to == "a"
-    assert state["current_plan"].step(1).description == "One"
+    assert (state["outcome"], state["unreadable_replies"]) == ("completed", [])
+
+
+@pytest.mark.parametrize("named", ["@a_agent", "(a)", "- a", "[agent: A]"])
+async def test_a_specialist_who_is_named_in_another_way_is_asked_about_once(named):
+    plan = "- [ ] 1. One {}\n- [ ] 2. Two @b\n"
+    replies = {
+        "think": f"---\ncomplexity: complex\n---\n{plan.format(named)}",
+        "plan_creation": plan.format("@a"),
+        "feedback": COMPLETE,
+    }
+    with ScriptedModel(replies) as model:
+        state = (await run(graph_of(lambda c: "done", model), "Go.")).state
+    assert "This plan has mistakes:" in model.calls[1].messages[-1].text
+    assert state["current_plan"].step(1).assigned_to == "a"
     assert (state["outcome"], state["unreadable_replies"]) == ("completed", [])
 
 

@@ -106,7 +106,7 @@ async def test_events_are_numbered_timed_and_replayed_from_any_number(bench, whe
         told = await with_tokens
         assert [event for event in told if event.seq is not None] == events[3:]
         pieces = [event for event in told if event.seq is None]
-        assert "".join(event.details["text"] for event in pieces) == "The end."
+        assert "".join(event.text for event in pieces) == "The end."
 
 
 async def test_without_storage_events_go_when_the_result_was_handed_out(bench):
@@ -147,7 +147,7 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
         bench.leave.clear()
         run = await runtime.start(ASKS)
         async for event in run.events():
-            if event.details.get("key") == "2/painter/1":
+            if getattr(event, "key", None) == "2/painter/1":
                 break
         await runtime.answer(run.run_id, {"1/painter/1": "blue", "2/painter/1": "grey"})
         bench.leave.set()
@@ -339,7 +339,7 @@ async def test_stop_and_answers_reach_the_owner_through_the_storage(bench, tmp_p
         run = await owner.start(ASKS)
         followed = asyncio.create_task(listed(other.events(run.run_id)))
         async for event in run.events():
-            if event.details.get("key") == "2/painter/1":
+            if getattr(event, "key", None) == "2/painter/1":
                 break
         with pytest.raises(ThreadBusyError):
             await other.resume(run.run_id)

@@ -76,7 +76,7 @@ async def test_what_a_model_says_of_a_secret_is_masked_in_events():
     events = [event async for event in stream(graph, f"Log in with {WORDS}.")]
     told = [json.loads(json_line(event)) for event in events]
     assert told[0]["request"] == "Log in with ***."
-    (thought,) = (each["thinking"] for each in told if each["type"] == "thinking_completed")
+    (thought,) = (each for each in told if each["type"] == "thinking_completed")
     assert thought["reasoning"] == "It is ***."
 
 

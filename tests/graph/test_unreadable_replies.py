@@ -54,12 +54,15 @@ async def test_two_replies_without_front_matter_are_an_answer_and_shown_once(tea
     assert "reply_parse_failed" in [event.type for event in events]
 
 
-async def test_a_plan_without_front_matter_is_a_plan(team):
-    plan = STRAIGHT
+async def test_a_plan_without_front_matter_is_asked_about_once_and_is_then_a_plan(team):
+    plan = [STRAIGHT, STRAIGHT]
     replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
     with ScriptedModel(replies) as model:
         state = (await run(team(model), "Do it.")).state
     assert state["outcome"] == "completed"
+    assert [each.fallback for each in state["unreadable_replies"]] == [
+        "the text of the reply is taken for a plan"
+    ]
 
 
 async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):

@@ -97,6 +97,30 @@ async def test_a_text_without_its_front_matter_may_be_an_answer_and_says_so():
     ]
 
 
+async def test_lines_of_a_front_matter_that_nobody_reads_are_a_warning():
+    graph = graph_of({"think": "---\ncomplexity: simple\nmood: good\n---\nLima."})
+    state = (await run(graph, "Which is the capital of Peru?")).state
+    assert (state["final_answer"].text, state["unreadable_replies"]) == ("Lima.", [])
+    assert state["warnings"] == [
+        "The front matter of a reply has lines that are not read: `mood: good`."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"), [("The notes have it.", "completed"), (None, "failed")]
+)
+async def test_a_failure_that_is_said_in_the_wrong_place_is_asked_about_once(second, outcome):
+    odd = "Here is my report:\n\n---\nstatus: failed\nretry: no\n---\nNo data."
+    script = {"specialist": [odd, second or odd], "feedback": DONE}
+    with ScriptedModel(script) as model:
+        clerk = Specialist("clerk", "Searches.", chat_model=model)
+        team = Team(host=Host(model=model), specialists=[clerk], limits=Limits(step_retries=0))
+        state = (await run(team, {"plan": "- [ ] 1. Search @clerk\n"})).state
+    asked = [call.messages[-1].text for call in model.calls if call.node == "specialist"]
+    assert "`status: failed` is not at the beginning of the reply" in asked[1]
+    assert state["current_plan"].step(1).status == outcome
+
+
 async def test_an_answer_that_is_not_whole_is_a_warning():
     cut = Reply("---\ncomplexity: simple\n---\nLima is the cap", finish_reason="length")
     state = (await run(graph_of({"think": cut}), "Which is the capital of Peru?")).state

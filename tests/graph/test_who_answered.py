@@ -46,7 +46,7 @@ def team(**options):
 async def answers_told(runtime, run_id):
     names = ("key", "kind", "action", "by", "text")
     return [
-        tuple(event.details[name] for name in names)
+        tuple(getattr(event, name) for name in names)
         for event in [each async for each in runtime.events(run_id)]
         if event.type == "answer_received"
     ]
@@ -118,13 +118,13 @@ async def test_who_answered_what_a_graph_asks_by_itself_is_told(tmp_path):
         assert waits.outcome == "completed"
         told = await answers_told(runtime, waits.run_id)
         events = [each async for each in runtime.events(waits.run_id)]
-    about = [each.details for each in events if each.type == "answer_received"]
+    about = [each for each in events if each.type == "answer_received"]
     assert [each[1:] for each in told] == [
         ("question", "answered", "anna", "blue"),
         ("question", "answered", "otto", '{"very": 1}'),
     ]
     assert [each[0][:8] for each in told] == keys
-    assert {(each["step_id"], each["specialist"]) for each in about} == {(1, "painter")}
+    assert {(each.step_id, each.specialist) for each in about} == {(1, "painter")}
 
 
 async def test_answers_that_come_with_the_input_are_told(tmp_path):
@@ -224,7 +224,7 @@ async def test_a_runtime_tells_who_went_on_with_a_run_and_who_stopped_it(tmp_pat
         free.set()
         assert (await runtime.resume(first.run_id, by="eva")).outcome == "completed"
         events = [event async for event in runtime.events(first.run_id)]
-    told = [(e.type, e.details["by"]) for e in events if e.type in ("run_stopped", "run_resumed")]
+    told = [(e.type, e.by) for e in events if e.type in ("run_stopped", "run_resumed")]
     assert told == [("run_stopped", "anna"), ("run_resumed", "eva")]
 
 

@@ -157,7 +157,7 @@ async def test_a_list_in_words_of_order_is_asked_about_once_then_done_with_a_war
     graph, model = host(script, team={"a": ("x", {})}, did=[])
     state = (await run(graph, "Go.")).state
     assert [call.node for call in model.calls] == ["think", "plan_creation", "feedback"]
-    assert "It begins with 'Then', but waits for no step" in model.calls[1].messages[-1].text
+    assert "'Then' looks like a dependency" in model.calls[1].messages[-1].text
     assert "'Then' looks like a dependency" in " ".join(state["warnings"])
 
 

@@ -64,7 +64,7 @@ async def asked_in(runtime, run, most):
     told = []
     async for event in runtime.events(run.run_id):
         if event.type == "input_requested":
-            told.append(event.details["step_id"])
+            told.append(event.step_id)
         if len(told) == most:
             return sorted(told)
     return sorted(told)
@@ -101,5 +101,5 @@ async def test_what_a_graph_asks_by_itself_is_told_once_and_answered_one_by_one(
     assert result.outcome == "completed"
     assert (result.results[3].text, result.results[5].text) == ("heard one", "heard two")
     told = [each async for each in runtime.events(run.run_id)]
-    asked = [each.details["step_id"] for each in told if each.type == "input_requested"]
+    asked = [each.step_id for each in told if each.type == "input_requested"]
     assert sorted(asked) == [2, 3, 5]

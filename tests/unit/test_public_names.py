@@ -81,7 +81,6 @@ NAMES = [
     "RetrievalError",
     "Retriever",
     "Run",
-    "RunEvent",
     "RunResult",
     "RunSettings",
     "RunStatus",
@@ -166,7 +165,7 @@ HEAVY = {
     *("psycopg", "sqlite3", "replan.storage.opening", "replan.runs.travel"),
     *("aiohttp", "duckdb", "filelock", "mcp", "replan.jobs", "replan.sessions"),
     *("langchain", "langchain_openai", "openai"),
-    *("json_repair", "markdown_it", "yaml"),
+    *("markdown_it", "yaml"),
 }
 """What building and running a team without storage, tools and models by name does without."""
 

@@ -80,7 +80,6 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
         if document.mistakes:
             raise PlanDocumentError(document.mistakes)
         return document.plan
-    from replan.runs.course.story import story_of
     from replan.user_files.named import refusing_damaged
     from replan.user_files.whole import load_run
 
@@ -88,7 +87,7 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
     if run.plan is None:
         raise InputError(f"The run {run.run_id[:8]} has no plan.")
     with refusing_damaged(what):
-        stands = {each.step.id: each.status for each in story_of(run).steps}
+        stands = {each.step.id: each.status for each in run.steps}
     steps = (step.replace(status=stands[step.id]) for step in run.plan.steps)
     return run.plan.replace(steps=tuple(steps))
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
@@ -17,11 +18,12 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
+from replan.user_files.named import MEMORY
 from replan.views.cells import in_columns, one_line
 
 if TYPE_CHECKING:
+    from replan.log.report import RunReport
     from replan.ports.storage import Storage
-    from replan.runs.looking import RunView
     from replan.user_files.place import Place
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
@@ -59,7 +61,7 @@ def runs(
     ] = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.user_files.orders import read_labels
+    from replan.user_files.label_options import read_labels
     from replan.user_files.place import now
 
     wanted = RunFilter(
@@ -80,10 +82,18 @@ class RunFilter:
     outcomes: Collection[str]  # empty: whatever it is
     since: datetime | None
 
+    def takes(self, run: RunReport) -> bool:
+        """Whether a run is listed."""
+        has_labels = self.labels.items() <= run.labels.items()
+        has_outcome = not self.outcomes or run.outcome in self.outcomes
+        return has_labels and has_outcome and not (self.since and run.started_at < self.since)
+
 
 def list_runs(wanted: RunFilter, place: Place, output: TextIO, *, as_json: bool) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
-    found = asyncio.run(_find(wanted, place))
+    found = _in_rows(wanted, place)
+    if found is None:
+        found = asyncio.run(_find(wanted, place))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
@@ -93,14 +103,25 @@ def list_runs(wanted: RunFilter, place: Place, output: TextIO, *, as_json: bool)
         output.write(_NONE_OF_THESE if has_filters else _NONE)
 
 
-async def _find(wanted: RunFilter, place: Place) -> list[RunView]:
+def _in_rows(wanted: RunFilter, place: Place) -> list[RunReport] | None:
+    """The runs in a file here, if all of them are over; their states are not needed."""
+    from replan.storage.report_rows import reports_in_file
+
+    if place.key or place.where == MEMORY or "://" in place.where:
+        return None
+    path = Path(place.where).expanduser()
+    # A label that no run has is refused by who opens the storage.
+    return reports_in_file(path, wanted.takes, wanted.most) or None
+
+
+async def _find(wanted: RunFilter, place: Place) -> list[RunReport]:
     from replan.assembly.graphs import viewer
-    from replan.runs.looking import seen
+    from replan.runs.reports import read_summary
     from replan.user_files.place import now, open_existing_place
 
     async with open_existing_place(place) as storage:
         graph = viewer(storage)
-        found: list[RunView] = []
+        found: list[RunReport] = []
         # The status of a run is known when it is looked at.
         limit = sys.maxsize if wanted.outcomes or wanted.since else wanted.most
         records = await storage.runs.recent(limit, wanted.labels)
@@ -109,8 +130,8 @@ async def _find(wanted: RunFilter, place: Place) -> list[RunView]:
         for record in records:
             if len(found) == wanted.most or (wanted.since and record.started_at < wanted.since):
                 break
-            run = await seen(graph, storage, record, now())
-            if not wanted.outcomes or run.outcome in wanted.outcomes:
+            run = await read_summary(graph, storage, record, now())
+            if wanted.takes(run):
                 found.append(run)
         return found
 
@@ -126,7 +147,7 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
 
 
 def _outcomes(given: Collection[str]) -> list[str]:
-    from replan.state.results import Outcome
+    from replan.state.outcomes import Outcome
 
     known = ("running", "waiting", "interrupted", *get_args(Outcome))
     for name in given:
@@ -150,16 +171,16 @@ def _read_time(given: str, now: datetime) -> datetime:
         ) from error
 
 
-def _record(run: RunView) -> dict[str, object]:
+def _record(run: RunReport) -> dict[str, object]:
     done, total = run.progress
-    record, usage = run.record, run.usage
+    usage = run.calls
     return {
-        "run_id": record.run_id,
-        "started_at": record.started_at.isoformat(),
+        "run_id": run.run_id,
+        "started_at": run.started_at.isoformat(),
         "last_seen_at": run.last_seen_at.isoformat(),
         "seconds": run.seconds,
         "outcome": run.outcome,
-        "labels": record.labels,
+        "labels": run.labels,
         "steps_done": done,
         "steps": total,
         "calls": usage.number,
@@ -168,33 +189,32 @@ def _record(run: RunView) -> dict[str, object]:
         "uncounted_cost": usage.uncounted_cost,
         "unfinished_calls": usage.unfinished,
         "unfinished_cost": usage.unfinished_cost,
-        "title": record.title,
+        "title": run.title,
         "origin": run.origin,
     }
 
 
-def _table(runs: list[RunView], output: TextIO) -> list[str]:
+def _table(runs: list[RunReport], output: TextIO) -> list[str]:
     rows = [("run", "began", "took", "cost", "outcome", "steps", "title"), *map(_row, runs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return in_columns(rows, widths, output)
 
 
-def _row(run: RunView) -> tuple[str, ...]:
+def _row(run: RunReport) -> tuple[str, ...]:
     from replan.user_files.place import short
     from replan.views.cells import seconds
     from replan.views.run.overview import money
 
-    labels = run.record.labels
-    labels_text = "".join(f" {name}={value}" for name, value in labels.items())
+    labels_text = "".join(f" {name}={value}" for name, value in run.labels.items())
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
-        short(run.record.run_id),
-        local_time(run.record.started_at),
+        short(run.run_id),
+        local_time(run.started_at),
         f"{'at least ' if run.is_killed else ''}{seconds(run.seconds)}",
-        money(run.usage),
+        money(run.calls),
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",
-        one_line(f"{run.record.title}{labels_text and f'  [{labels_text.strip()}]'}{origin}"),
+        one_line(f"{run.title}{labels_text and f'  [{labels_text.strip()}]'}{origin}"),
     )
 
 

@@ -22,9 +22,9 @@ from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from replan.runs.course.attempts import AttemptView
-    from replan.runs.course.whole_run import WholeRun
-    from replan.runs.log.event_log import RunEvent
+    from replan.events.types import Event
+    from replan.log.report import AttemptReport, RunReport
+    from replan.runs.reports import WholeReport
     from replan.state.results import SpecialistResult
     from replan.user_files.place import Place
 
@@ -120,40 +120,36 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
         with refusing_damaged(name):
             output.write(_whole_text(run, view))
         return
-    from replan.runs.course.story import story_of
     from replan.views.paged import paged
     from replan.views.rendered import console_on
-    from replan.views.run.overview import beginning, rest
 
     with paged(console_on(output), output, plain=view.plain) as write:
-        width = _width(output, view)
-        begun = _load_early(name, place) if view.is_overview else None
-        if begun is not None:
-            write(_text(beginning(story_of(begun), width)))
-            output.flush()
-        # What began last may be another run by now.
-        run = _load(name if begun is None else begun.run_id, place, view)
+        if not view.is_whole:
+            run = _load(name, place, view)
+            with refusing_damaged(name):
+                write(_text(_part_lines(run, view)))
+            return
+        report = _read_rows(name, place) or _load(name, place, view)
         with refusing_damaged(name):
-            lines = _lines(run, view, width)
-            write(_text(lines if begun is None else rest(story_of(run), width)))
-            if view.is_overview and run.answer:
-                write(f"\nanswer:\n{_answer(run.answer, output, plain=view.plain)}")
+            write(_text(_report_lines(report, view, _width(output, view))))
+            if view.is_overview and report.answer:
+                write(f"\nanswer:\n{_answer(report.answer, output, plain=view.plain)}")
 
 
 def _text(lines: Iterable[str]) -> str:
     return harmless("".join(f"{line}\n" for line in lines))
 
 
-def _load_early(name: str, place: Place) -> WholeRun | None:
-    """What can be shown before the state of a run is read, if it is in a file here."""
-    from replan.user_files.early import run_from_rows
+def _read_rows(name: str, place: Place) -> RunReport | None:
+    """The report of a run that is over, if it is in a file here; its state is not needed."""
+    from replan.storage.report_rows import report_in_file
 
     if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
         return None
-    return run_from_rows(None if name == LAST else name, Path(place.where).expanduser())
+    return report_in_file(Path(place.where).expanduser(), None if name == LAST else name)
 
 
-def _load(name: str, place: Place, view: View) -> WholeRun:
+def _load(name: str, place: Place, view: View) -> WholeReport:
     from replan.user_files.whole import load_run
 
     run = asyncio.run(load_run(name, place, lambda run: _events_with_long_texts(run, view)))
@@ -166,16 +162,15 @@ def _load(name: str, place: Place, view: View) -> WholeRun:
     return run
 
 
-def _whole_text(run: WholeRun, view: View) -> str:
+def _whole_text(run: WholeReport, view: View) -> str:
     if view.as_json:
         return f"{json.dumps(_record(run, view), default=str)}\n"
-    from replan.runs.course.story import story_of
-    from replan.views.run.report import report
+    from replan.views.run.markdown_report import markdown_report
 
-    return report(story_of(run))
+    return markdown_report(run)
 
 
-def _events_with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
+def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
     """The events whose long texts are shown."""
     if view.is_whole and not view.markdown:
         return ()
@@ -183,7 +178,7 @@ def _events_with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
     return [each for each in _events_of(run, view) if each.type.startswith(kinds)]
 
 
-def _check_step(run: WholeRun, step: int) -> None:
+def _check_step(run: WholeReport, step: int) -> None:
     known = {each.id for each in run.plan.steps} if run.plan else set[int]()
     known |= {entry.step_id for entry in run.ledger}
     if step not in known:
@@ -191,18 +186,16 @@ def _check_step(run: WholeRun, step: int) -> None:
         raise InputError(f"There is no step {step} in this run. {there}")
 
 
-def _events_of(run: WholeRun, view: View) -> list[RunEvent]:
+def _events_of(run: WholeReport, view: View) -> list[Event]:
     wanted = {"step_id": view.step, "attempt": view.attempt}
     wanted = {name: value for name, value in wanted.items() if value is not None}
-    return [e for e in run.events if all(e.details.get(n) == v for n, v in wanted.items())]
+    return [e for e in run.events if all(getattr(e, n, None) == v for n, v in wanted.items())]
 
 
 def _attempts(
-    run: WholeRun, view: View
-) -> tuple[Sequence[AttemptView], Sequence[SpecialistResult]]:
-    from replan.runs.course.attempts import attempts_of
-
-    tried = attempts_of(run, view.step)
+    run: WholeReport, view: View
+) -> tuple[Sequence[AttemptReport], Sequence[SpecialistResult]]:
+    tried = run.attempts_of(view.step)
     newest = {each.entry.specialist: each for each in tried}
     results = [each for each in run.results if each.step_id == view.step]
     if view.attempt is None:
@@ -232,25 +225,25 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
     return captured.get()
 
 
-def _lines(run: WholeRun, view: View, width: int) -> list[str]:
-    from replan.runs.course.story import story_of
-    from replan.views.run.attempt_calls import attempts_lines, step_lines
+def _report_lines(report: RunReport, view: View, width: int) -> list[str]:
     from replan.views.run.overview import overview
-    from replan.views.run.prompts import prompts_lines
     from replan.views.run.timeline import timeline
+
+    return (timeline if view.timeline else overview)(report, width)
+
+
+def _part_lines(run: WholeReport, view: View) -> list[str]:
+    """The lines of a view that is not of the whole run."""
+    from replan.views.run.attempt_calls import attempts_lines, step_lines
+    from replan.views.run.prompts import prompts_lines
 
     if view.prompts:
         return prompts_lines(run, _events_of(run, view))
-    if not view.is_whole:
-        head: list[str] = [] if view.step is None else step_lines(story_of(run), view.step)
-        return [*head, *attempts_lines(run, *_attempts(run, view))] or [
-            "No step was attempted yet."
-        ]
-    return (timeline if view.timeline else overview)(story_of(run), width)
+    head: list[str] = [] if view.step is None else step_lines(run, view.step)
+    return [*head, *attempts_lines(run, *_attempts(run, view))] or ["No step was attempted yet."]
 
 
-def _record(run: WholeRun, view: View) -> dict[str, Any]:
-    from replan.runs.course.story import story_of
+def _record(run: WholeReport, view: View) -> dict[str, Any]:
     from replan.views.run.attempt_calls import attempts_record, step_record
     from replan.views.run.prompts import prompts_record
     from replan.views.run.run_record import run_record
@@ -258,6 +251,6 @@ def _record(run: WholeRun, view: View) -> dict[str, Any]:
     if view.prompts:
         return prompts_record(run, _events_of(run, view))
     if not view.is_whole:
-        head: dict[str, Any] = {} if view.step is None else step_record(story_of(run), view.step)
+        head: dict[str, Any] = {} if view.step is None else step_record(run, view.step)
         return head | attempts_record(run, *_attempts(run, view))
     return run_record(run)

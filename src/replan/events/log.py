@@ -46,7 +46,7 @@ def log(event: BaseEvent) -> None:
 
 def _contradiction_in(event: BaseEvent) -> str:
     match event:
-        case ThinkingCompleted(thinking=said) | FeedbackGenerated(feedback=said):
+        case ThinkingCompleted(thinking=said) | FeedbackGenerated(feedback=said) if said:
             return said.contradiction
         case _:
             return ""

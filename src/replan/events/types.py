@@ -1,20 +1,36 @@
-"""Everything that happens in a run, as a closed union of frozen events."""
+"""Everything that happens in a run, as a closed union of frozen events.
+
+An event is the same live and when it is read from the log, and its JSON is the same at every door.
+What is live only (a whole plan, a result, the text of a prompt) is in no JSON, and empty in an
+event that is read: the state has it, or the log by a reference.
+"""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from langchain_core.messages import AIMessage
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, field_serializer
 
 from replan.declared.fields import Effects
 from replan.plan.markdown.overlooked import ParseWarning
-from replan.plan.model import Author, TaskPlan, Value
+from replan.plan.model import Author, PlanStep, TaskPlan, Value
 from replan.plan.rerun import Rerun
+from replan.secrets.known import KNOWN
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
+from replan.state.outcomes import ExecutionStatus, Outcome, TaskComplexity
 from replan.state.questions import Approval, Question, QuestionKind
-from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
 from replan.state.usage import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
+
+    from replan.state.results import FeedbackResult, SpecialistResult, ThinkingResult
+else:
+    # Whoever only reads events loads no framework for what is in none of them.
+    AIMessage = FeedbackResult = SpecialistResult = ThinkingResult = Any
+
+_CONTENT: Any = Field(default=None, exclude=True, repr=False)
 
 
 class BaseEvent(Value):
@@ -26,12 +42,25 @@ class BaseEvent(Value):
         at: When it was appended; None where `seq` is.
         run_id: The run.
         round: The round; 0 before there is a plan.
+        refs: The references to whole texts of which the log has only the beginning here, by the
+            names of their fields.
     """
+
+    # What of the content is kept is filled in when it is made: `model_post_init`.
+    model_config = ConfigDict(defer_build=True)
 
     seq: int | None = None
     at: datetime | None = None
     run_id: str
     round: int = 0
+    refs: dict[str, str] = Field(
+        default_factory=dict[str, str], exclude_if=lambda refs: not refs, repr=False
+    )
+
+    @cached_property
+    def written(self) -> str:
+        """The event as JSON; written once, however many follow the run."""
+        return self.model_dump_json()
 
 
 class StepEvent(BaseEvent):
@@ -67,12 +96,30 @@ class CallEvent(WorkEvent):
     node: str
     attempt: int | None = None
 
+    @property
+    def call_key(self) -> tuple[str, int | None, int | None, str]:
+        """What the events of one call of a model or a tool have in common."""
+        return self.node, self.step_id, self.attempt, self.call
+
 
 class MessageText(Value):
-    """A message to or from a model, as text; what is not text is named in brackets."""
+    """A message to or from a model, as text; what is not text is named in brackets.
+
+    Attributes:
+        role: Who said it.
+        length: The characters of the text.
+        ref: The reference to the text in the log; empty where none is kept.
+        text: The text, live only.
+    """
 
     role: str
-    text: str
+    length: int = 0
+    ref: str = ""
+    text: str = Field(default="", exclude=True, repr=False)
+
+    def model_post_init(self, _: Any, /) -> None:
+        if self.text:
+            vars(self)["length"] = len(self.text)
 
 
 class RunStarted(BaseEvent):
@@ -121,18 +168,77 @@ class MemoryApplied(WorkEvent):
 
 
 class ThinkingCompleted(BaseEvent):
-    """The host has judged the request."""
+    """The host has judged the request.
+
+    Attributes:
+        complexity: The judgement.
+        reasoning: Why.
+        thinking: All of it, live only.
+    """
 
     type: Literal["thinking_completed"] = "thinking_completed"
-    thinking: ThinkingResult
+    complexity: TaskComplexity = TaskComplexity.COMPLEX
+    reasoning: str = ""
+    thinking: ThinkingResult | None = _CONTENT
+
+    def model_post_init(self, _: Any, /) -> None:
+        if (thought := self.thinking) is not None:
+            vars(self).update(complexity=thought.complexity, reasoning=thought.reasoning)
 
 
-class PlanCreated(BaseEvent):
-    """There is a plan."""
+class PlanEvent(BaseEvent):
+    """What the events of a plan share.
+
+    Attributes:
+        version: The version of the plan.
+        steps: The number of its steps.
+        plan: The plan, live only.
+        markdown: Its document, live only.
+    """
+
+    version: int = 0
+    steps: int = 0
+    plan: TaskPlan | None = _CONTENT
+    markdown: str = Field(default="", exclude=True, repr=False)
+
+    def model_post_init(self, _: Any, /) -> None:
+        if self.plan is not None:
+            vars(self).update(version=self.plan.version, steps=self.plan.total_steps)
+
+
+class PlanCreated(PlanEvent):
+    """There is a plan.
+
+    Attributes:
+        title: Its title.
+        outline: Its steps as planned: the line of each, who does it, and what it waits for.
+    """
 
     type: Literal["plan_created"] = "plan_created"
-    plan: TaskPlan
-    markdown: str
+    title: str = ""
+    outline: tuple[PlanStep, ...] = ()
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        if self.plan is not None:
+            outline = tuple(map(_outlined, self.plan.steps))
+            vars(self).update(title=KNOWN.masked(self.plan.title), outline=outline)
+
+    @field_serializer("outline")
+    def _without_defaults(self, outline: tuple[PlanStep, ...]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", exclude_defaults=True) for step in outline]
+
+
+def _outlined(step: PlanStep) -> PlanStep:
+    """A step without its work and its marks, and without known secrets."""
+    return PlanStep(
+        id=step.id,
+        description=KNOWN.masked(step.description),
+        assigned_to=step.assigned_to,
+        joined_by=step.joined_by,
+        dependencies=step.dependencies,
+        condition=step.condition,
+    )
 
 
 class PlanParseWarning(BaseEvent):
@@ -142,12 +248,10 @@ class PlanParseWarning(BaseEvent):
     parse_warnings: tuple[ParseWarning, ...]
 
 
-class PlanUpdated(BaseEvent):
+class PlanUpdated(PlanEvent):
     """The plan changed: a revision (`changes` says what) or new statuses (`changes` is empty)."""
 
     type: Literal["plan_updated"] = "plan_updated"
-    plan: TaskPlan
-    markdown: str
     changes: dict[str, JsonValue] = Field(default_factory=dict)
     by: Author = "model"
 
@@ -190,26 +294,79 @@ class StepDeferred(StepEvent):
 class SpecialistCompleted(StepEvent):
     """A step ended at a specialist, with success or not.
 
-    `step_seconds` is the time at work since its first attempt, where a log of events takes it.
+    Attributes:
+        status: How it ended.
+        seconds: How long the last attempt took.
+        error: Why it failed.
+        cut: Why its result is incomplete; empty if it is complete.
+        step_seconds: The time at work since its first attempt, where a log of events takes it.
+        result: The result, live only.
     """
 
     type: Literal["specialist_completed"] = "specialist_completed"
-    result: SpecialistResult
+    status: ExecutionStatus = ExecutionStatus.FAILED
+    seconds: float = 0.0
+    error: str = ""
+    cut: str = ""
     step_seconds: float | None = None
+    result: SpecialistResult | None = _CONTENT
+
+    def model_post_init(self, _: Any, /) -> None:
+        if (result := self.result) is not None:
+            own = {"status": result.status, "error": result.error, "cut": result.cut}
+            vars(self).update(own, seconds=round(result.duration, 3))
+
+    @property
+    def text(self) -> str:
+        """The text of the result, live only."""
+        return "" if self.result is None else self.result.text
 
 
 class InputRequested(StepEvent):
-    """A step asks a person and waits for the answer. Each question is one event."""
+    """A step asks a person and waits for the answer. Each question is one event.
+
+    Attributes:
+        key: The key of the question.
+        text: The question.
+        kind: Its kind.
+        tool: The tool that a person decides about; else empty.
+        arguments: The arguments of its call.
+        question: All of it, live only.
+    """
 
     type: Literal["input_requested"] = "input_requested"
-    question: Question
+    key: str = ""
+    text: str = ""
+    kind: QuestionKind = "question"
+    tool: str = ""
+    arguments: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    question: Question | None = _CONTENT
+
+    def model_post_init(self, _: Any, /) -> None:
+        if (asked := self.question) is not None:
+            shown = asked.details if asked.kind == "approval" else None
+            call = shown if isinstance(shown, dict) else {}
+            own = {name: call[name] for name in ("tool", "arguments") if name in call}
+            vars(self).update(own, key=asked.key, text=asked.text, kind=asked.kind)
 
 
 class ApprovalRequested(BaseEvent):
-    """A plan waits for a person's decision before it runs."""
+    """A plan waits for a person's decision before it runs.
+
+    Attributes:
+        reason: Why the plan is as it is, or why it was revised.
+        problem: Why the last decision could not be used; empty at first.
+        approval: All of it, live only.
+    """
 
     type: Literal["approval_requested"] = "approval_requested"
-    approval: Approval
+    reason: str = ""
+    problem: str = ""
+    approval: Approval | None = _CONTENT
+
+    def model_post_init(self, _: Any, /) -> None:
+        if (asked := self.approval) is not None:
+            vars(self).update(reason=asked.reason, problem=asked.problem)
 
 
 AnswerAction = Literal["answered", "approved", "edited", "rejected"]
@@ -240,16 +397,15 @@ class ModelInvoked(CallEvent):
     """A model is called; each retry is a separate call.
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
-    is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
-    empty if prompts are not kept, or nothing listens. `is_reprompt`: its last reply could not be
-    used as it was, and it is told why.
+    is sent; it is empty if prompts are not kept, or nothing listens. `is_reprompt`: its last reply
+    could not be used as it was, and it is told why.
     """
 
     type: Literal["model_invoked"] = "model_invoked"
     model: str
     provider: str = ""
     is_reprompt: bool = False
-    prompt: tuple[MessageText, ...] = Field(default=(), exclude=True, repr=False)
+    prompt: tuple[MessageText, ...] = Field(default=(), repr=False)
 
 
 class ModelCompleted(CallEvent):
@@ -266,7 +422,7 @@ class ModelCompleted(CallEvent):
     cost: float | None = None
     seconds: float
     error: str = ""
-    reply: MessageText | None = Field(default=None, exclude=True, repr=False)
+    reply: MessageText | None = Field(default=None, repr=False)
 
 
 class KnowledgeRetrieved(WorkEvent):
@@ -387,11 +543,25 @@ class PlaceholderShown(WorkEvent):
 
 
 class FeedbackGenerated(BaseEvent):
-    """A round was judged; `round_seconds` is its time, where a log of events takes it."""
+    """A round was judged.
+
+    Attributes:
+        text: What the host says about it.
+        should_continue: Whether another round follows.
+        round_seconds: Its time, where a log of events takes it.
+        feedback: All of the judgement, live only.
+    """
 
     type: Literal["feedback_generated"] = "feedback_generated"
-    feedback: FeedbackResult
+    text: str = ""
+    should_continue: bool = False
     round_seconds: float | None = None
+    feedback: FeedbackResult | None = _CONTENT
+
+    def model_post_init(self, _: Any, /) -> None:
+        if (judged := self.feedback) is not None:
+            own = {"text": judged.feedback, "should_continue": judged.should_continue}
+            vars(self).update(own)
 
 
 class LimitReached(BaseEvent):
@@ -454,7 +624,7 @@ class RunStopped(BaseEvent):
     """The run is not over, and no process works on it.
 
     `reason` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
-    `error`. `by` says who requested it, `seconds` how long the run was at work.
+    `error`. `by` says who requested it, `seconds` the time at work since the run began.
     """
 
     type: Literal["run_stopped"] = "run_stopped"
@@ -485,18 +655,33 @@ class RunCorrected(BaseEvent):
 
 
 class TaskCompleted(BaseEvent):
-    """The run is over; `warnings` lists everything unexpected that it reported.
+    """The run is over.
 
-    `run_seconds` is the time at work since it began, where a log of events takes it.
+    Attributes:
+        outcome: How it ended.
+        warnings: Everything unexpected that it reported.
+        run_seconds: The time at work since it began, where a log of events takes it.
+        stats: The counts of all calls, and of what it continued in spite of, where a log has them.
+        answer: The answer, live only.
+        usage: What model calls used, live only.
+        output: The value of the answer, where it is of a type; live only.
     """
 
     type: Literal["task_completed"] = "task_completed"
     outcome: Outcome
-    answer: AIMessage
-    usage: Usage
-    output: JsonValue = None
     warnings: tuple[str, ...] = ()
     run_seconds: float | None = None
+    stats: dict[str, dict[str, int | float]] = Field(
+        default_factory=dict[str, dict[str, int | float]]
+    )
+    answer: AIMessage | None = _CONTENT
+    usage: Usage = Field(default=Usage(), exclude=True, repr=False)
+    output: JsonValue = _CONTENT
+
+    @property
+    def text(self) -> str:
+        """The text of the answer, live only."""
+        return "" if self.answer is None else self.answer.text
 
 
 class MemorySummary(BaseEvent):
@@ -526,8 +711,8 @@ class MemorySummary(BaseEvent):
     cost: float | None = None
     seconds: float = 0.0
     error: str = ""
-    prompt: tuple[MessageText, ...] = Field(default=(), exclude=True, repr=False)
-    reply: MessageText | None = Field(default=None, exclude=True, repr=False)
+    prompt: tuple[MessageText, ...] = Field(default=(), repr=False)
+    reply: MessageText | None = Field(default=None, repr=False)
 
 
 Event = Annotated[

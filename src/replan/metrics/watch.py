@@ -18,11 +18,14 @@ from prometheus_client.exposition import choose_encoder
 from replan.errors import InputError
 from replan.events.types import (
     BaseEvent,
+    MemorySummary,
     ModelCompleted,
     RunStopped,
     SpecialistCompleted,
     TaskCompleted,
 )
+from replan.log.calls import calls_of
+from replan.log.statuses import end_of, rest_after
 
 _CALL = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600)
 _RUN = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600)
@@ -43,10 +46,12 @@ class Watch:
         histogram = partial(Histogram, registry=own)
         self._rests = counter(
             "replan_runs",
-            "Runs that came to rest here, by how: an outcome, waiting, interrupted or failed.",
+            "Runs that came to rest here, by their status.",
             ["team", "outcome"],
         )
-        about = "Seconds of work on a run until it came to rest."
+        about = "Runs whose work ended with an error here; they can be resumed."
+        self._errors = counter("replan_run_errors", about, ["team"])
+        about = "Seconds of work on a run since it began, when it comes to rest."
         self._run_seconds = histogram("replan_run_seconds", about, ["team"], buckets=_RUN)
         about, labels = "Seconds of a step with all its attempts.", ["team", "specialist", "status"]
         self._steps = histogram("replan_step_seconds", about, labels, buckets=_RUN)
@@ -72,15 +77,13 @@ class Watch:
     def on_event(self, team: str, event: BaseEvent) -> None:
         """Count an event of a run of a team."""
         match event:
-            case ModelCompleted():
+            case ModelCompleted() | MemorySummary():
                 self._answered(team, event)
             case SpecialistCompleted():
-                seconds, status = event.step_seconds or 0.0, event.result.status
+                seconds, status = event.step_seconds or 0.0, end_of(event)
                 self._steps.labels(team, event.specialist, status).observe(seconds)
-            case TaskCompleted():
-                self._rested(team, event.outcome, event.run_seconds or 0.0)
-            case RunStopped():
-                self._rested(team, event.reason, event.seconds)
+            case TaskCompleted() | RunStopped():
+                self._rested(team, event)
             case _:
                 pass
 
@@ -131,16 +134,23 @@ class Watch:
             server.server_close()
             thread.join()
 
-    def _rested(self, team: str, outcome: str, seconds: float) -> None:
-        self._rests.labels(team, outcome).inc()
-        self._run_seconds.labels(team).observe(seconds)
+    def _rested(self, team: str, event: TaskCompleted | RunStopped) -> None:
+        self._rests.labels(team, rest_after(event)).inc()
+        is_over = isinstance(event, TaskCompleted)
+        seconds = event.run_seconds if is_over else event.seconds
+        self._run_seconds.labels(team).observe(seconds or 0.0)
+        if isinstance(event, RunStopped) and event.reason == "failed":
+            self._errors.labels(team).inc()
 
-    def _answered(self, team: str, event: ModelCompleted) -> None:
-        result = "failed" if event.error else "ok"
-        self._calls.labels(team, event.model, result).observe(event.seconds)
-        for kind, tokens in (("input", event.input_tokens), ("output", event.output_tokens)):
-            self._tokens.labels(team, event.model, kind).inc(max(0, tokens or 0))
-        self._cost.labels(team, event.model).inc(max(0.0, event.cost or 0.0))
+    def _answered(self, team: str, event: ModelCompleted | MemorySummary) -> None:
+        result, calls = "failed" if event.error else "ok", calls_of([event])
+        for _ in range(calls.number):
+            # Of the calls for one summary, only their sum is known.
+            seconds = calls.seconds / calls.number
+            self._calls.labels(team, event.model, result).observe(seconds)
+        for kind, tokens in (("input", calls.input_tokens), ("output", calls.output_tokens)):
+            self._tokens.labels(team, event.model, kind).inc(max(0, tokens))
+        self._cost.labels(team, event.model).inc(max(0.0, calls.known_cost))
 
 
 BEAT = 0.25

@@ -9,14 +9,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from replan.calling.compiled import Graph
+from replan.events.types import Event
 from replan.log.amounts import Spending
 from replan.log.attempt_rows import LedgerEntry
+from replan.log.calls import Calls, calls_of, with_charged
+from replan.log.kept_events import events_of
+from replan.log.whole_results import whole_values
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks
-from replan.runs.log.call_counts import Calls, calls_of, with_charged
-from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
 from replan.runs.statuses import RunStatus
 from replan.runs.step_status import INCOMPLETE, failures, not_run
@@ -135,7 +137,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
         # Its process may have come to rest since the record was read.
         record = await storage.runs.get(record.run_id) or record
     snapshot = await snapshot_of(graph, record)
-    state = cast("EnhancedState", snapshot.values)
+    state = await whole_values(cast("EnhancedState", snapshot.values), storage.log)
     # A run that is over has everything in its state.
     is_over = state.get("is_completed")
     results = [] if is_over else await results_on_record(state, storage.log)
@@ -146,7 +148,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     charged = (await storage.log.spent(record.run_id)).get("run", Spending())
     is_told = bool(is_over) and not is_open and not _is_guessed(state, charged)
     logged = () if is_told else await storage.log.events(record.run_id)
-    events = [run_event(record.run_id, each) for each in logged]
+    events = events_of(record.run_id, logged)
     used = calls_of(events)
     if not (used.number or used.unfinished):
         used = Calls.of(state.get("usage", Usage()))
@@ -170,7 +172,7 @@ def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
 
 
 async def _last_sign_of_life(
-    record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[RunEvent], storage: Storage
+    record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[Event], storage: Storage
 ) -> datetime:
     """The last sign of life; a killed process left its attempts, its events and its clock."""
     if record.outcome != "running":

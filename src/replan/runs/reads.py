@@ -9,12 +9,13 @@ from langgraph.types import StateSnapshot
 
 from replan.calling.compiled import shapes_of
 from replan.errors import InputError
+from replan.events.types import Event
+from replan.log.kept_events import event_of, events_of
+from replan.log.whole_results import whole_values
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
-from replan.runs.log.event_log import run_event
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen, snapshot_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.work import Resources
@@ -82,18 +83,20 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources)
 async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
     view = await view_of(await record_of(run_id, resources), resources)
     snapshot = await snapshot_of(resources.graph, view.record)
-    return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, resources)
+    state = {**state_at_rest(snapshot), "outcome": view.outcome}
+    whole = await whole_values(cast("EnhancedState", state), resources.log)
+    return result_in(whole, resources)
 
 
 def result_in(state: Mapping[str, Any], resources: Resources) -> RunResult:
     return result_of(cast("EnhancedState", state), shapes=shapes_of(resources.graph))
 
 
-async def events_on_record(run_id: str, resources: Resources) -> list[RunEvent]:
-    return [run_event(run_id, each) for each in await resources.log.events(run_id)]
+async def events_on_record(run_id: str, resources: Resources) -> list[Event]:
+    return events_of(run_id, await resources.log.events(run_id))
 
 
-async def events_of(run_id: str, after: int, resources: Resources) -> AsyncGenerator[RunEvent]:
+async def follow_events(run_id: str, after: int, resources: Resources) -> AsyncGenerator[Event]:
     """The events of a run after a number, past and new, until no process works on it."""
     is_coming, waited = True, False
     while is_coming:
@@ -106,6 +109,6 @@ async def events_of(run_id: str, after: int, resources: Resources) -> AsyncGener
         is_coming = waited or await is_worked_on(run_id, resources, is_followed=True)
         for logged in await resources.log.events(run_id, after):
             after = logged.seq
-            yield run_event(run_id, logged)
+            yield event_of(run_id, logged)
         if is_coming:
             await asyncio.sleep(BEAT)

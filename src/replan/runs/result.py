@@ -12,8 +12,9 @@ from replan.plan.model import StepStatus, TaskPlan
 from replan.replies.shape import MisshapenError, Shape
 from replan.runs.asked.asks import asks_in
 from replan.state.enhanced import EnhancedState
+from replan.state.outcomes import Outcome
 from replan.state.questions import Question
-from replan.state.results import Outcome, SpecialistResult
+from replan.state.results import SpecialistResult
 from replan.state.usage import Usage
 
 RestOutcome = Literal["waiting", "interrupted"] | Outcome

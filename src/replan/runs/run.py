@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic, Protocol
 
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, T_co
 
@@ -18,7 +18,7 @@ class RunsById(Protocol):
 
     def events(
         self, run_id: str, *, after: int = 0, tokens: bool = False
-    ) -> AsyncGenerator[RunEvent]: ...
+    ) -> AsyncGenerator[Event]: ...
 
     async def stop(self, run_id: str, *, by: str = "") -> None: ...
 
@@ -55,7 +55,7 @@ class Run(Generic[T_co]):
             if self._task.done():
                 await self._runtime.handed_out(self.run_id)
 
-    def events(self, *, after: int = 0, tokens: bool = False) -> AsyncGenerator[RunEvent]:
+    def events(self, *, after: int = 0, tokens: bool = False) -> AsyncGenerator[Event]:
         """Yield the events of the run; see `Runtime.events`."""
         return self._runtime.events(self.run_id, after=after, tokens=tokens)
 

@@ -18,6 +18,7 @@ from replan.calling.compiled import check_input
 from replan.calling.new_or_continued import Input
 from replan.calling.team_graph import alone
 from replan.errors import InputError
+from replan.events.types import Event
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -27,11 +28,10 @@ from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import checked_labels
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, config_of
 from replan.runs.reads import (
     check_keeps_runs,
-    events_of,
+    follow_events,
     is_worked_on,
     kept_record_of,
     record_of,
@@ -384,7 +384,7 @@ class Runtime(Generic[T_co]):
 
     async def events(
         self, run_id: str, *, after: int = 0, tokens: bool = False
-    ) -> AsyncGenerator[RunEvent]:
+    ) -> AsyncGenerator[Event]:
         """Yield the events of a run after a number, past and new, until no process works on it.
 
         Without storage the events of a run are dropped when its result was returned.
@@ -404,7 +404,7 @@ class Runtime(Generic[T_co]):
             )
         await record_of(run_id, self._resources)
         work = self._works.begun(run_id)
-        kept = events_of(run_id, after, self._resources)
+        kept = follow_events(run_id, after, self._resources)
         async with aclosing(work.log.follow(after, tokens=tokens) if work else kept) as following:
             async for event in following:
                 yield event

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, Unpack
 
 from replan.calling.new_or_continued import Input
+from replan.events.types import Event
 from replan.facts.kept import Fact
 from replan.own_loop import Portal
 from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
@@ -113,7 +113,7 @@ class SyncRuntime(Generic[T_co]):
         """Stop a run gracefully; see `Runtime.stop`."""
         self._portal.call(lambda: self._runtime.stop(run_id, by=by, force=force))
 
-    def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
+    def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[Event]:
         """Yield the past and the coming events of a run; see `Runtime.events`."""
         events = self._runtime.events(run_id, after=after, tokens=tokens)
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, cast
@@ -14,12 +14,13 @@ from langgraph.types import Command, StateSnapshot
 from replan.calling.compiled import Graph, services_in, shapes_of
 from replan.calling.new_or_continued import Call, Input
 from replan.calling.team_graph import alone
-from replan.errors import ThreadBusyError
+from replan.errors import StorageError, ThreadBusyError
 from replan.events.trace import worked_before
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
+from replan.log.whole_results import whole_values
 from replan.ports.run_book import RunBook, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
@@ -27,6 +28,7 @@ from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.looking import config_of
+from replan.runs.reports import keep_report
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
@@ -122,6 +124,7 @@ class Work:
         self._answers: list[Request] = []
         # The names of all answers that were heeded: a row may be read before it is marked as taken.
         self._heeded = set[str]()
+        self._state: EnhancedState = {}  # the state in which it rests
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = resources.clock()
         hooks = services_in(resources.graph).hooks.of(errand.run_id)
@@ -193,6 +196,7 @@ class Work:
             result = await working
             self.log.end()
             await writing
+            await self._keep_report()
         except BaseException:
             await put_an_end_to(working)
             self.log.end()
@@ -202,11 +206,21 @@ class Work:
             raise
         return result
 
+    async def _keep_report(self) -> None:
+        """Keep what is shown of the state of a run that is over: who shows it reads rows."""
+        storage, state = self._resources.storage, self._state
+        if storage is not None and state.get("is_completed"):
+            # Without it the state is read.
+            with suppress(StorageError):
+                await keep_report(state, storage.log, self._resources.clock())
+
     async def _work_and_report(self) -> RunResult:
         numbered = self._resources.log.numbered_with(self.errand.run_id, self._rests)
         async with self._rests:
             with numbered:
                 state = await self._run_until_rest()
+            state = await whole_values(state, self._resources.log)
+            self._state = state
             result = result_of(state, self._rests.seconds, shapes_of(self._resources.graph))
             self._rests.outcome = result.outcome
         return result

@@ -6,53 +6,18 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.ports.run_book import RunOutcome
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event
+from replan.log.calls import Calls
+from replan.ports.run_book import RunOutcome, RunRecord
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
+from replan.runs.reports import facts_in
 from replan.state.limits import RunSettings
-from replan.state.questions import RESPONSES, Question
 from replan.values import Value
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
 OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
 """The labels that the server sets on its runs."""
-
-
-class PendingQuestion(Value):
-    """One thing that a run waits for.
-
-    Attributes:
-        key: The name that an answer uses.
-        kind: `question`, `approval` of a tool's call, `unknown_outcome`, or `plan`.
-        text: The question; for a plan, its document.
-        step_id: The step that asks; 0 if the host does.
-        who: The step and the specialist that ask; empty if the host does.
-        details: For a tool's call, the tool and its arguments.
-        remarks: For a plan, its reason and its changes.
-        problem: Why the last answer could not be used.
-        draft: For a plan, the changed document that could not be used.
-        fingerprint: Names exactly this; an answer may carry it.
-        response_schema: The JSON schema of an answer.
-    """
-
-    key: str
-    kind: Literal["question", "approval", "unknown_outcome", "plan"]
-    text: str
-    step_id: int
-    who: str
-    details: JsonValue
-    remarks: tuple[str, ...]
-    problem: str
-    draft: str
-    fingerprint: str
-    response_schema: JsonValue
-
-    @classmethod
-    def of(cls, ask: Question) -> "PendingQuestion":
-        """Report what is asked."""
-        names = cls.model_fields.keys() - {"response_schema"}
-        fields: dict[str, Any] = {name: getattr(ask, name) for name in names}
-        return cls(**fields, response_schema=RESPONSES[ask.kind])
 
 
 class Step(Value):
@@ -80,15 +45,37 @@ class Usage(Value):
 
     Attributes:
         calls: The calls that came to an end.
-        tokens: Tokens in and out.
+        input_tokens: The counted tokens that models read.
+        output_tokens: The counted tokens that models wrote.
+        tokens: Both.
         cost: Money in the currency of the prices; null where a price is not known.
+        uncounted_cost: The part of it for calls that were charged in full, without a count.
         unfinished_calls: Calls that continue, or were cut off.
+        unfinished_cost: What is charged for them, in addition to `cost`.
     """
 
     calls: int
+    input_tokens: int
+    output_tokens: int
     tokens: int
     cost: float | None
+    uncounted_cost: float
     unfinished_calls: int
+    unfinished_cost: float
+
+    @classmethod
+    def of(cls, calls: Calls) -> "Usage":
+        """Select what a client sees of the calls of a run."""
+        return cls(
+            calls=calls.number,
+            input_tokens=calls.input_tokens,
+            output_tokens=calls.output_tokens,
+            tokens=calls.tokens,
+            cost=calls.cost,
+            uncounted_cost=calls.uncounted_cost,
+            unfinished_calls=calls.unfinished,
+            unfinished_cost=calls.unfinished_cost,
+        )
 
 
 class Run(Value):
@@ -134,48 +121,30 @@ class Run(Value):
 
     @classmethod
     def of(cls, view: RunView) -> "Run":
-        """Return the status of a run."""
-        record, state, usage = view.record, view.state, view.usage
-        answer, outcome = state.get("final_answer"), view.outcome
-        fields: dict[str, Any] = {
-            "outcome": outcome,
-            "pending_questions": tuple(PendingQuestion.of(ask) for ask in view.pending_questions),
-            "output": state.get("output"),
-        }
+        """Select what a client sees of a run."""
         return cls(
-            run_id=record.run_id,
-            team=record.labels.get(TEAM, ""),
-            title=record.title,
-            reason=view.reason,
-            started_at=record.started_at,
-            last_seen_at=view.last_seen_at,
-            labels=record.labels,
+            **_selected(facts_in(view), "answer", "output", "limit_reached", "warnings", "origin"),
+            **_selected(view, "outcome", "reason", "last_seen_at"),
+            **_selected(view.record, "run_id", "title", "started_at", "labels"),
+            team=view.record.labels.get(TEAM, ""),
             steps=_steps_of(view),
             plan="" if view.plan is None else view.plan.content,
-            answer="" if answer is None else answer.text,
-            limit_reached=state.get("limit_reached", ""),
-            warnings=tuple(state.get("warnings", ())),
-            origin=view.origin,
-            usage=Usage(
-                calls=usage.number,
-                tokens=usage.tokens,
-                cost=usage.cost,
-                unfinished_calls=usage.unfinished,
-            ),
-            **fields,
+            pending_questions=tuple(map(PendingQuestion.of, view.pending_questions)),
+            usage=Usage.of(view.usage),
         )
+
+
+def _selected(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _steps_of(view: RunView) -> tuple[Step, ...]:
     status = view.steps
     return tuple(
         Step(
-            id=step.id,
-            description=step.description,
+            **_selected(step, "id", "description", "result", "feedback"),
             specialist=step.assigned_to,
             status=status[step.id],
-            result=step.result,
-            feedback=step.feedback,
         )
         for step in (view.plan.steps if view.plan else ())
     )
@@ -202,6 +171,12 @@ class RunSummary(Value):
     updated_at: datetime
     labels: Mapping[str, str]
 
+    @classmethod
+    def of(cls, record: RunRecord, outcome: RunOutcome) -> "RunSummary":
+        """Select what a list shows of a run with this status."""
+        own = _selected(record, "run_id", "title", "started_at", "updated_at", "labels")
+        return cls(**own, team=record.labels[TEAM], outcome=outcome)
+
 
 class RunPage(Value):
     """A page of a list of runs.
@@ -223,7 +198,7 @@ class EventPage(Value):
         next: What `after` has to be for the next ones.
     """
 
-    events: tuple[RunEvent, ...]
+    events: tuple[Event, ...]
     next: int
 
 

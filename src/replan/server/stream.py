@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, aclosing
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event
 from replan.runs.stopping import put_an_end_to
 
 STUCK = 60.0
@@ -82,7 +82,7 @@ class Stream(StreamingResponse):
 
 
 def event_stream(
-    events: AsyncGenerator[RunEvent],
+    events: AsyncGenerator[Event],
     run_id: str,
     rest: Callable[[], Awaitable[str]],
     beat: float,
@@ -104,7 +104,7 @@ def event_stream(
 
 
 async def _event_lines(
-    events: AsyncGenerator[RunEvent], run_id: str, rest: Callable[[], Awaitable[str]]
+    events: AsyncGenerator[Event], run_id: str, rest: Callable[[], Awaitable[str]]
 ) -> AsyncGenerator[str]:
     async with aclosing(events):
         async for event in events:

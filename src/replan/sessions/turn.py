@@ -12,10 +12,13 @@ from replan.calling.compiled import services_in, shapes_of
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
+from replan.log.whole_results import whole_values
 from replan.memory.conversation import Memory, resolved
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.result import RunResult, result_of
+from replan.runs.step_status import INCOMPLETE
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
@@ -29,7 +32,7 @@ from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
 from replan.state.person.answers import shown_in
-from replan.state.questions import RESPONSES, Question
+from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 from replan.state.session.session import Session, current_session
 
@@ -98,7 +101,8 @@ class Turn:
             state, error = {**snapshot.values, "outcome": "interrupted"}, describe(failed)
         finally:
             current_session.reset(outside)
-        result = result_of(cast("EnhancedState", state), shapes=shapes_of(place.graph))
+        whole = await whole_values(cast("EnhancedState", state), place.log)
+        result = result_of(whole, shapes=shapes_of(place.graph))
         response = "" if error else response_of(result, self._problem)
         before = None if self.begins_anew else self.run
         changes, overwritten = step_changes(result.state, before)
@@ -213,9 +217,6 @@ def _why_no_answer(result: RunResult) -> str | None:
     return f"The run {result.run_id} ended without an answer: {result.outcome}."
 
 
-_DEGRADED = ("partial", "failed")
-
-
 def stage_of(result: RunResult) -> Stage:
     """The status of a session after a run that has come to rest."""
     if result.outcome == "interrupted":
@@ -245,16 +246,18 @@ def response_of(result: RunResult, problem: str) -> str:
 def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
     """The status of the run, as JSON."""
     failures = failures_of(result)
-    plans = [_payload(ask) for ask in result.pending_questions if ask.kind == "plan"]
+    plans, others = list[JsonValue](), list[JsonValue]()
+    for each in map(PendingQuestion.of, result.pending_questions):
+        (plans if each.kind == "plan" else others).append(each.model_dump(mode="json"))
     return {
         "outcome": result.outcome,
         "stage": stage_of(result),
         "run_id": result.run_id,
         "usage": cast("JsonValue", result.usage.model_dump(mode="json")),
-        "questions": [_payload(ask) for ask in result.pending_questions if ask.kind != "plan"],
+        "questions": others,
         "approval": plans[0] if plans else None,
         "problem": problem,
-        "degraded": result.outcome in _DEGRADED or bool(failures),
+        "degraded": result.outcome in INCOMPLETE or bool(failures),
         "failures": failures,
         "limit_reached": result.limit_reached,
         "warnings": list(result.warnings),
@@ -269,16 +272,3 @@ def failures_of(result: RunResult) -> list[JsonValue]:
         for each in result.state.get("current_specialist_results", {}).values()
         if each.is_failed
     ]
-
-
-def _payload(ask: Question) -> JsonValue:
-    """One question, in the usual form."""
-    return {
-        "key": ask.key,
-        "kind": ask.kind,
-        "text": ask.text,
-        "details": ask.details,
-        "fingerprint": ask.fingerprint,
-        "response_schema": RESPONSES[ask.kind],
-        "problem": ask.problem,
-    }

@@ -15,6 +15,7 @@ from opentelemetry.trace import Link, SpanKind
 from replan.events import types as events
 from replan.events.trace import RUN, AttemptEnded, Tracing
 from replan.failures import describe
+from replan.log.statuses import attempt_end, end_of
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
 from replan.traces.meters import Telemetry
@@ -82,11 +83,11 @@ class CallTrace:
         if not self._is_heard:
             return
         rest = "" if self._outcome else _rest(error)
-        text = describe(error) if error is not None and rest == "failed" else ""
+        text = describe(error) if error is not None and _is_failure(error) else ""
         about = {AGENT: self._team, OUTCOME: self._outcome or rest}
         self._telemetry.meters.run_rested(self._run.seconds + self._worked.get(RUN, 0.0), about)
         for each in list(self._run.below.values()):
-            self._close(each, rest)
+            self._close(each, rest, text)
         self._close(self._run, self._outcome or rest, text)
 
     def _run_started(self, event: events.RunStarted) -> None:
@@ -97,7 +98,7 @@ class CallTrace:
     def _task_completed(self, event: events.TaskCompleted) -> None:
         self._outcome = event.outcome
         if self.hears_texts:
-            answer = say.output_messages(events.MessageText(role="ai", text=event.answer.text))
+            answer = say.output_messages(events.MessageText(role="ai", text=event.text))
             self._run.span.set_attributes(answer)
 
     def _attempt_began(self, event: events.SpecialistInvoked) -> None:
@@ -126,10 +127,10 @@ class CallTrace:
             self._close(step, event.outcome)
 
     def _step_completed(self, event: events.SpecialistCompleted) -> None:
-        step, result = self._step_of(event), event.result
+        step = self._step_of(event)
         if step is None:
             return
-        outcome = result.status.value
+        outcome = end_of(event)
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
         # A step that is done again later begins again.
         before = self._worked.pop((event.step_id, event.specialist), 0.0)
@@ -138,11 +139,11 @@ class CallTrace:
         if attempt is not None:
             if self.hears_texts:
                 attempt.span.set_attributes(
-                    say.output_messages(events.MessageText(role="ai", text=result.text))
+                    say.output_messages(events.MessageText(role="ai", text=event.text))
                 )
-            self._close(attempt, outcome, result.error)
+            self._close(attempt, attempt_end(event), event.error)
             attempt.leave()
-        self._close(step, outcome, result.error)
+        self._close(step, outcome, event.error)
 
     def _model_invoked(self, event: events.ModelInvoked) -> None:
         about = {**say.of_model(event), **say.of_caller(event)}
@@ -151,7 +152,7 @@ class CallTrace:
         self._call(event, name, about, extra, SpanKind.CLIENT)
 
     def _model_completed(self, event: events.ModelCompleted) -> None:
-        called = self._calls.pop(_call_key(event), None)
+        called = self._calls.pop(event.call_key, None)
         if called is None:
             return
         failed = {ERROR: say.error_type(event.error)} if event.error else {}
@@ -194,10 +195,10 @@ class CallTrace:
         self._call(event, f"execute_tool {about[say.TOOL]}", about, extra)
 
     def _tool_completed(self, event: events.ToolCompleted) -> None:
-        if _call_key(event) not in self._calls:
+        if event.call_key not in self._calls:
             # A person did not allow it.
             self._tool_invoked(event)
-        called = self._calls.pop(_call_key(event))
+        called = self._calls.pop(event.call_key)
         error = event.result if event.status == "failed" else ""
         failed = {ERROR: say.error_type(error)} if error else {}
         self._telemetry.meters.tool_completed(event.seconds, called.about | failed)
@@ -214,7 +215,7 @@ class CallTrace:
         extra: Attributes,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
-        key = _call_key(event)
+        key = event.call_key
         # Names of calls are given by models, too.
         node = self._open(self._owner(event), name, about | extra, object(), kind)
         self._calls[key] = _Called(node, about)
@@ -295,13 +296,13 @@ def _step_key(event: events.StepEvent | events.CallEvent) -> tuple[int | None, s
     return event.step_id, event.specialist
 
 
-def _call_key(event: events.CallEvent) -> tuple[object, ...]:
-    return (*_step_key(event), event.attempt, event.node, event.call)
-
-
 def _rest(error: BaseException | None) -> str:
     """The status of a run that is not over."""
     if error is None or isinstance(error, GraphInterrupt):
         return "waiting"
-    is_error = isinstance(error, Exception) and not isinstance(error, GraphDrained)
-    return "failed" if is_error else "interrupted"
+    return "interrupted"
+
+
+def _is_failure(error: BaseException) -> bool:
+    is_rest = isinstance(error, GraphDrained | GraphInterrupt)
+    return isinstance(error, Exception) and not is_rest

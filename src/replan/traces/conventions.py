@@ -151,8 +151,8 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
     match event:
         case events.PlanUpdated(changes=changes) if not changes:
             return None
-        case events.PlanCreated(plan=plan) | events.PlanUpdated(plan=plan):
-            return {"replan.plan.version": plan.version, "replan.plan.steps": plan.total_steps}
+        case events.PlanEvent():
+            return {"replan.plan.version": event.version, "replan.plan.steps": event.steps}
         case events.LimitReached():
             about = {"replan.limit": one_line(event.limit), "replan.limit.value": event.value}
             return {**about, "replan.limit.scope": one_line(event.scope)}

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from replan.runs.course.story import Story
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event, RunCorrected, StepEvent, WorkEvent
+from replan.log.report import RunReport
+from replan.runs.reports import WholeReport
 from replan.ui.drawn.tree import HOST, tree_of
 from replan.ui.step_page import step_values
 
@@ -19,21 +20,21 @@ _MARK = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})", re.ASCII)
 _MOST = 50
 
 
-def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
+def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Report for each open step of a page what it does not show yet."""
-    known = {each.step.id for each in story.steps}
+    known = {each.step.id for each in report.steps}
     for mark in [*marks][:_MOST]:
         read = _MARK.fullmatch(mark)
         if read is None:
             continue
         number, since, attempts = map(int, read.groups())
         if number == HOST:
-            yield {"number": HOST, "since": since, "branch": tree_of(story)[0]}
+            yield {"number": HOST, "since": since, "branch": tree_of(report)[0]}
         elif number in known:
-            new = [each for each in story.run.events if (each.seq or 0) > since]
-            values = step_values(story, number)
+            new = [each for each in report.events if (each.seq or 0) > since]
+            values = step_values(report, number)
             is_at_work = values["standing"].state == "running"
-            is_touched = number in steps_changed_by(story, new) or any(map(is_structural, new))
+            is_touched = number in steps_changed_by(report, new) or any(map(is_structural, new))
             if is_at_work or is_touched:
                 own = {"number": number, "since": since, "attempts": attempts}
                 yield {**own, "is_touched": is_touched, **values}
@@ -50,12 +51,12 @@ _STRUCTURAL = (
 )
 
 
-def is_structural(event: RunEvent) -> bool:
+def is_structural(event: Event) -> bool:
     """Whether more than some steps has changed after an event."""
     return event.type in _STRUCTURAL
 
 
-def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
+def is_drawn_whole(event: Event, seen: int, settled: int) -> bool:
     """Whether a view is drawn as a whole for an event: when it is new, and maybe once more.
 
     Once more when all else on record has followed it, where the mark of the page does not change
@@ -65,15 +66,15 @@ def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
     return is_structural(event) and (seq > seen or (seq <= settled and event.type in _UNMARKED))
 
 
-def steps_changed_by(story: Story, new: Iterable[RunEvent]) -> set[int]:
+def steps_changed_by(report: RunReport, new: Iterable[Event]) -> set[int]:
     """The steps that events changed; 0 means the host."""
     events = [*new]
     steps = {_step_of(each) for each in events}
     ended = {_step_of(each) for each in events if each.type == "specialist_completed"}
     # The steps behind one that ended wait for others now.
-    return steps | {s.step.id for s in story.steps if ended.intersection(s.step.awaits)}
+    return steps | {s.step.id for s in report.steps if ended.intersection(s.step.awaits)}
 
 
-def _step_of(event: RunEvent) -> int:
-    number: Any = event.details.get("step_id")
-    return int(number or HOST)
+def _step_of(event: Event) -> int:
+    is_of_step = isinstance(event, StepEvent | WorkEvent | RunCorrected)
+    return (event.step_id or HOST) if is_of_step else HOST

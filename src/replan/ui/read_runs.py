@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from replan.assembly.graphs import viewer
 from replan.calling.compiled import Graph
 from replan.errors import InputError
+from replan.events.types import Event
 from replan.ports.run_book import RunRecord
-from replan.runs.course.story import Story, story_of
-from replan.runs.course.whole_run import WholeRun, whole_run
-from replan.runs.log.run_event import RunEvent
+from replan.runs.reports import WholeReport, read_report
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import TEAM
@@ -27,8 +26,7 @@ _SETTLES = timedelta(seconds=1)
 class Reading:
     """A run that was read."""
 
-    run: WholeRun
-    story: Story
+    run: WholeReport
     at: datetime  # when the reading began
     doer: str = ""  # what continues it here: `team`, `terminal` or nothing
 
@@ -75,10 +73,10 @@ class Readings:
                     return reading
                 # Only the clock continued.
                 run = reading.run.model_copy(update={"last_seen_at": now})
-                return replace(reading, run=run, story=story_of(run))
+                return replace(reading, run=run)
         known = before[1].run.events if before else ()
-        run = await whole_run(graph_for(self.served, record), storage, record, now, known)
-        reading = Reading(run=run, story=story_of(run), at=now, doer=self._doer(record))
+        run = await read_report(graph_for(self.served, record), storage, record, now, known)
+        reading = Reading(run=run, at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
             self.kept.popitem(last=False)
@@ -111,7 +109,7 @@ async def find_record(served: ServedTeams, name: str, who: Identity) -> RunRecor
         raise RefusedError(404, "unknown_run", str(error)) from None
 
 
-def event_numbered(run: WholeRun, seq: int) -> RunEvent:
+def event_numbered(run: WholeReport, seq: int) -> Event:
     """One event of a run.
 
     Raises:

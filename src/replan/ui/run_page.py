@@ -1,15 +1,23 @@
 """One run, live and afterwards: its pages, and what of them changes while it continues."""
 
 import hashlib
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from replan.events.types import (
+    Event,
+    MemorySummary,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
+)
+from replan.log.kept_events import prompt_of, reply_of
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
-from replan.runs.course.whole_run import with_texts
-from replan.runs.log.run_event import RunEvent
+from replan.runs.reports import WholeReport, with_texts
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, step_states
 from replan.ui.drawn.timeline import LEGEND, timeline_of
@@ -77,7 +85,7 @@ async def changes(site: Site, request: Request) -> Response:
     redrawn = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
-    values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
+    values["open_steps"] = open_steps(reading.run, asked.getlist("open"))
     if values["is_marked_anew"] or redrawn:
         # Where a graph is drawn already, the place that it has been scrolled to stays.
         is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in redrawn)
@@ -92,22 +100,22 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and is_one else None
 
 
-def _changed_parts(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
+def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, Any]:
     """The parts of a view that some events changed."""
-    story = reading.story
-    steps = steps_changed_by(story, new)
+    report = reading.run
+    steps = steps_changed_by(report, new)
     values: dict[str, Any] = {
         "boxes": (),
         "branches": (),
         "rows": False,
-        "stands": step_states(story),
+        "stands": step_states(report),
     }
     if tab == "plan":
-        values["boxes"] = [box for box in graph_of(story).boxes if box.step in steps]
+        values["boxes"] = [box for box in graph_of(report).boxes if box.step in steps]
     elif tab == "steps":
-        values["branches"] = [each for each in tree_of(story) if each.step in steps]
+        values["branches"] = [each for each in tree_of(report) if each.step in steps]
     elif tab == "timeline" and new:
-        values |= {"timeline": timeline_of(story), "legend": LEGEND, "rows": True}
+        values |= {"timeline": timeline_of(report), "legend": LEGEND, "rows": True}
     elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):
         values |= {"whole": True, **stage_values(reading, tab)}
     return values
@@ -115,16 +123,16 @@ def _changed_parts(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str,
 
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
-    run, story = reading.run, reading.story
+    run, report = reading.run, reading.run
     asks = ";".join(
         f"{each.key} {each.fingerprint} {each.problem}" for each in run.pending_questions
     )
-    why, drawn = why_ended(story), run.plan.version if run.plan else 0
+    why, drawn = why_ended(report), run.plan.version if run.plan else 0
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
-        "story": story,
+        "report": report,
         "doer": reading.doer,
         "tab": tab,
         "tabs": TABS,
@@ -133,14 +141,14 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "settled": reading.settled,
         "mark": mark,
         "pace": _poll_interval(reading, tab),
-        "goal": goal_text(story),
+        "goal": goal_text(report),
         "why": why,
-        "took": duration_text(story),
-        "remarks": remark_texts(story.remarks),
-        "used": usage_text(story.calls, is_running=run.outcome == "running"),
-        "done": story.count(StepStatus.COMPLETED),
-        "steps_at_work": story.count(StepStatus.EXECUTING),
-        "total": len(story.planned),
+        "took": duration_text(report),
+        "remarks": remark_texts(report.anomalies),
+        "used": usage_text(report.calls, is_running=run.outcome == "running"),
+        "done": report.count(StepStatus.COMPLETED),
+        "steps_at_work": report.count(StepStatus.EXECUTING),
+        "total": len(report.planned),
         "oob": False,
     }
 
@@ -148,33 +156,33 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
 def _poll_interval(reading: Reading, tab: str) -> str:
     """How often a page asks for changes; empty once the run is over."""
     if not reading.is_at_work:
-        return "" if reading.story.is_over else "2s"
+        return "" if reading.run.is_over else "2s"
     # A timeline is drawn again as a whole: all its bars move.
-    is_large = tab == "timeline" and len(reading.story.steps) > _MANY
+    is_large = tab == "timeline" and len(reading.run.steps) > _MANY
     return "2s" if is_large else "500ms"
 
 
 def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What a view shows below the top."""
-    story = reading.story
-    values: dict[str, Any] = {"stands": step_states(story)}
+    report = reading.run
+    values: dict[str, Any] = {"stands": step_states(report)}
     match tab:
         case "plan":
-            values["graph"] = graph_of(story)
+            values["graph"] = graph_of(report)
             values["document"] = unsealed(reading.run.plan.content) if reading.run.plan else ""
         case "timeline":
-            values |= {"timeline": timeline_of(story), "legend": LEGEND}
+            values |= {"timeline": timeline_of(report), "legend": LEGEND}
         case "steps":
-            values["branches"] = tree_of(story)
+            values["branches"] = tree_of(report)
         case "history":
-            happened = history_lines(story, has_failures=True)
-            values |= {"moments": happened, "revisions": story.revisions[::-1]}
+            happened = history_lines(report, has_failures=True)
+            values |= {"moments": happened, "revisions": report.revisions[::-1]}
         case "given":
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
             values["threads"] = threads_of(reading.run.threads)
-            values["tools"] = tool_counts(story)
+            values["tools"] = tool_counts(report)
             values["results"] = sorted(reading.run.results, key=lambda each: each.step_id)
-            values["titles"] = {each.step.id: each.step.description for each in story.steps}
+            values["titles"] = {each.step.id: each.step.description for each in report.steps}
         case _:  # of a step alone nothing is round it
             pass
     return values
@@ -183,9 +191,9 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
 async def step(site: Site, request: Request) -> Response:
     """Show a step: as a page, or as the part of one."""
     reading, number = await reading_of(site, request), request.path_params["step"]
-    if not any(each.step.id == number for each in reading.story.steps):
+    if not any(each.step.id == number for each in reading.run.steps):
         raise RefusedError(404, "unknown_step", f"There is no step {number} in this run.")
-    values = run_values(reading, STEP) | step_values(reading.story, number)
+    values = run_values(reading, STEP) | step_values(reading.run, number)
     is_part = request.headers.get("hx-request") == "true"
     return site.page(request, "step_part" if is_part else "step", **values)
 
@@ -194,12 +202,11 @@ async def prompt(site: Site, request: Request) -> Response:
     """Show the prompt and the reply of a model's call."""
     reading = await reading_of(site, request)
     event = event_numbered(reading.run, request.path_params["seq"])
-    own = tuple(e for e in reading.run.events if e.call_key == event.call_key and e.type in _MODELS)
+    own = tuple(_events_of_call(reading.run, event))
     run = await with_texts(reading.run, site.served.storage, own or (event,))
-    said = [_message(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
-    replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]
+    replies = [reply for each in own if (reply := reply_of(each)) is not None]
     values: dict[str, Any] = {
-        "said": said,
+        "said": [_message(part, run.texts) for each in own for part in prompt_of(each)],
         "replies": [_message(each, run.texts) for each in replies],
     }
     is_part = request.headers.get("hx-request") == "true"
@@ -207,20 +214,22 @@ async def prompt(site: Site, request: Request) -> Response:
     return site.page(request, "prompt_part" if is_part else "prompt", **values)
 
 
-_MODELS = ("model_invoked", "model_completed", "memory_summary")
+def _events_of_call(run: WholeReport, event: Event) -> Iterator[Event]:
+    """The events of the call of a model that an event is of."""
+    if isinstance(event, MemorySummary):
+        yield event
+    elif isinstance(event, ModelInvoked | ModelCompleted):
+        calls = (e for e in run.events if isinstance(e, ModelInvoked | ModelCompleted))
+        yield from (each for each in calls if each.call_key == event.call_key)
 
 
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _message(part: Any, texts: dict[str, str]) -> dict[str, Any]:
+def _message(part: MessageText, texts: Mapping[str, str]) -> dict[str, Any]:
     """A message, cut where a browser would suffer; the whole is one link away."""
-    text = texts.get(str(part.get("ref")))
+    text = texts.get(part.ref)
     longest = 100_000
     return {
-        "role": str(part.get("role")),
-        "ref": str(part.get("ref")),
+        "role": part.role,
+        "ref": part.ref,
         "text": None if text is None else text[:longest],
         "is_cut": text is not None and len(text) > longest,
     }

@@ -9,19 +9,19 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from replan.events.types import Event, TaskCompleted
 from replan.log.amounts import Charged, Spending
+from replan.log.calls import Calls, with_charged
+from replan.log.fold import Anomalies, Counts, counts_in
+from replan.log.kept_events import events_of
 from replan.log.rows import LoggedEvent
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
-from replan.runs.log.call_counts import Calls, calls_of, with_charged
-from replan.runs.log.event_log import run_event
-from replan.runs.log.remarks import Anomalies, counts_in, remarks_of, unusable_replies
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
+from replan.state.outcomes import Outcome
 from replan.state.questions import Question
-from replan.state.results import Outcome
 from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
 from replan.views.cells import counted
@@ -186,7 +186,7 @@ async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEven
     if record.outcome == "running":
         # A process that was killed could not say the status of the run.
         return await _row_at_work(served, record)
-    summary = _summary_at_end([run_event(record.run_id, each) for each in ends])
+    summary = _summary_at_end(events_of(record.run_id, ends))
     return Row(
         record=record,
         outcome=record.outcome,
@@ -236,12 +236,13 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
     if (known := site.summaries.get(mark)) is not None:
         return known
     storage, run_id = site.served.storage, record.run_id
-    events = [run_event(run_id, each) for each in await storage.log.events(run_id)]
-    found = remarks_of(events, unusable_replies(events))
+    events = events_of(run_id, await storage.log.events(run_id))
+    counts = Counts()
+    for event in events:
+        counts.apply(event)
     charged = (await storage.log.spent(run_id)).get("run", Spending())
-    summary = Summary(
-        remarks=_remark_texts(events, found), calls=with_charged(calls_of(events), charged)
-    )
+    remarks = _remark_texts(events, counts.anomalies)
+    summary = Summary(remarks=remarks, calls=with_charged(counts.calls, charged))
     if record.outcome != "running":
         site.summaries[mark] = summary
         while len(site.summaries) > _TOLD:
@@ -249,13 +250,13 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
     return summary
 
 
-def _summary_at_end(events: Sequence[RunEvent]) -> Summary | None:
+def _summary_at_end(events: Sequence[Event]) -> Summary | None:
     """What the last events of a run tell of all of them, if an end is among them."""
     met = counts_in(events)
     return met and Summary(remarks=_remark_texts(events, met[0]), calls=met[1])
 
 
-def _remark_texts(events: Sequence[RunEvent], found: Anomalies) -> tuple[str, ...]:
-    ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
-    warnings = len(ends[-1].get("warnings", ())) if ends else 0
+def _remark_texts(events: Sequence[Event], found: Anomalies) -> tuple[str, ...]:
+    ends = [event for event in events if isinstance(event, TaskCompleted)]
+    warnings = len(ends[-1].warnings) if ends else 0
     return (*([counted(warnings, "warning")] if warnings else ()), *remark_texts(found))

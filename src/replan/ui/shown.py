@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.runs.course.whole_run import WholeRun
+from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import Question, fingerprint_of
 
@@ -35,7 +35,7 @@ def argument_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def run_fingerprint(run: WholeRun) -> str:
+def run_fingerprint(run: WholeReport) -> str:
     """Name the status of a run, as far as it matters for steering it."""
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []

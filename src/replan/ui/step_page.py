@@ -1,18 +1,27 @@
 """The views of a step and its threads, and of what a run remembered, looked up and collected."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from replan.runs.course.story import StepStory, Story
-from replan.runs.course.thread_views import ThreadView
-from replan.runs.course.waits import waits_of
-from replan.runs.course.whole_run import WholeRun
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import (
+    Event,
+    FactForgotten,
+    FactRemembered,
+    KnowledgeRetrieved,
+    MemoryApplied,
+    MemorySummary,
+    WorkEvent,
+)
+from replan.log.kept_events import prompt_of
+from replan.log.report import StepReport
+from replan.runs.reports import ThreadView, WholeReport
+from replan.state.knowledge import Source
 from replan.ui.drawn.graph import step_states
 from replan.ui.drawn.tree import branch_of, known_of
 from replan.views.run.given import knowledge_text, memory_text
 from replan.views.run.history import LEAST_TOLD, history_lines
+from replan.views.run.waits import waits_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,68 +51,59 @@ def threads_of(views: Iterable[ThreadView], step: int | None = None) -> tuple[Th
     return tuple(roots)
 
 
-_GIVEN = (
-    "memory_applied",
-    "memory_summary",
-    "knowledge_retrieved",
-    "fact_remembered",
-    "fact_forgotten",
-)
+_Given = MemoryApplied | MemorySummary | KnowledgeRetrieved | FactRemembered | FactForgotten
 
 
-def step_values(story: Story, number: int) -> dict[str, Any]:
+def step_values(report: WholeReport, number: int) -> dict[str, Any]:
     """What the page of a step shows."""
-    run = story.run
-    step = next(each for each in story.steps if each.step.id == number)
-    own = tuple(each for each in run.events if each.details.get("step_id") == number)
+    step = next(each for each in report.steps if each.step.id == number)
+    own = (e for e in report.events if isinstance(e, WorkEvent) and e.step_id == number)
     return {
         "step": step,
-        "standing": step_states(story)[number],
-        "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
-        "moments": history_lines(story, number),
-        "branch": branch_of(step, known_of(story)),
-        "results": [each for each in run.results if each.step_id == number],
-        "threads": threads_of(run.threads, number),
+        "standing": step_states(report)[number],
+        "waits": [each for each in waits_of(step, report) if each.seconds >= LEAST_TOLD],
+        "moments": history_lines(report, number),
+        "branch": branch_of(step, known_of(report)),
+        "results": [each for each in report.results if each.step_id == number],
+        "threads": threads_of(report.threads, number),
         "given": given_of(own),
-        "jobs": jobs_of(run, step),
+        "jobs": jobs_of(report, step),
     }
 
 
-def given_of(events: Iterable[RunEvent]) -> list[dict[str, Any]]:
+def given_of(events: Iterable[Event]) -> list[dict[str, Any]]:
     """What was remembered and looked up, and for whom."""
-    return [_given(each) for each in events if each.type in _GIVEN]
+    return [_given(each) for each in events if isinstance(each, _Given)]
 
 
-def _given(event: RunEvent) -> dict[str, Any]:
-    details: dict[str, Any] = event.details
-    step = details.get("step_id")
+def _given(event: _Given) -> dict[str, Any]:
     lines: list[str] = []
-    match event.type:
-        case "memory_applied":
-            text = memory_text(details)
-        case "memory_summary":
-            text = str(
-                details.get("error") or f"a summary covers {details.get('covered')} messages"
-            )
-        case "knowledge_retrieved":
-            text = knowledge_text(details)
-            lines = [
-                str(each) for n in ("skipped", "unused", "failed") for each in details.get(n, ())
-            ]
-        case kind:
-            done = "remembered" if kind == "fact_remembered" else "forgot"
-            text = f"{done} fact {details.get('fact_id')}: {details.get('text', '')}"
+    sources: Sequence[Source] = ()
+    match event:
+        case MemoryApplied():
+            text = memory_text(event)
+        case MemorySummary():
+            text = event.error or f"a summary covers {event.covered} messages"
+        case KnowledgeRetrieved():
+            text, sources = knowledge_text(event), event.sources
+            lines = [*event.skipped, *event.unused, *event.failed]
+        case _:
+            done = "remembered" if isinstance(event, FactRemembered) else "forgot"
+            text = f"{done} fact {event.fact_id}: {event.text}"
+    who = "host"
+    if not isinstance(event, MemorySummary) and event.step_id is not None:
+        who = f"step {event.step_id} {event.specialist}"
     return {
         "at": event.at,
-        "who": "host" if step is None else f"step {step} {details.get('specialist', '')}",
+        "who": who,
         "text": text,
         "lines": lines,
-        "sources": details.get("sources", ()),
-        "seq": event.seq if details.get("prompt") else None,
+        "sources": sources,
+        "seq": event.seq if prompt_of(event) else None,
     }
 
 
-def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
+def jobs_of(run: WholeReport, step: StepReport | None = None) -> list[dict[str, Any]]:
     """The jobs of a run as forms: with their current questions, else their outcome."""
     outputs = [(each.step_id, each.output, False) for each in run.results]
     outputs += [(each.step_id, each.details, True) for each in run.pending_questions]

@@ -1,6 +1,6 @@
 """The order of a run, in a form that can be stored and executed again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.runs.asked.attached import block_of, largest_of
-from replan.runs.labels import checked_labels
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -205,15 +204,3 @@ def _is_open(address: str | None) -> bool:
     except ValueError:
         return False
     return "@" not in parts.netloc and not parts.query
-
-
-def read_labels(given: Sequence[str]) -> dict[str, str]:
-    """Read labels, each `NAME=VALUE`."""
-    labels = dict[str, str]()
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise InputError(f"--label {text} has no value. Write NAME=VALUE, such as user=eva.")
-        if labels.setdefault(name.strip(), value.strip()) != value.strip():
-            raise InputError(f"--label {name.strip()} is given twice. Give it one value.")
-    return checked_labels(labels)

@@ -4,29 +4,29 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.assembly.graphs import viewer
-from replan.runs.course.whole_run import WholeRun, whole_run, with_texts
-from replan.runs.log.event_log import RunEvent
+from replan.events.types import Event
+from replan.runs.reports import WholeReport, read_report, with_texts
 from replan.runs.travel.exported_run import opened_export
 from replan.user_files.named import is_file
 from replan.user_files.place import Place, find_run, now, open_existing_place
 
-Chosen = Callable[[WholeRun], Iterable[RunEvent]]
+Chosen = Callable[[WholeReport], Iterable[Event]]
 """The events of a run whose long texts are to be read."""
 
 
-def no_texts(_: WholeRun) -> Iterable[RunEvent]:
+def no_texts(_: WholeReport) -> Iterable[Event]:
     return ()
 
 
-def all_texts(run: WholeRun) -> Iterable[RunEvent]:
+def all_texts(run: WholeReport) -> Iterable[Event]:
     return run.events
 
 
-async def load_run(name: str, place: Place, chosen: Chosen = no_texts) -> WholeRun:
+async def load_run(name: str, place: Place, chosen: Chosen = no_texts) -> WholeReport:
     """Read the run that a name means."""
     if is_file(name):
         return opened_export(Path(name))
     async with open_existing_place(place) as storage:
         record = await find_run(storage.runs, name)
-        run = await whole_run(viewer(storage), storage, record, now())
+        run = await read_report(viewer(storage), storage, record, now())
         return await with_texts(run, storage, tuple(chosen(run)))

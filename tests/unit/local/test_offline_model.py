@@ -138,7 +138,7 @@ def test_results_of_several_specialists_are_told_apart(reply):
 
 def test_a_round_with_open_steps_goes_on(reply):
     plan = "<plan>\n- [x] 1. Look @clerk\n- [ ] 2. Sum @writer (after 1)\n</plan>"
-    assert "suggested_action: execute_step" in reply("feedback", plan + DONE)
+    assert reply("feedback", plan + DONE).startswith("---\nverdict: continue\nfeedback: ")
     nothing = reply("final_answer", "<plan>\n- [!] 1. Look @clerk\n</plan>")
     assert nothing == "No step of the plan returned a result."
 

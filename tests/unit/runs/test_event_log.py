@@ -21,6 +21,7 @@ from replan.events.types import (
     PlanCreated,
     RunResumed,
     RunStarted,
+    RunStopped,
     SpecialistCompleted,
     SpecialistInvoked,
     SpecialistToken,
@@ -28,16 +29,17 @@ from replan.events.types import (
     TaskCompleted,
     ThinkingCompleted,
     ToolCompleted,
+    WarningReported,
 )
+from replan.log.calls import Calls, calls_of
+from replan.log.fold import Anomalies, counts_in
+from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
+from replan.log.rows import LoggedEvent
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
-from replan.runs.log.event_log import EventLog, run_event
-from replan.runs.log.recorded import EventTexts, recorded
-from replan.runs.log.remarks import Anomalies, counts_in
+from replan.runs.log.event_log import EventLog
 from replan.runs.log.rest_events import RestEvents
-from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
@@ -111,10 +113,10 @@ def events():
 
 
 def test_an_event_is_kept_without_what_is_kept_elsewhere():
-    kept = [recorded(event, NOON) for event in events()]
+    kept = [entry_of(event.replace(at=NOON)) for event in events()]
     assert LONG[:50] not in json.dumps(kept)
     for each in kept:
-        assert each.pop("at") == "2026-01-01T12:00:00.000+00:00"
+        assert each.pop("at") == "2026-01-01T12:00:00Z"
         assert each.pop("round") == 0
     step = {"step_id": 1, "specialist": "writer", "attempt": 1}
     assert kept == [
@@ -127,9 +129,9 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "outline": [{"id": 1, "description": "Go"}],
         },
         {"type": "approval_requested", "reason": "It is new.", "problem": "No other."},
-        {"type": "steps_invalidated", "reruns": ["1 (edited)"]},
+        {"type": "steps_invalidated", "reruns": [{"step": 1, "reason": "edited", "causes": []}]},
         {"type": "input_requested", **step, "key": "1/writer/1"}
-        | {"question": "Who?", "kind": "question"},
+        | {"text": "Who?", "kind": "question", "tool": "", "arguments": {}},
         {
             "type": "specialist_completed",
             **step,
@@ -141,30 +143,50 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
         },
         {
             "type": "feedback_generated",
-            "feedback": "Go on.",
+            "text": "Go on.",
             "should_continue": True,
             "round_seconds": None,
         },
-        {"type": "task_completed", "outcome": "completed", "warnings": [], "run_seconds": None},
+        {"type": "task_completed", "outcome": "completed", "warnings": []}
+        | {"run_seconds": None, "stats": {}},
     ]
 
 
 def test_a_long_text_is_kept_once_beside_the_events_and_found_by_a_reference():
     texts, step = EventTexts(), {"call": "0.0", "node": "specialist_w", "step_id": 1}
     about = {"tool": "find", "effects": "pure", "arguments": {"of": LONG, "most": 3}}
-    told = ToolCompleted(**NAMES, **step, **about, status="success", result=LONG)
-    kept = recorded(told, NOON, texts)
+    told = ToolCompleted(**NAMES, at=NOON, **step, **about, status="success", result=LONG)
+    kept = entry_of(told, texts)
     assert kept["result"] == f"{LONG[:1000]}…"
     assert kept["arguments"] == {"of": f"{LONG[:100]}…", "most": 3}
-    assert recorded(told, NOON, texts) == kept
+    assert entry_of(told, texts) == kept
     whole = {each.ref: each.text for each in texts.take()}
-    assert whole[kept["result_ref"]] == LONG
-    assert json.loads(whole[kept["arguments_ref"]]) == about["arguments"]
+    assert whole[kept["refs"]["result"]] == LONG
+    assert json.loads(whole[kept["refs"]["arguments"]]) == about["arguments"]
     assert len(whole) == 2
-    assert recorded(told, NOON, texts) == kept
+    assert entry_of(told, texts) == kept
     assert texts.take() == []
     # Where nothing outlives the run, nothing is kept beside it.
-    assert recorded(told, NOON)["result"] == LONG
+    assert entry_of(told)["result"] == LONG
+
+
+def test_an_event_is_read_as_it_was_kept():
+    for seq, event in enumerate(events(), 1):
+        entry = json.loads(json.dumps(entry_of(event.replace(at=NOON))))
+        read = event_of("r", LoggedEvent(seq=seq, event=entry))
+        assert type(read) is type(event)
+        assert json.loads(read.written) == {"seq": seq, "run_id": "r", **entry}
+
+
+def test_an_event_of_another_version_is_read_without_what_is_unknown_or_is_a_warning():
+    kept = {"type": "run_stopped", "at": NOON.isoformat(), "round": 1, "reason": "waiting"}
+    newer = event_of("r", LoggedEvent(seq=1, event={**kept, "mood": "fine"}))
+    assert (newer.type, newer.reason, newer.at) == ("run_stopped", "waiting", NOON)
+    for odd in ({"type": "run_flown"}, {"reason": "bored"}):
+        told = event_of("r", LoggedEvent(seq=7, event={**kept, **odd}))
+        kind = {**kept, **odd}["type"]
+        text = f"This version of Replan cannot read the event '{kind}'."
+        assert (told.type, told.seq, told.at, told.text) == ("warning", 7, NOON, text)
 
 
 def test_a_prompt_is_kept_by_its_messages_each_once():
@@ -173,13 +195,13 @@ def test_a_prompt_is_kept_by_its_messages_each_once():
         MessageText(role="system", text="Be kind."),
         MessageText(role="human", text="Hi."),
     )
-    one = recorded(ModelInvoked(**NAMES, **call, prompt=(system, first)), NOON, texts)
+    one = entry_of(ModelInvoked(**NAMES, at=NOON, **call, prompt=(system, first)), texts)
     parts = [(part["role"], part["length"]) for part in one["prompt"]]
     assert parts == [("system", 8), ("human", 3)]
-    two = recorded(ModelInvoked(**NAMES, **call, prompt=(system,)), NOON, texts)
+    two = entry_of(ModelInvoked(**NAMES, at=NOON, **call, prompt=(system,)), texts)
     assert two["prompt"] == one["prompt"][:1]
     assert sorted(each.text for each in texts.take()) == ["Be kind.", "Hi."]
-    assert "prompt" not in recorded(ModelInvoked(**NAMES, **call), NOON, texts)
+    assert "prompt" not in entry_of(ModelInvoked(**NAMES, at=NOON, **call), texts)
     assert "Be kind." not in json.dumps([one, two])
 
 
@@ -213,12 +235,14 @@ def test_steps_rounds_and_runs_are_timed_from_their_beginning():
 
 def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them():
     step = {"step_id": 1, "specialist": "w"}
-    parts = [(0, "run_started", 0), (1, "specialist_invoked", 1), (4, "run_stopped", 1)]
-    parts += [(100, "run_resumed", 1), (101, "specialist_invoked", 1), (103, "warning", 1)]
+    begun = step | {"task": "t"}
+    parts = [(0, RunStarted, 0, {"request": "x"}), (1, SpecialistInvoked, 1, begun)]
+    parts += [(4, RunStopped, 1, {"reason": "interrupted"}), (100, RunResumed, 1, {})]
+    parts += [(101, SpecialistInvoked, 1, begun), (103, WarningReported, 1, {"text": "x"})]
     durations = Durations(iter([0, 10, 20, 30, 40]).__next__)
     durations.recall(
-        RunEvent(run_id="r", type=kind, round=turn, at=NOON + timedelta(seconds=at), details=step)
-        for at, kind, turn in parts
+        kind(**NAMES, **fields, round=turn, at=NOON + timedelta(seconds=at))
+        for at, kind, turn, fields in parts
     )
     result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
     over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
@@ -328,7 +352,7 @@ async def test_the_end_has_the_counts_of_all_parts_of_a_run():
         log.take(ModelInvoked(**NAMES, **about, call="2", is_reprompt=True))
         log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
         await log.flush()
-        events = [run_event("run", each) for each in await stored.events("run")]
+        events = events_of("run", await stored.events("run"))
     remarks, calls = counts_in(events[-1:])
     assert remarks == Anomalies(unusable=1)
     assert (

@@ -12,14 +12,16 @@ from hypothesis import given, strategies as st
 from replan import ExecutionContext, PlanStep, SpecialistResult
 from replan.adapters.knowledge.read_files import passages_in
 from replan.errors import InputError, PlanDocumentError, TeamFileError
+from replan.host.plan_texts import PlanText, complaint_about
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
 from replan.ports.folders import Folders, within
 from replan.replies.body_stream import BodyStream
-from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.readings import read_answer, read_feedback, read_think
 from replan.replies.specialist_reading import read_specialist
 from replan.state.person.answers import given_answers, read_decision
+from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file
 from replan.texts.bounds import (
     ANSWER,
@@ -42,6 +44,7 @@ from replan_local.refusals import CannotAnswerError
 _SECONDS = 0.6
 _LONG = 10 * _SECONDS
 _TEAM = ("a", "writer")
+_CARDS = [SpecialistCard(name=name, intended_use="Works.") for name in _TEAM]
 _LINES = {
     "blanks before a bad word": f"- [ ] 1. Do it @a (depends{' ' * 9_000}x)\n",
     "blanks before nothing": f"- [ ] 1. Do it @a (after {' ' * 9_000})\n",
@@ -91,7 +94,7 @@ def _thought(text: str) -> object:
 
 
 def _judged(text: str) -> object:
-    return read_feedback(f"---\nverdict: incomplete\nupdate: full\n---\n{text}", _TEAM)
+    return read_feedback(f"---\nverdict: continue\nupdate: full\n---\n{text}")
 
 
 def _refused(read: Callable[..., object], *given: object) -> None:
@@ -108,7 +111,7 @@ _DOORS: dict[str, Callable[[str], object]] = {
     ],
     "a thought": _thought,
     "a judgement": _judged,
-    "a model's plan": lambda text: read_plan(text, _TEAM),
+    "a model's plan": lambda text: complaint_about(PlanText(text), _CARDS),
     "an answer": read_answer,
     "a specialist's reply": read_specialist,
     "a stream": _streamed,
@@ -202,10 +205,9 @@ def test_a_plan_of_a_thousand_steps_with_results_is_within_the_bounds() -> None:
 
 
 def test_a_models_plan_beyond_a_bound_is_a_complaint() -> None:
-    found = read_plan("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1), _TEAM)
+    found = PlanText("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1))
 
-    assert [problem.code for problem in found.problems] == ["too_large"]
-    assert "at most 5,000" in found.problems[0].reason
+    assert "at most 5,000" in complaint_about(found, _CARDS)
 
 
 def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost() -> None:
@@ -264,7 +266,7 @@ def test_an_answer_beyond_its_bound_is_refused() -> None:
 def test_more_attributes_than_a_step_may_have_are_told() -> None:
     mentions = " ".join(f"@a{at}" for at in range(STEP_ATTRIBUTES + 1))
 
-    with pytest.raises(PlanDocumentError, match="more than 100 names and attributes"):
+    with pytest.raises(PlanDocumentError, match="more than 100 names and options"):
         PlanDocument.parse(f"- [ ] 1. x {mentions}\n")
 
 
@@ -283,10 +285,10 @@ def _least_seconds(work: Callable[[], object], bound: float = _SECONDS) -> float
 
 def _forget() -> None:
     # What is kept is theirs.
-    from replan.plan.markdown import body, reading, title  # noqa: PLC0415
-    from replan.replies.written_plans import accounting, finding as plans, step_line  # noqa: PLC0415
+    from replan.plan.markdown import reading  # noqa: PLC0415
 
-    for module in (body, reading, title, plans, accounting, step_line):
+    reading.forget_readings()
+    for module in (reading,):
         for value in vars(module).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()

@@ -19,17 +19,9 @@ _PARTS = 4  # of the patterns, so that no test takes long
 
 # What reads less than a whole line, since its caller cuts the text, and how it is used.
 _READS = {
-    "replan.plan.markdown.phrases._TRAILING": (200, ("search",)),
-    "replan.plan.markdown.phrases._ATTRIBUTES": (STEP_LINE, ("match", "fullmatch")),
-    "replan.plan.markdown.phrases._KEY_ONLY": (STEP_LINE, ("fullmatch",)),
-    "replan.plan.markdown.overlooked._waiting": (2_000, None),
+    "replan.plan.markdown.overlooked._": (2_000, None),
     "replan.models.reply_end._REPEATED": (200, ("fullmatch",)),
-    "replan.replies.forms.thoughts._KINDS[0][0]": (STEP_LINE, ("match",)),
-    "replan.replies.forms.thoughts._KINDS[1][0]": (STEP_LINE, ("match",)),
-    "replan.replies.forms.thoughts._KINDS[2][0]": (STEP_LINE, ("match",)),
-    "replan.replies.forms.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
-    "replan.replies.forms.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
-    "replan.replies.forms.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
+    "replan.replies.body_stream._END": (200, ("search",)),
     "replan.jobs.extraction.answers._AFTER": (40, ("sub",)),
     "replan.jobs.extraction.numbers._APPROXIMATE['between']": (40, ("match",)),
     "replan.jobs.extraction.claims._ALONE_BEHIND": (30, ("search",)),
@@ -56,7 +48,6 @@ def test_the_patterns_of_the_packages_are_found(patterns: list[Found]) -> None:
     assert len(names) > 200
     assert {
         "replan.plan.markdown.title._NUMBER",
-        "replan.plan.markdown.phrases._ATTRIBUTES[3][0]",
         "replan_local.host.progress._DID_YOU_MEAN",
     } <= names
 

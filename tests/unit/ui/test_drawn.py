@@ -6,10 +6,9 @@ from hypothesis import given, strategies as st
 
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
+from replan.log.calls import Calls
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
-from replan.runs.course.story import story_of
-from replan.runs.course.thread_views import ThreadView
-from replan.runs.log.call_counts import Calls
+from replan.runs.reports import ThreadView
 from replan.state.questions import Question
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, step_states
@@ -81,8 +80,8 @@ def test_a_timeline_marks_the_longest_chain_of_steps():
         for n in (1, 2, 3)
     )
     ledger = (attempt(1, 1, 0, 5), attempt(2, 1, 5, 30), attempt(3, 1, 5, 20))
-    story = story_of(whole(plan=TaskPlan(steps=steps), ledger=ledger))
-    assert [row.step for row in timeline_of(story).rows if row.is_critical] == [1, 2]
+    report = whole(plan=TaskPlan(steps=steps), ledger=ledger)
+    assert [row.step for row in timeline_of(report).rows if row.is_critical] == [1, 2]
 
 
 def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
@@ -94,9 +93,9 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         pending_questions=(doubt,),
         ledger=(attempt(2, 1, 20, None, "unknown_outcome"),),
     )
-    assert step_states(story_of(doubtful))[2].text == "waits for a person"
-    assert why_ended(story_of(doubtful)) == "it waits for 1 answer"
-    assert step_states(story_of(whole()))[3].text == "not begun: 2 failed"
+    assert step_states(doubtful)[2].text == "waits for a person"
+    assert why_ended(doubtful) == "it waits for 1 answer"
+    assert step_states(whole())[3].text == "not begun: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
@@ -108,7 +107,7 @@ def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
 
 
 def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
-    told = {box.step: box.standing for box in graph_of(story_of(whole(outcome="running"))).boxes}
+    told = {box.step: box.standing for box in graph_of(whole(outcome="running")).boxes}
     assert [told[1].state, told[2].state] == ["done", "failed"]
     assert told[3].text == "blocked: 2 failed"
     steps = (
@@ -125,21 +124,21 @@ def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
         events=(*whole().events, event(11, 70, "plan_updated", version=2, changes=changes)),
         pending_questions=(Question(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
     )
-    graph = graph_of(story_of(run))
+    graph = graph_of(run)
     told = {box.step: (box.standing.state, box.standing.text) for box in graph.boxes}
     assert told[2] == ("waiting", "waits for a person")
     assert told[3] == ("pending", "waits for 2")
     assert {box.step: box.standing.changed for box in graph.boxes}[
         3
-    ] == "changed in version 2 by somebody"
+    ] == "changed in version 2 by the host"
     assert [edge.condition for edge in graph.edges if edge.target == 4] == ["failed"]
     killed = whole(outcome="interrupted", plan=TaskPlan(steps=steps), ledger=whole().ledger[:3])
-    states = {box.step: box.standing.state for box in graph_of(story_of(killed)).boxes}
+    states = {box.step: box.standing.state for box in graph_of(killed).boxes}
     assert states[2] == "interrupted"
 
 
 def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes():
-    timeline = timeline_of(story_of(whole()))
+    timeline = timeline_of(whole())
     rows = {row.step: row for row in timeline.rows[2:]}
     assert [bar.kind for bar in rows[1].bars] == ["planned", "failed", "done"]
     assert rows[1].bars[1].text == "worker, attempt 1: failed, 9.00 s"
@@ -152,7 +151,7 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
     assert [seconds for _, seconds in timeline.ticks] == [0, 30, 60, 90]
     assert rows[3].bars == ()
     asks = (attempt(1, 1, 1, 10, "waiting"), attempt(1, 2, 40, 50))
-    asked = timeline_of(story_of(whole(ledger=asks)))
+    asked = timeline_of(whole(ledger=asks))
     assert [(bar.kind, bar.width) for bar in asked.rows[2].bars][1:] == [
         ("done", 9),
         ("waiting", 30),
@@ -167,7 +166,7 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
 )
 def test_bars_and_ticks_never_leave_the_drawing(times, ended):
     ledger = tuple(attempt(1, n, min(pair), max(pair)) for n, pair in enumerate(times, start=1))
-    timeline = timeline_of(story_of(whole(ledger=ledger, last_seen_at=at(ended))))
+    timeline = timeline_of(whole(ledger=ledger, last_seen_at=at(ended)))
     bars = [bar for row in timeline.rows for bar in row.bars] + [*timeline.pauses]
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
     assert 0 < len(timeline.ticks) <= 9
@@ -179,9 +178,9 @@ def test_the_tree_has_the_tokens_the_price_and_the_addresses_of_prompts():
     called = event(4, 14, "model_invoked", **call(1, 2, "a", model="m", prompt=prompt))
     reply = {"role": "assistant", "length": 5, "ref": "def"}
     ended = event(5, 15, "model_completed", **answered(1, 2, "a", 0.25), reply=reply)
-    tool = {"tool": "price", "arguments": {"of": "go…"}, "arguments_ref": "ghi"}
+    tool = {"tool": "price", "arguments": {"of": "go…"}, "refs": {"arguments": "ghi"}}
     cut_off = event(6, 21, "tool_invoked", **call(2, 1, "t", **tool), effects="unsafe")
-    host, first, second, third = tree_of(story_of(whole(events=(called, ended, cut_off))))
+    host, first, second, third = tree_of(whole(events=(called, ended, cut_off)))
     assert (host.step, host.calls) == (0, ())
     model = first.attempts[1].calls[0]
     assert (model.seq, model.state, model.input_tokens, model.cost) == (5, "done", 10, 0.25)
@@ -214,16 +213,16 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
             5, 5, "tool_completed", **call(1, 2, "t", tool="price", arguments={"of": 1}), **failed
         ),
     )
-    first, second, tool = tree_of(story_of(whole(events=events)))[1].attempts[1].calls
+    first, second, tool = tree_of(whole(events=events))[1].attempts[1].calls
     assert (first.state, first.text) == ("unusable", "not usable, asked again")
     assert second.text == "done"
     assert (tool.text, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
-    remarks = step_states(story_of(whole(events=events)))[1].remarks
+    remarks = step_states(whole(events=events))[1].remarks
     assert remarks == "1 tool call failed, 1 reply not usable"
     # A conversation of several turns is none of it.
     third = event(3, 3, "model_invoked", **call(1, 2, "b", prompt=again))
-    story = story_of(whole(events=(*events[:2], third, *events[3:])))
-    assert "not usable" not in step_states(story)[1].remarks
+    report = whole(events=(*events[:2], third, *events[3:]))
+    assert "not usable" not in step_states(report)[1].remarks
 
 
 def test_figures_stand_below_each_other_and_bounds_stay_bounds():
@@ -246,11 +245,11 @@ def test_an_error_is_told_once_and_pointed_to_elsewhere():
         attempt(2, number, number, number + 1, "failed").replace(error=error)
         for number, error in enumerate(errors, start=1)
     )
-    story = story_of(whole(ledger=ledger))
-    first, second, third = tree_of(story)[2].attempts
+    report = whole(ledger=ledger)
+    first, second, third = tree_of(report)[2].attempts
     assert [first.error, second.error, third.error] == [*errors[:2], ""]
     assert third.text == "failed: the same error as in attempt 1"
-    lines = [each for each in history_lines(story, has_failures=True) if "attempt" in each]
+    lines = [each for each in history_lines(report, has_failures=True) if "attempt" in each]
     shown = moment_of(lines[0], {2})
     assert shown.step == 2
     assert shown.text == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
@@ -266,7 +265,7 @@ def test_what_the_host_did_between_the_steps_is_named():
         65: "task_completed",
     }
     events = tuple(event(n, at_, kind) for n, (at_, kind) in enumerate(kinds.items(), 1))
-    bars = timeline_of(story_of(whole(events=events, ledger=()))).rows[1].bars
+    bars = timeline_of(whole(events=events, ledger=())).rows[1].bars
     assert [(bar.text, bar.left, bar.width) for bar in bars] == [
         ("the host plans", 0, 10),
         ("the host judges", 40, 20),
@@ -287,7 +286,7 @@ def test_a_revision_is_a_difference_of_lines_with_who_and_why():
         event(3, 3, "answer_received", key="plan", kind="plan", action="edited", by="petra"),
         event(4, 3, "plan_updated", version=2, by="person", changes=changes),
     )
-    first, second = story_of(whole(events=events)).revisions
+    first, second = whole(events=events).revisions
     assert first.is_first
     assert [line.text for line in lines_of(first)] == ["# Trip", "1. Book @ann", "2. Pay"]
     assert (first.by, second.by, second.version) == (
@@ -323,7 +322,7 @@ def test_threads_are_trees_of_their_depth():
 
 
 def test_a_run_without_a_plan_is_drawn_too():
-    story = story_of(whole(plan=None, ledger=(), events=(), last_seen_at=NOON + timedelta(0)))
-    assert graph_of(story).boxes == ()
-    assert len(timeline_of(story).rows) == 2
-    assert story.revisions == ()
+    report = whole(plan=None, ledger=(), events=(), last_seen_at=NOON + timedelta(0))
+    assert graph_of(report).boxes == ()
+    assert len(timeline_of(report).rows) == 2
+    assert report.revisions == ()

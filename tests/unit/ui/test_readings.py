@@ -20,7 +20,7 @@ class Office:
         self.seconds, self.reads = 10.1, 0
         self.storage = SimpleNamespace(log=self, holds=self)
         self.runtimes = {}
-        monkeypatch.setattr(readings, "whole_run", self.whole_run)
+        monkeypatch.setattr(readings, "read_report", self.read_report)
         monkeypatch.setattr(readings, "viewer", lambda storage: None)
 
     def clock(self):
@@ -32,7 +32,7 @@ class Office:
     async def events(self, run_id, after):
         return [each for each in RUNNING["events"] if each.seq > after]
 
-    async def whole_run(self, graph, storage, record, now, known):
+    async def read_report(self, graph, storage, record, now, known):
         self.reads += 1
         self.known = [each.seq for each in known]
         ledger = () if self.reads == 1 else (attempt(2, 1, 10.0, None),)

@@ -20,13 +20,11 @@ from replan import (
     open_storage,
 )
 from replan.cli.runs import RunFilter, list_runs
-from replan.runs.course.story import story_of
+from replan.storage.report_rows import report_in_file
 from replan.testing import ScriptedModel, always
-from replan.user_files.early import run_from_rows
 from replan.user_files.place import Place
 from replan.user_files.whole import load_run
-from replan.views.run.overview import beginning
-from replan.views.run.reasons import why_ended
+from replan.views.run.overview import overview
 
 PLAN = """\
 # Two things
@@ -76,21 +74,34 @@ async def test_it_says_what_the_whole_run_says(where):
     assert (await made(str(where), PLAN)).outcome == "completed"
     whole = await load_run("last", Place(str(where)))
     for name in (None, "a", "abc"):
-        found = run_from_rows(name, where)
+        found = report_in_file(where, name)
         assert found is not None
-        assert beginning(story_of(found), 90) == beginning(story_of(whole), 90)
-    assert run_from_rows("b", where) is None
+        assert overview(found, 90) == overview(whole, 90)
+        assert found.answer == whole.answer
+    assert report_in_file(where, "b") is None
 
 
 async def test_nothing_is_said_before_of_a_run_that_is_not_over(where):
     await made(str(where), "- [ ] 1. Ask @asker\n")
-    assert run_from_rows(None, where) is None
+    assert report_in_file(where, None) is None
 
 
-async def test_nothing_is_said_before_of_what_the_state_alone_knows(where):
+async def test_what_the_state_alone_knows_is_on_record_at_the_end(where):
     await made(str(where), "- [ ] 1. Do it @breaker, @worker\n")
-    assert run_from_rows(None, where) is None
-    assert run_from_rows("", where) is None
+    found, whole = report_in_file(where, None), await load_run("last", Place(str(where)))
+    assert overview(found, 90) == overview(whole, 90)
+    assert report_in_file(where, "") is None
+
+
+async def test_a_run_that_went_on_since_is_read_from_its_state(where):
+    await made(str(where), PLAN)
+    async with (
+        open_storage(str(where)) as storage,
+        open_runtime(TEAM, storage=storage) as runtime,
+    ):
+        await storage.log.add_events("abc", [{"type": "run_resumed"}])
+        assert report_in_file(where, None) is None
+        assert (await runtime.get("abc")).outcome == "completed"
 
 
 async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
@@ -101,34 +112,33 @@ async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
         assert limited.limit_reached
         ended = await runtime.resume(limited.run_id, settings=two)
     assert (ended.outcome, ended.limit_reached) == ("completed", "")
-    found, whole = run_from_rows(None, where), await load_run("last", Place(str(where)))
-    assert found is None or why_ended(story_of(found)) == why_ended(story_of(whole))
+    found, whole = report_in_file(where, None), await load_run("last", Place(str(where)))
+    assert overview(found, 90) == overview(whole, 90)
 
 
 async def test_nothing_is_read_of_storage_that_is_encrypted(where):
     await made(str(where), PLAN, key="a long key of the storage")
-    assert run_from_rows(None, where) is None
+    assert report_in_file(where, None) is None
 
 
 def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):
-    assert run_from_rows(None, where) is None
+    assert report_in_file(where, None) is None
     assert not where.exists()
     (tmp_path / "text.db").write_text("not a database " * 20)
-    assert run_from_rows(None, tmp_path / "text.db") is None
+    assert report_in_file(tmp_path / "text.db", None) is None
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE replan_facts (name, value)")
     connection.close()
-    assert run_from_rows(None, tmp_path / "other.db") is None
+    assert report_in_file(tmp_path / "other.db", None) is None
 
 
 def test_it_loads_no_framework(where):
     asyncio.run(made(str(where), PLAN))
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
-        "from replan.user_files.early import run_from_rows\n"
-        "from replan.views.run.overview import beginning, why_ended\n"
-        "from replan.runs.course.story import story_of\n"
-        f"print(len(beginning(story_of(run_from_rows(None, Path({str(where)!r}))), 90)))\n"
+        "from replan.storage.report_rows import report_in_file\n"
+        "from replan.views.run.overview import overview\n"
+        f"print(len(overview(report_in_file(Path({str(where)!r}), None), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -45,7 +45,7 @@ def test_a_plan_without_a_heading_is_named_by_its_first_step(tmp_path):
     path = tmp_path / "plan.md"
     for text, goal in (
         ("- [ ] 1. Go\n", "Go"),
-        ("1. Go\n2. See\n3. Sleep", "Go, and 2 more steps"),
+        ("- [ ] 1. Go\n- [ ] 2. See\n- [ ] 3. Sleep", "Go, and 2 more steps"),
     ):
         path.write_text(text)
         order = read_order(str(path))

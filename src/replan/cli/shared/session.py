@@ -152,8 +152,9 @@ class Session:
         _log(event)
         self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
-        if self._interview is not None and isinstance(event, InputRequested):
-            self._interview.add(ask_of(event.question))
+        asked = event.question if isinstance(event, InputRequested) else None
+        if self._interview is not None and asked is not None:
+            self._interview.add(ask_of(asked))
         if self._interview is not None and self._interview.is_talking:
             self._held_back.append((event, self._course))
         else:
@@ -236,10 +237,8 @@ def _log(event: BaseEvent) -> None:
     if isinstance(event, StepEvent):
         fields |= {"step": event.step_id, "specialist": event.specialist, "attempt": event.attempt}
     for name in ("outcome", "limit", "error"):
-        if hasattr(event, name):
+        if getattr(event, name, ""):
             fields[name] = getattr(event, name)
     if isinstance(event, SpecialistCompleted):
-        result = event.result
-        fields |= {"status": result.status.value, "seconds": f"{result.duration:.3f}"}
-        fields |= {"error": result.error} if result.error else {}
+        fields |= {"status": event.status.value, "seconds": f"{event.seconds:.3f}"}
     logger.debug("event", extra=fields)

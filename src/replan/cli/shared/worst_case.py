@@ -168,7 +168,8 @@ def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> 
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one attempt; None if unknown: for tools, graphs and functions."""
     if specialist.chat_model is not None and not specialist.tools:
-        return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
+        replies = [_calls_of_reply(each, retries) for each in specialist.chat_models.values()]
+        return calls_of_try(max(replies))
     if specialist.job is not None:
         a_turn = (_calls_of_reply(model, retries) for model in specialist.chat_models.values())
         return specialist.most_turns * sum(a_turn)

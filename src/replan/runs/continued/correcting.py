@@ -22,11 +22,11 @@ from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
 from replan.runs.looking import RunView
+from replan.state.changed_steps import plan_write
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
-from replan.state.patches import plan_write
 from replan.state.rules import limit_value, spent_limit
 from replan.state.team import SpecialistCard
 from replan.steps.on_record import attempts_of, left_in_doubt

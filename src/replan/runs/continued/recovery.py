@@ -11,12 +11,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from replan.errors import InputError, ThreadBusyError
+from replan.events.types import Event, RunStopped
 from replan.failures import describe
 from replan.ports.run_book import NOT_OVER, RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import SESSION, VERSION
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
@@ -317,5 +317,5 @@ class Recoverer(Generic[T_co]):
         return await self._is_stopped(record) or await self._is_superseded(record)
 
 
-def _is_stop_of_person(marks: Sequence[RunEvent]) -> bool:
-    return bool(marks and marks[-1].type == "run_stopped" and marks[-1].details.get("by"))
+def _is_stop_of_person(marks: Sequence[Event]) -> bool:
+    return bool(marks) and isinstance(marks[-1], RunStopped) and bool(marks[-1].by)

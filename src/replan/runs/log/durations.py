@@ -9,11 +9,11 @@ from replan.events.trace import RUN
 from replan.events.types import (
     Event,
     FeedbackGenerated,
+    RunResumed,
     SpecialistCompleted,
     SpecialistInvoked,
     TaskCompleted,
 )
-from replan.runs.log.run_event import RunEvent
 
 _Step = tuple[int, str]
 
@@ -26,7 +26,7 @@ class Durations:
         self._began = dict[Any, float]()
         self._before = dict[Any, float]()
 
-    def recall(self, events: Iterable[RunEvent]) -> None:
+    def recall(self, events: Iterable[Event]) -> None:
         """Count the work of earlier parts; time before a part's first event is not work."""
         before, last = self._before, None
         for event in (each for each in events if each.at is not None):
@@ -36,10 +36,10 @@ class Durations:
                 before[key] += 0.0 if is_past else passed
             before.setdefault(RUN, 0.0)
             before.setdefault(event.round, 0.0)
-            if event.type == "specialist_invoked":
-                before.setdefault(_step_of(event), 0.0)
-            elif event.type == "specialist_completed":
-                before.pop(_step_of(event), None)
+            if isinstance(event, SpecialistInvoked):
+                before.setdefault(_step(event), 0.0)
+            elif isinstance(event, SpecialistCompleted):
+                before.pop(_step(event), None)
             last = event.at
 
     def so_far(self) -> dict[object, float]:
@@ -55,9 +55,9 @@ class Durations:
         match event:
             case SpecialistInvoked():
                 self._since(_step(event), now)
-            case SpecialistCompleted(result=result) if _step(event) in self._began:
+            case SpecialistCompleted() if _step(event) in self._began:
                 # Events may come in a bunch: no step takes less than its newest attempt.
-                passed = max(now - self._began.pop(_step(event)), result.duration)
+                passed = max(now - self._began.pop(_step(event)), event.seconds)
                 return event.replace(step_seconds=_rounded(passed))
             case FeedbackGenerated():
                 return event.replace(round_seconds=_rounded(now - since_round))
@@ -78,12 +78,8 @@ def _step(event: SpecialistInvoked | SpecialistCompleted) -> _Step:
     return event.step_id, event.specialist
 
 
-def _step_of(event: RunEvent) -> _Step:
-    return int(str(event.details["step_id"])), str(event.details["specialist"])
-
-
-def _seconds_since(last: datetime | None, event: RunEvent) -> float:
-    if last is None or event.at is None or event.type == "run_resumed":
+def _seconds_since(last: datetime | None, event: Event) -> float:
+    if last is None or event.at is None or isinstance(event, RunResumed):
         return 0.0
     return max(0.0, (event.at - last).total_seconds())
 

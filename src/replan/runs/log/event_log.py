@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -17,13 +17,12 @@ from replan.events.types import (
     SpecialistToken,
     TaskCompleted,
 )
+from replan.log.fold import Counts
+from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
 from replan.log.rows import Append, EventBatch, KeptText, LoggedEvent, NewRow, Rows
 from replan.log.run_log import RunLog, append_events, type_of
 from replan.ports.ownership import Owner, owner_in
 from replan.runs.log.durations import Durations
-from replan.runs.log.recorded import EventTexts, recorded
-from replan.runs.log.remarks import RunCounts
-from replan.runs.log.run_event import RunEvent, event_in
 
 T = TypeVar("T")
 
@@ -31,18 +30,6 @@ GATHERED = 0.1  # seconds in which events are gathered before they are written
 
 # Receives the events of a run as they are, once they are on record.
 EventListener = Callable[[Event], None]
-
-
-def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
-    return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
-
-
-def followed_event(event: Event) -> RunEvent:
-    """Return an event in the form for those who follow its run."""
-    if event.seq is None or event.at is None:
-        return _unnumbered(event)
-    entry = recorded(event, event.at)
-    return run_event(event.run_id, LoggedEvent(seq=event.seq, event=entry))
 
 
 class EventLog:
@@ -64,13 +51,13 @@ class EventLog:
         self._clock = clock
         self._listeners = listeners
         self._durations = Durations()
-        self._counts, self._taken = RunCounts(), 0
+        self._counts, self._taken = Counts(), 0
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
         self._is_over = self._is_closed = False
-        self._followers: list[asyncio.Queue[RunEvent | None]] = []
+        self._followers: list[asyncio.Queue[Event | None]] = []
         # One batch at a time, so that numbers are given in the order of the events.
         self._turn = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -82,12 +69,11 @@ class EventLog:
 
     async def recall(self) -> None:
         """Read how long the run was worked on before."""
-        kept = await self._log.events(self._run_id, 0)
-        before = [run_event(self._run_id, each) for each in kept]
+        before = events_of(self._run_id, await self._log.events(self._run_id, 0))
         self._durations.recall(before)
         self._taken += len(before)
         for event in before:
-            self._counts.follow(event)
+            self._counts.apply(event)
 
     def worked(self) -> dict[object, float]:
         """The seconds of work on the run so far, and on its open steps."""
@@ -118,7 +104,7 @@ class EventLog:
         # To the millisecond, as it is kept.
         at = now.replace(microsecond=now.microsecond // 1000 * 1000)
         event = self._durations.timed(event).replace(at=at)
-        return event, recorded(event, at, self._texts)
+        return event, entry_of(event, self._texts)
 
     @property
     def is_here(self) -> bool:
@@ -148,10 +134,10 @@ class EventLog:
     def _with_counts(self, event: Event, entry: dict[str, JsonValue]) -> JsonValue:
         """Count what is kept of an event; that of the end has the counts of all."""
         self._taken += 1
-        if self._counts.counts(event.type):
-            self._counts.follow(event_in(self._run_id, self._taken, entry))
+        if self._counts.counts(event):
+            self._counts.apply(event.model_copy(update={"seq": self._taken}))
         is_end = isinstance(event, TaskCompleted)
-        return {**entry, "stats": self._counts.told()} if is_end else entry
+        return {**entry, "stats": self._counts.stats} if is_end else entry
 
     def end(self) -> None:
         """Nothing more comes: `write` ends once everything is written and reported."""
@@ -217,24 +203,24 @@ class EventLog:
         for on_event in self._listeners:
             on_event(event.model_copy(update={"seq": seq}))
         if self._followers:
-            told = _unnumbered(event) if logged is None else run_event(self._run_id, logged)
+            told = event if logged is None else event_of(self._run_id, logged)
             for follower in self._followers:
                 follower.put_nowait(told)
 
-    async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
+    async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[Event]:
         """Yield the events from a number on, those that come too, until nothing more comes."""
         with self._add_follower() as coming:
             for logged in await self._log.events(self._run_id, after):
                 after = logged.seq
-                yield run_event(self._run_id, logged)
+                yield event_of(self._run_id, logged)
             while (event := await coming.get()) is not None:
                 is_new = tokens if event.seq is None else event.seq > after
                 if is_new:
                     yield event
 
     @contextmanager
-    def _add_follower(self) -> Generator[asyncio.Queue[RunEvent | None]]:
-        coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+    def _add_follower(self) -> Generator[asyncio.Queue[Event | None]]:
+        coming: asyncio.Queue[Event | None] = asyncio.Queue()
         self._followers.append(coming)
         if self._is_closed:
             coming.put_nowait(None)
@@ -276,8 +262,3 @@ class _Batch:
         kind, seq = type_of(self._entry), self.first + len(self._entries)
         self.is_appended = rows.append(row._replace(kind=kind, event=self._entry), seq)
         return self.is_appended
-
-
-def _unnumbered(event: Event) -> RunEvent:
-    fields = event.model_dump(mode="json", exclude={"seq", "at", "run_id", "type", "round"})
-    return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)

@@ -29,7 +29,7 @@ class PlanSoFar:
 
     def follow(self, event: Event) -> bool:
         """Take what an event says about the plan; return whether the plan itself is another now."""
-        if isinstance(event, PlanCreated | PlanUpdated):
+        if isinstance(event, PlanCreated | PlanUpdated) and event.plan is not None:
             self._plan = event.plan
             is_open = {step.id for step in event.plan.open_steps()}
             # What one of several specialists has done well counts in a later round too.
@@ -44,7 +44,7 @@ class PlanSoFar:
             self._results = {
                 key: result for key, result in self._results.items() if result.step_id not in again
             }
-        if isinstance(event, SpecialistCompleted):
+        if isinstance(event, SpecialistCompleted) and event.result is not None:
             self._results[event.result.key] = event.result
             self._origin = event.run_id
         return False

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from replan.events.announcement import Announcement
 from replan.events.emitter import RunHooks
+from replan.events.trace import RUN
 from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
 from replan.failures import describe
 from replan.log.rows import EventBatch
@@ -110,7 +111,7 @@ class RestEvents:
             reason=why,
             by=self.stopped_by if why == "interrupted" else "",
             error=describe(error) if failed else "",
-            seconds=round(self.seconds, 3),
+            seconds=round(self._log.worked().get(RUN, self.seconds), 3),
         )
         self._log.take(stopped)
         self._hooks.queue(stopped)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from replan.errors import InputError
-from replan.runs.course.whole_run import WholeRun
+from replan.runs.reports import WholeReport
 from replan.secrets.masking import without_secrets
 from replan.values import restored_strictly
 
@@ -20,7 +20,7 @@ LARGEST = 500_000_000  # bytes of a file that is opened
 _PLACES = 3
 _LARGEST_NUMBER = 1e15  # of seconds, tokens and money
 _YEARS = range(1990, 3000)
-# Of the details of any event; one of these names has no text anywhere.
+# Of any event; one of these names has no text anywhere.
 _NUMBERS = (
     *("seconds", "step_seconds", "round_seconds", "run_seconds"),
     *("cost", "calls", "input_tokens", "output_tokens"),
@@ -33,7 +33,7 @@ _NUMBERS = (
 _COUNTED = ("events", "ledger", "requests", "results")
 
 
-def exported(run: WholeRun, at: datetime) -> str:
+def exported(run: WholeReport, at: datetime) -> str:
     """Write a run with all its texts as JSON, without secrets or what looks like one."""
     record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
     kept = _mask(run.model_dump(mode="json"))
@@ -41,7 +41,7 @@ def exported(run: WholeRun, at: datetime) -> str:
     return json.dumps({**record, "run": kept, "rows": rows}, ensure_ascii=False, indent=1) + "\n"
 
 
-def opened_export(path: Path) -> WholeRun:
+def opened_export(path: Path) -> WholeReport:
     """Read the run of a file."""
     try:
         size = path.stat().st_size
@@ -65,7 +65,7 @@ def opened_export(path: Path) -> WholeRun:
     return _read(path, found)
 
 
-def _read(path: Path, found: Any) -> WholeRun:
+def _read(path: Path, found: Any) -> WholeReport:
     export = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if export.get("format") != FORMAT:
         raise refused(path, f"It is not an export of a run: its `format` is not '{FORMAT}'.")
@@ -76,7 +76,7 @@ def _read(path: Path, found: Any) -> WholeRun:
         newer = f"It has version {version}, and this Replan reads {VERSION} at most."
         raise refused(path, newer, "Open it with a newer Replan.")
     try:
-        run = restored_strictly(WholeRun, export.get("run"))
+        run = restored_strictly(WholeReport, export.get("run"))
     except RecursionError as error:
         raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
@@ -111,7 +111,7 @@ def _faults(run: Mapping[str, Any]) -> Iterator[str]:
         for at, each in enumerate(run[kind]):
             for name in names:
                 yield from _time_faults(f"run.{kind}[{at}].{name}", each.get(name))
-    yield from _amount_faults("run.usage", run["usage"])
+    yield from _amount_faults("run.usage", run.get("usage"))
     yield from _amount_faults("run.spent", run["spent"])
     for at, each in enumerate(run["results"]):
         for name in ("usage", "duration"):
@@ -121,12 +121,12 @@ def _faults(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _event_faults(events: Sequence[Any]) -> Iterator[str]:
     for at, each in enumerate(events):
-        place, details = f"run.events[{at}]", each.get("details", {})
+        place = f"run.events[{at}]"
         if each.get("seq") != (following := at + 1):
             yield f"{place}.seq: {each.get('seq')!r} should be {following}, without a gap"
         yield from _time_faults(f"{place}.at", each.get("at"))
-        for name in details.keys() & set(_NUMBERS):
-            yield from _amount_faults(f"{place}.details.{name}", details[name])
+        for name in each.keys() & set(_NUMBERS):
+            yield from _amount_faults(f"{place}.{name}", each[name])
 
 
 def _time_faults(place: str, value: object) -> Iterator[str]:

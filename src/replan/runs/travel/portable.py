@@ -19,6 +19,7 @@ from replan.calling.team_graph import alone
 from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
 from replan.log.run_log import RunLog, RunRows
+from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -32,6 +33,7 @@ from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back,
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
+from replan.state.enhanced import EnhancedState
 from replan.state.session.context_fields import Path, ValueReader
 from replan.storage.serializer import strict_serializer
 from replan.values import Value, restored_strictly
@@ -182,7 +184,8 @@ async def exported(
     graphs = await waiting_graphs(graph, snapshot)
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
-    state = {key: value for key, value in snapshot.values.items() if key not in left_out}
+    whole = await whole_values(cast("EnhancedState", snapshot.values), log)
+    state = {key: value for key, value in whole.items() if key not in left_out}
     rows = await threads.rows(run_id)
     return PortableRun(
         run_id=run_id,

@@ -24,8 +24,8 @@ from a2a.utils.errors import (
 )
 
 from replan.errors import InputError
+from replan.events import types as events
 from replan.ports.run_book import RunRecord
-from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
@@ -291,7 +291,7 @@ class CallerTasks(RequestHandler):
         return hashlib.sha256(whose + held).hexdigest()[:32]
 
 
-def _working(view: RunView, event: RunEvent, course: str) -> a2a.TaskStatus:
+def _working(view: RunView, event: events.Event, course: str) -> a2a.TaskStatus:
     status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
     status.message.CopyFrom(
         a2a_wire.message_of(view, [new_text_part(course.strip())], str(event.seq))

@@ -22,11 +22,12 @@ from pydantic import JsonValue
 
 from replan.errors import ReplanError
 from replan.runs.asked.attached import block_of
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
+from replan.runs.reports import facts_in
 from replan.server.bodies import NAME, checked_file_name
 from replan.server.doors.conversations import reply_text
 from replan.server.problems import as_refusal
-from replan.server.response_schemas import PendingQuestion
 from replan.state.person.answers import Shown, bound_answers
 from replan.state.questions import Question
 from replan.state.results import Artifact as Made
@@ -211,19 +212,13 @@ def artifacts_of(view: RunView) -> list[Artifact]:
 
     The files that its steps left in the workspace are named, each in its own artifact.
     """
-    answer = view.state.get("final_answer")
-    if answer is None or view.outcome in ("running", "waiting", "interrupted"):
+    facts = facts_in(view)
+    if not facts.answer or view.outcome in ("running", "waiting", "interrupted"):
         return []
-    parts = [new_text_part(answer.text)]
-    output = view.state.get("output")
-    if output is not None:
-        parts.append(new_data_part(output))
-    made = {
-        each.path: each
-        for result in view.state.get("current_specialist_results", {}).values()
-        for each in result.artifacts
-    }
-    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, made.values())]
+    parts = [new_text_part(facts.answer)]
+    if facts.output is not None:
+        parts.append(new_data_part(facts.output))
+    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, facts.artifacts)]
 
 
 def message_of(view: RunView, parts: list[Part], name: str) -> Message:

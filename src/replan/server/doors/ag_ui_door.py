@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
@@ -28,12 +29,10 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, as_refusal, bad_field
-from replan.server.response_schemas import PendingQuestion
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
-from replan.state.usage import Usage
 
 _NOT_SAID = ("tool", "activity", "reasoning")
 """Messages of a thread that nobody wrote: a front end's record of a run's course."""
@@ -210,12 +209,12 @@ def _read_answers(
 
 def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
     """The final event of a run at rest."""
-    used = view.state.get("usage", Usage())
+    used = view.usage
     usage = [
         ag_ui.TokenUsage(
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
-            total_tokens=used.total_tokens,
+            total_tokens=used.tokens,
         )
     ]
     result = {"run_id": view.run_id, "outcome": view.outcome}

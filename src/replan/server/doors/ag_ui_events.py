@@ -6,12 +6,13 @@ from typing import Any
 
 from ag_ui import core as ag_ui
 
-from replan.runs.log.run_event import RunEvent
+from replan.events import types as events
+from replan.log.statuses import StepStatuses
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server import response_schemas
 from replan.server.doors.conversations import place_of
-from replan.server.response_schemas import PendingQuestion
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
@@ -41,11 +42,12 @@ class Course:
         self._steps = dict[str, str]()  # the names of the steps at work, by their ids
         self._calls = dict[Any, str]()  # the ids of the calls of tools at work
         self._messages = 0  # messages that were begun
+        self._statuses = StepStatuses()
         self._places = dict[str, int]()  # where each step is in the state
 
-    async def events_for(self, event: RunEvent) -> Sequence[ag_ui.BaseEvent]:
+    async def events_for(self, event: events.Event) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
-        if event.type in ("plan_created", "plan_updated"):
+        if isinstance(event, events.PlanEvent):
             return [self._snapshot(await self._run.view())]
         return list(self._events_of(event))
 
@@ -66,24 +68,31 @@ class Course:
         if view.plan is not None:
             yield self._snapshot(view)
 
-    def _events_of(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        match event.type:
-            case "answer_token":
-                yield from self._text(str(event.details.get("text", "")))
-            case "answer_reset":
+    def _events_of(self, event: events.Event) -> Iterator[ag_ui.BaseEvent]:
+        match event:
+            case events.AnswerToken(text=text):
+                yield from self._text(text)
+            case events.AnswerReset():
                 yield from self._close_message()
-            case "thinking_completed" | "feedback_generated":
-                yield from _reasoning_events(event)
-            case "specialist_invoked":
+            case events.ThinkingCompleted(reasoning=text) | events.FeedbackGenerated(text=text):
+                yield from _reasoning_events(event, text)
+            case events.SpecialistInvoked():
                 yield from self._step_began(event)
-            case "specialist_completed" | "specialist_retried" | "input_requested":
+                yield from self._status_change(event)
+            case (
+                events.SpecialistCompleted() | events.SpecialistRetried() | events.InputRequested()
+            ):
                 yield from self._step_stopped(event)
-            case "tool_invoked" | "tool_completed":
+                yield from self._status_change(event)
+            case events.ToolInvoked() | events.ToolCompleted():
                 yield from self._tool_called(event)
+            case events.StepsInvalidated():
+                self._statuses.apply(event)
             case _:
                 return
 
     def _snapshot(self, view: RunView) -> ag_ui.StateSnapshotEvent:
+        self._statuses.take_plan(view.plan.steps if view.plan else ())
         run = response_schemas.Run.of(view)
         kept = {"id", "description", "specialist", "status"}
         steps = [each.model_dump(mode="json", include=kept) for each in run.steps]
@@ -105,50 +114,44 @@ class Course:
             yield ag_ui.TextMessageEndEvent(message_id=self._message)
         self._message = self._said = ""
 
-    def _step_began(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        step = str(event.details.get("step_id"))
+    def _step_began(self, event: events.StepEvent) -> Iterator[ag_ui.BaseEvent]:
+        step = str(event.step_id)
         if step not in self._steps:
-            self._steps[step] = f"{step} {event.details.get('specialist')}"
+            self._steps[step] = f"{step} {event.specialist}"
             yield ag_ui.StepStartedEvent(step_name=self._steps[step])
-        yield from self._status_change(step, "running")
 
-    def _step_stopped(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        step = str(event.details.get("step_id"))
+    def _step_stopped(self, event: events.StepEvent) -> Iterator[ag_ui.BaseEvent]:
+        step = str(event.step_id)
         if name := self._steps.pop(step, None):
             yield ag_ui.StepFinishedEvent(step_name=name)
-        if event.type == "input_requested":
-            yield from self._status_change(step, "waiting")
-        elif event.type == "specialist_completed":
-            ended = event.details.get("status")
-            yield from self._status_change(step, "completed" if ended == "success" else str(ended))
 
-    def _status_change(self, step: str, status: str) -> Iterator[ag_ui.BaseEvent]:
-        if (place := self._places.get(step)) is not None:
+    def _status_change(self, event: events.StepEvent) -> Iterator[ag_ui.BaseEvent]:
+        status, place = self._statuses.apply(event), self._places.get(str(event.step_id))
+        if status and place is not None:
             change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
             yield ag_ui.StateDeltaEvent(delta=[change])
 
-    def _tool_called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        call, details = event.call_key, event.details
+    def _tool_called(
+        self, event: events.ToolInvoked | events.ToolCompleted
+    ) -> Iterator[ag_ui.BaseEvent]:
+        call = event.call_key
         if call not in self._calls:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
-            yield ag_ui.ToolCallStartEvent(
-                tool_call_id=name, tool_call_name=str(details.get("tool"))
-            )
-            arguments = json.dumps(details.get("arguments"), ensure_ascii=False)
+            yield ag_ui.ToolCallStartEvent(tool_call_id=name, tool_call_name=event.tool)
+            arguments = json.dumps(event.arguments, ensure_ascii=False)
             yield ag_ui.ToolCallArgsEvent(tool_call_id=name, delta=arguments)
             yield ag_ui.ToolCallEndEvent(tool_call_id=name)
-        if event.type == "tool_completed":
+        if isinstance(event, events.ToolCompleted):
             name = self._calls.pop(call)
-            text = str(details.get("result") or details.get("status"))
+            text = event.result or event.status
             ids: Any = {"message_id": f"{name}-result", "tool_call_id": name}
             yield ag_ui.ToolCallResultEvent(**ids, content=text, role="tool")
 
 
-def _reasoning_events(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+def _reasoning_events(event: events.BaseEvent, text: str) -> Iterator[ag_ui.BaseEvent]:
     """What the host thought of a request, or of a round."""
-    text = event.details.get("reasoning") or event.details.get("feedback")
-    if not isinstance(text, str) or not text.strip():
+    if not text.strip():
         return
     name: Any = {"message_id": _name(event)}
     yield ag_ui.ReasoningStartEvent(**name)
@@ -158,6 +161,6 @@ def _reasoning_events(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
     yield ag_ui.ReasoningEndEvent(**name)
 
 
-def _name(event: RunEvent) -> str:
+def _name(event: events.BaseEvent) -> str:
     """What an event is called among all messages and calls of a thread."""
     return f"{event.run_id}-{event.seq}"

@@ -10,13 +10,15 @@ from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.runs.log.run_event import RunEvent
+from replan.events import types as events
+from replan.log.statuses import end_of
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
+from replan.runs.reports import facts_in
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import PendingQuestion
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -183,35 +185,32 @@ def place_of(ask: Question | PendingQuestion) -> str:
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
-def progress_line(event: RunEvent) -> str:
+def progress_line(event: events.Event) -> str:
     """A line about the course of the plan; empty for an event that does not change it."""
-    details = event.details
-    step = f"Step {details.get('step_id')} @{details.get('specialist')}"
-    match event.type:
-        case "plan_created":
+    match event:
+        case events.PlanCreated():
             return "A plan was made.\n"
-        case "plan_updated":
+        case events.PlanUpdated():
             return "The plan was revised.\n"
-        case "specialist_invoked":
-            return f"{step}: {details.get('task')}\n"
-        case "specialist_completed":
-            return f"{step}: {details.get('status')}\n"
-        case "specialist_retried":
-            return f"{step} is done again.\n"
+        case events.SpecialistInvoked():
+            return f"Step {event.step_id} @{event.specialist}: {event.task}\n"
+        case events.SpecialistCompleted():
+            return f"Step {event.step_id} @{event.specialist}: {end_of(event)}\n"
+        case events.SpecialistRetried():
+            return f"Step {event.step_id} @{event.specialist} is done again.\n"
         case _:
             return ""
 
 
-def text_in(event: RunEvent) -> str:
+def text_in(event: events.Event) -> str:
     """The piece of the answer that an event is; empty for any other."""
-    return str(event.details.get("text", "")) if event.type == "answer_token" else ""
+    return event.text if isinstance(event, events.AnswerToken) else ""
 
 
 def reply_text(view: RunView, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
-    answer = view.state.get("final_answer")
     if view.outcome != "waiting":
-        return answer.text if answer is not None else f"There is no answer: {view.reason}."
+        return facts_in(view).answer or f"There is no answer: {view.reason}."
     problems = dict.fromkeys([problem, *(ask.problem for ask in view.pending_questions)])
     if len(view.pending_questions) == 1:
         asked = _question_text(view.pending_questions[0])

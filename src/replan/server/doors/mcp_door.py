@@ -19,8 +19,9 @@ from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event
 from replan.runs.looking import RunView
+from replan.runs.reports import facts_in
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.doors.conversations import place_of, progress_line, reply_text
@@ -177,7 +178,7 @@ class _Door:
         await run
         return await run.view()
 
-    async def _report(self, done: int, event: RunEvent, course: str) -> None:
+    async def _report(self, done: int, event: Event, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
 
     async def _ask_user(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
@@ -201,7 +202,7 @@ class _Door:
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
         is_error = view.outcome in ("failed", "interrupted")
-        warnings: list[JsonValue] = [*view.state.get("warnings", [])]
+        warnings: list[JsonValue] = [*facts_in(view).warnings]
         fields: dict[str, JsonValue] = {"warnings": warnings} if warnings else {}
         return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome, **fields)
 

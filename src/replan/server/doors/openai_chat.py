@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import Event
 from replan.runs.looking import RunView
 from replan.server.callers.identity import Identity
 from replan.server.doors import chat_wire
@@ -31,7 +31,6 @@ from replan.server.endpoints import Call
 from replan.server.problems import as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
-from replan.state.usage import Usage
 
 _SENT_BEFORE = (
     "\n\n(This message was sent before, and answered the question before. "
@@ -163,7 +162,7 @@ class Turn:
             yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n"
         yield "data: [DONE]\n\n"
 
-    def _delta(self, event: RunEvent) -> dict[str, str]:
+    def _delta(self, event: Event) -> dict[str, str]:
         """The part of a streamed piece for an event; empty for most events."""
         if text := text_in(event):
             return {"content": text}
@@ -195,9 +194,9 @@ def _finish(view: RunView) -> Literal["stop", "length"]:
 
 
 def _usage(view: RunView) -> chat_wire.ChatUsage:
-    used = view.state.get("usage", Usage())
+    used = view.usage
     return chat_wire.ChatUsage(
         prompt_tokens=used.input_tokens,
         completion_tokens=used.output_tokens,
-        total_tokens=used.total_tokens,
+        total_tokens=used.tokens,
     )

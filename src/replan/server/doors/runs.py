@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
+from replan.log.kept_events import events_of
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.labels import checked_labels
-from replan.runs.log.event_log import run_event
 from replan.runs.reads import is_worked_on
 from replan.runs.run_input import asked, kept_input
 from replan.server.bodies import RunsQuery
@@ -39,8 +39,8 @@ from replan.server.work import (
     settings_for,
     start_with_lease,
 )
+from replan.state.outcomes import Outcome
 from replan.state.questions import Question, fingerprint_of, meant_by
-from replan.state.results import Outcome
 
 Action = Literal["retry", "skip"]
 _PRIORITY = "priority"
@@ -259,8 +259,8 @@ async def events(call: Call) -> EventPage | Response:
         raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
     runtime = call.served.runtime_of(record)
     if not is_stream:
-        page = [run_event(record.run_id, each) for each in kept if each.seq > after]
-        page = page[: call.query.limit]
+        coming = [each for each in kept if each.seq > after]
+        page = events_of(record.run_id, coming[: call.query.limit])
         return EventPage(events=tuple(page), next=after + len(page))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
         # With this status, a browser does not reconnect.
@@ -319,17 +319,8 @@ async def _list_entry(record: RunRecord, served: ServedTeams) -> RunSummary:
         record.run_id, runtime.resources, is_followed=True
     ):
         # Its process could not say its status.
-        view = await runtime.get(record.run_id)
-        outcome = view.outcome
-    return RunSummary(
-        run_id=record.run_id,
-        team=record.labels[TEAM],
-        title=record.title,
-        outcome=outcome,
-        started_at=record.started_at,
-        updated_at=record.updated_at,
-        labels=record.labels,
-    )
+        outcome = (await runtime.get(record.run_id)).outcome
+    return RunSummary.of(record, outcome)
 
 
 def _page(found: list[RunSummary], last: RunRecord | None) -> RunPage:

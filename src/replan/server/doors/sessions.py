@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from replan.errors import ContextError, InputError, ReplanError
 from replan.ports.session_store import SessionKey
-from replan.runs.log.event_log import followed_event
 from replan.server.bodies import NAME
 from replan.server.doors.session_wire import (
     ImportedSession,
@@ -191,4 +190,4 @@ def _part_line(part: TurnPart) -> str:
         return f"event: result\ndata: {part.model_dump_json()}\n\n"
     if isinstance(part, ReplanError):
         return f"event: problem\ndata: {as_refusal(part).problem.model_dump_json()}\n\n"
-    return f"data: {followed_event(part).written}\n\n"
+    return f"data: {part.written}\n\n"

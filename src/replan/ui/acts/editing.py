@@ -13,7 +13,7 @@ from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.continued.correcting import messages_before_answer
-from replan.runs.course.whole_run import WholeRun
+from replan.runs.reports import WholeReport
 from replan.runs.run_input import kept_input
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import OWN_LABELS, TEAM
@@ -40,7 +40,7 @@ async def edit(site: Site, request: Request) -> Response:
     return _editor(site, request, reading, document_of(reading.run))
 
 
-def document_of(run: WholeRun) -> str:
+def document_of(run: WholeReport) -> str:
     """The document that may be edited: the one that waits for approval, else the current one.
 
     Raises:
@@ -56,7 +56,7 @@ def document_of(run: WholeRun) -> str:
     return sealed(run.plan, run.run_id, is_named=True).content
 
 
-def _plan_asked(run: WholeRun) -> Question | None:
+def _plan_asked(run: WholeReport) -> Question | None:
     return next((ask for ask in run.pending_questions if ask.kind == PLAN), None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
-from replan.runs.log.call_counts import Calls
+from replan.log.calls import Calls
 from replan.views.run.overview import money
 
 _SIGNS = {"at most": "≤ ", "at least": "≥ ", "about": "≈ ", "-": "–"}

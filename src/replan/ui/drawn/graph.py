@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from replan.log.report import RunReport, StepReport
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
-from replan.runs.course.story import StepStory, Story
-from replan.runs.log.remarks import remarks_of
 from replan.runs.step_status import WAITING, WORDS, awaited
 from replan.ui.drawn.revision_diffs import changed_steps
 from replan.views.run.overview import remark_texts
@@ -59,38 +58,36 @@ class Graph:
     height: int
 
 
-def graph_of(story: Story) -> Graph:
+def graph_of(report: RunReport) -> Graph:
     """Draw the plan of a run as it is."""
-    plan = story.run.plan or TaskPlan()
-    return draw(plan, step_states(story))
+    plan = report.plan or TaskPlan()
+    return draw(plan, step_states(report))
 
 
-def step_states(story: Story) -> dict[int, StepState]:
+def step_states(report: RunReport) -> dict[int, StepState]:
     """The status of each step of a run, and for whom it waits."""
-    steps = {each.step.id: each for each in story.steps}
-    asking = {ask.step_id for ask in story.run.pending_questions}
-    changed = changed_steps(story)
+    steps = {each.step.id: each for each in report.steps}
+    asking = {ask.step_id for ask in report.pending_questions}
+    changed = changed_steps(report)
     return {
         number: StepState(
             state=state,
             text=text,
-            remarks=", ".join(_remarks(each, story)),
+            remarks=", ".join(_remarks(each, report)),
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
-        for state, text in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
+        for state, text in [_state_of(each, steps, asks=number in asking, is_over=report.is_over)]
     }
 
 
-def _remarks(step: StepStory, story: Story) -> list[str]:
+def _remarks(step: StepReport, report: RunReport) -> list[str]:
     """Which of its calls came to nothing, in words."""
-    calls = [call for attempt in step.attempts for call in attempt.calls]
-    unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
-    return remark_texts(remarks_of(calls, unusable))
+    return remark_texts(report.anomalies_of(step))
 
 
 def _state_of(
-    step: StepStory, steps: Mapping[int, StepStory], *, asks: bool, is_over: bool
+    step: StepReport, steps: Mapping[int, StepReport], *, asks: bool, is_over: bool
 ) -> tuple[str, str]:
     if step.removed:
         return "removed", step.removed
@@ -106,7 +103,7 @@ def _state_of(
     return "pending", _awaited(step, steps, is_over=is_over)
 
 
-def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) -> str:
+def _awaited(step: StepReport, steps: Mapping[int, StepReport], *, is_over: bool) -> str:
     before = [steps[each] for each in step.step.awaits if each in steps]
     handled = step.step.condition.step if step.step.condition else None
     failed = [

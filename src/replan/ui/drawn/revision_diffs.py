@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.runs.course.revisions import Revision
-from replan.runs.course.story import Story
-from replan.runs.log.outline import Outline
+from replan.log.fold import Outline, Revision
+from replan.log.report import RunReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +25,10 @@ def lines_of(revision: Revision) -> list[Line]:
     return [*difference(before, _lines(revision.after))]
 
 
-def changed_steps(story: Story) -> dict[int, str]:
+def changed_steps(report: RunReport) -> dict[int, str]:
     """What revisions did last to steps that are in the plan, such as `added in version 2`."""
-    changed, planned = dict[int, str](), {each.step.id for each in story.planned}
-    for each in story.revisions:
+    changed, planned = dict[int, str](), {each.step.id for each in report.planned}
+    for each in report.revisions:
         where = f"in version {each.version} by {each.by}"
         modified = map(int, each.changes.get("modified") or ())
         changed |= dict.fromkeys(modified, f"changed {where}")

@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from replan.events.types import ToolCompleted
+from replan.log.calls import Calls, calls_of
+from replan.log.fold import Pause
+from replan.log.report import RunReport, StepReport
 from replan.plan.order import critical_path
-from replan.runs.course.story import Pause, StepStory, Story
-from replan.runs.course.waits import Span, spans_of
-from replan.runs.log.call_counts import Calls, calls_of
+from replan.views.run.waits import Span, spans_of
 
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
@@ -92,25 +94,25 @@ class _Scale:
         return (at - self.began).total_seconds() / self.length * 100
 
 
-def timeline_of(story: Story) -> Timeline:
+def timeline_of(report: RunReport) -> Timeline:
     """Draw a run."""
-    scale = _Scale(story.began, max(story.seconds, 0.001))
-    pauses = [bar for pause in story.pauses for bar in _pause(pause, story, scale)]
-    durations = {each.step.id: each.seconds or 0.0 for each in story.planned}
-    critical = critical_path(story.run.plan, durations) if story.run.plan else ()
+    scale = _Scale(report.began, max(report.seconds, 0.001))
+    pauses = [bar for pause in report.pauses for bar in _pause(pause, report, scale)]
+    durations = {each.step.id: each.seconds or 0.0 for each in report.planned}
+    critical = critical_path(report.plan, durations) if report.plan else ()
     return Timeline(
-        whole=story.seconds,
+        whole=report.seconds,
         ticks=tuple(_ticks(scale.length)),
         pauses=tuple(pauses),
         rows=(
             Row(
                 name="all",
-                seconds=story.seconds,
-                calls=story.calls,
-                bars=tuple(_at_work(story, scale)),
+                seconds=report.seconds,
+                calls=report.calls,
+                bars=tuple(_at_work(report, scale)),
             ),
-            _host(story, scale),
-            *(_step(each, story, scale, critical) for each in story.steps),
+            _host(report, scale),
+            *(_step(each, report, scale, critical) for each in report.steps),
         ),
     )
 
@@ -124,44 +126,43 @@ def _ticks(length: float) -> Iterator[tuple[float, float]]:
         number += 1
 
 
-def _at_work(story: Story, scale: _Scale) -> Iterator[Bar]:
+def _at_work(report: RunReport, scale: _Scale) -> Iterator[Bar]:
     """The run between its pauses."""
-    since = story.began
-    for pause in story.pauses:
+    since = report.began
+    for pause in report.pauses:
         if pause.began > since:
             yield from scale.bar(since, pause.began, "running", "the run")
-        since = max(since, pause.ended or story.ended)
-    if since < story.ended or not story.pauses:
-        yield from scale.bar(since, story.ended, "running", "the run")
+        since = max(since, pause.ended or report.ended)
+    if since < report.ended or not report.pauses:
+        yield from scale.bar(since, report.ended, "running", "the run")
 
 
-def _pause(pause: Pause, story: Story, scale: _Scale) -> Iterable[Bar]:
+def _pause(pause: Pause, report: RunReport, scale: _Scale) -> Iterable[Bar]:
     why = _WHY.get(pause.why, "nobody worked on it")
-    return scale.bar(pause.began, pause.ended or story.ended, _PAUSES.get(pause.why, "idle"), why)
+    return scale.bar(pause.began, pause.ended or report.ended, _PAUSES.get(pause.why, "idle"), why)
 
 
-def _host(story: Story, scale: _Scale) -> Row:
-    host = calls_of(story.host_calls)
+def _host(report: RunReport, scale: _Scale) -> Row:
+    host = calls_of(report.host_calls)
     bars = [
         bar
-        for began, ended, what in _host_at_work(story)
+        for began, ended, what in _host_at_work(report)
         for bar in scale.bar(began, ended, "running", what)
     ]
-    for event in story.host_calls:
-        took = event.details.get("seconds") or 0.0
-        if event.at is not None and isinstance(took, float | int):
-            kind = "failed" if event.details.get("error") else "done"
-            text = f"{event.details.get('node', 'host')}: {took:.2f} s"
-            bars += scale.bar(event.at - timedelta(seconds=took), event.at, kind, text)
+    for event in report.host_calls:
+        if event.at is not None:
+            kind = "failed" if not isinstance(event, ToolCompleted) and event.error else "done"
+            text = f"{event.node}: {event.seconds:.2f} s"
+            bars += scale.bar(event.at - timedelta(seconds=event.seconds), event.at, kind, text)
     return Row(
         name="host: plans, judges, answers", seconds=host.seconds, calls=host, bars=tuple(bars)
     )
 
 
-def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
+def _host_at_work(report: RunReport) -> Iterator[tuple[datetime, datetime, str]]:
     """When the host was at work, in addition to its calls: from the end of what it works on."""
     since: datetime | None = None
-    for event in story.run.events:
+    for event in report.events:
         if event.type in _HOST_ENDS and since is not None and event.at is not None:
             yield since, event.at, _HOST_ENDS[event.type]
         # What follows a judgement is an answer, or a revision.
@@ -169,12 +170,12 @@ def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
             since = None if event.type == "plan_created" else event.at
 
 
-def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int]) -> Row:
-    spans, bars = spans_of(step, story), list[Bar]()
-    is_open = step.status.is_open and not story.is_over
+def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collection[int]) -> Row:
+    spans, bars = spans_of(step, report), list[Bar]()
+    is_open = step.status.is_open and not report.is_over
     if spans or is_open:
-        last = story.ended if is_open else max(each.ended for each in spans)
-        planned = min([story.planned_at(step.step.id), *(each.began for each in spans)])
+        last = report.ended if is_open else max(each.ended for each in spans)
+        planned = min([report.planned_at(step.step.id), *(each.began for each in spans)])
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
     for each in sorted(spans, key=lambda span: span.outcome != "waiting"):

@@ -3,23 +3,31 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.runs.course.attempts import AttemptView
-from replan.runs.course.story import StepStory, Story
-from replan.runs.log.call_counts import Calls, calls_of
-from replan.runs.log.run_event import RunEvent
+from replan.events.types import (
+    Event,
+    MemorySummary,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
+    RunResumed,
+    ToolCompleted,
+    ToolInvoked,
+)
+from replan.log.calls import Calls, calls_of
+from replan.log.kept_events import prompt_of, reply_of
+from replan.log.report import AttemptReport, RunReport, StepReport
 from replan.views.run.error_lines import is_in_text, same_error_before
 from replan.views.run.history import failure_text, short_call_text
 
 HOST = 0
 """The number of the branch that has the calls of the host."""
 
-_BEGINNINGS = ("model_invoked", "tool_invoked")
-_ENDS = ("model_completed", "tool_completed", "memory_summary")
-_MODEL = ("model_invoked", "model_completed", "memory_summary")
+_Begun = ModelInvoked | ToolInvoked
+_OfCall = ModelInvoked | ModelCompleted | ToolInvoked | ToolCompleted | MemorySummary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,15 +101,15 @@ class Branch:
 class Known:
     """What is known about calls beyond their newest events."""
 
-    begun: Mapping[Any, RunEvent]  # their beginnings: those of models have the prompts
+    begun: Mapping[Any, _Begun]  # their beginnings: those of models have the prompts
     unusable: Mapping[int, str]  # what was done instead of using a reply
 
 
-def tree_of(story: Story) -> list[Branch]:
+def tree_of(report: RunReport) -> list[Branch]:
     """Return the branches of a run: the host, then its steps in their order."""
-    known = known_of(story)
-    took, since = calls_of(story.host_calls), _resumed_at(story)
-    is_at_work = story.run.outcome == "running"
+    known = known_of(report)
+    took, since = calls_of(report.host_calls), _resumed_at(report)
+    is_at_work = report.outcome == "running"
     return [
         Branch(
             step=HOST,
@@ -112,33 +120,34 @@ def tree_of(story: Story) -> list[Branch]:
             spent=took,
             calls=tuple(
                 _call(each, known, "running" if is_at_work and _seq(each) > since else "cut off")
-                for each in _calls_of_host(story.run.events)
+                for each in _calls_of_host(report.events)
             ),
         ),
-        *(branch_of(step, known) for step in story.steps),
+        *(branch_of(step, known) for step in report.steps),
     ]
 
 
-def _calls_of_host(events: Iterable[RunEvent]) -> Iterable[RunEvent]:
+def _calls_of_host(events: Iterable[Event]) -> Iterable[_OfCall]:
     """The newest event of each call of the host, in the order in which they began."""
-    newest = dict[Any, RunEvent]()
+    newest = dict[Any, _OfCall]()
     for event in events:
-        if event.type in (*_BEGINNINGS, *_ENDS) and event.details.get("step_id") is None:
-            is_summary = event.type == "memory_summary"
-            newest[_seq(event) if is_summary else event.call_key] = event
+        if isinstance(event, MemorySummary):
+            newest[event.seq] = event
+        elif isinstance(event, _OfCall) and event.step_id is None:
+            newest[event.call_key] = event
     return newest.values()
 
 
-def _resumed_at(story: Story) -> int:
+def _resumed_at(report: RunReport) -> int:
     """The number of the event with which the last process began."""
-    return max((_seq(e) for e in story.run.events if e.type == "run_resumed"), default=0)
+    return max((_seq(e) for e in report.events if isinstance(e, RunResumed)), default=0)
 
 
-def _seq(event: RunEvent) -> int:
+def _seq(event: Event) -> int:
     return event.seq or 0
 
 
-def branch_of(step: StepStory, known: Known) -> Branch:
+def branch_of(step: StepReport, known: Known) -> Branch:
     """Return the branch of one step."""
     return Branch(
         step=step.step.id,
@@ -151,7 +160,7 @@ def branch_of(step: StepStory, known: Known) -> Branch:
     )
 
 
-def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
+def _attempt(attempt: AttemptReport, step: StepReport, known: Known) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
     elsewhere = _error_elsewhere(attempt, step)
     return Attempt(
@@ -159,7 +168,7 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
-        text=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
+        text=f"{attempt.outcome_text}: {elsewhere}" if elsewhere else attempt.outcome_text,
         error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
@@ -167,68 +176,76 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
     )
 
 
-def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
+def _error_elsewhere(attempt: AttemptReport, step: StepReport) -> str:
     """The place that shows the error of an attempt already; empty if there is none."""
     error, above = attempt.entry.error, step.step.feedback
     is_above = error and above and is_in_text(error, above)
     return "the error above" if is_above else same_error_before(attempt, step.attempts)
 
 
-def known_of(story: Story) -> Known:
+def known_of(report: RunReport) -> Known:
     """Return what is known about the calls of a run."""
-    begun = {event.call_key: event for event in story.run.events if event.type in _BEGINNINGS}
-    return Known(begun=begun, unusable=story.unusable)
+    begun = {e.call_key: e for e in report.events if isinstance(e, _Begun)}
+    return Known(begun=begun, unusable=report.unusable)
 
 
-def _call(event: RunEvent, known: Known, no_end: str) -> Call:
-    details = cast("dict[str, Any]", event.details)
-    began = known.begun.get(event.call_key, event)
+def _call(event: _OfCall, known: Known, no_end: str) -> Call:
+    is_summary = isinstance(event, MemorySummary)
+    began = event if is_summary else known.begun.get(event.call_key, event)
     common: dict[str, Any] = {
         "seq": _seq(event),
         "first": _seq(began),
-        "node": str(details.get("node", "")),
+        "node": event.node,
         "at": began.at,
-        "seconds": details.get("seconds"),
-        "cost": details.get("cost"),
     }
-    if event.type in _MODEL:
-        is_open, error = event.type == "model_invoked", str(details.get("error") or "")
-        state = no_end if is_open else "failed" if error else "done"
-        instead = known.unusable.get(_seq(event), "")
-        return Call(
-            kind="model",
-            name=str(details.get("model", "")),
-            state="unusable" if instead else state,
-            text=f"not usable, {instead}" if instead else state,
-            error=error,
-            input_tokens=details.get("input_tokens"),
-            output_tokens=details.get("output_tokens"),
-            prompt=tuple(map(_text_of, cast("Any", began.details.get("prompt") or ()))),
-            reply=_text_of(details["reply"]) if details.get("reply") else None,
-            **common,
-        )
-    status = no_end if event.type == "tool_invoked" else str(details.get("status", ""))
+    if isinstance(event, ToolInvoked | ToolCompleted):
+        return _tool_call(event, no_end, common)
+    is_open = isinstance(event, ModelInvoked)
+    error = "" if is_open else event.error
+    state = no_end if is_open else "failed" if error else "done"
+    instead = known.unusable.get(_seq(event), "")
+    reply = reply_of(event)
     return Call(
-        kind="tool",
-        name=str(details.get("tool", "")),
-        state=status,
-        text={"success": "done", "waiting": "asked a person"}.get(status, status),
-        shown=short_call_text(details),
-        error=failure_text(details).removeprefix(": "),
-        effects=str(details.get("effects", "")),
-        approval=str(details.get("approval") or ""),
-        arguments=details.get("arguments") or {},
-        arguments_text=_whole(details, "arguments"),
-        result=str(details.get("result", "")),
-        result_text=_whole(details, "result"),
+        kind="model",
+        name=event.model,
+        state="unusable" if instead else state,
+        text=f"not usable, {instead}" if instead else state,
+        error=error,
+        seconds=None if is_open else event.seconds,
+        input_tokens=None if is_open else event.input_tokens,
+        output_tokens=None if is_open else event.output_tokens,
+        cost=None if is_open else event.cost,
+        prompt=tuple(map(_text_of, prompt_of(began))),
+        reply=reply and _text_of(reply),
         **common,
     )
 
 
-def _text_of(part: Mapping[str, Any]) -> Text:
-    return Text(ref=str(part["ref"]), role=str(part["role"]), length=part.get("length"))
+def _tool_call(event: ToolInvoked | ToolCompleted, no_end: str, common: dict[str, Any]) -> Call:
+    is_over = isinstance(event, ToolCompleted)
+    status = event.status if is_over else no_end
+    return Call(
+        kind="tool",
+        name=event.tool,
+        state=status,
+        text={"success": "done", "waiting": "asked a person"}.get(status, status),
+        shown=short_call_text(event),
+        seconds=event.seconds if is_over else None,
+        error=failure_text(event).removeprefix(": ") if is_over else "",
+        effects=event.effects,
+        approval=event.approval or "",
+        arguments=event.arguments,
+        arguments_text=_whole(event, "arguments"),
+        result=event.result if is_over else "",
+        result_text=_whole(event, "result"),
+        **common,
+    )
 
 
-def _whole(details: Mapping[str, Any], name: str) -> Text | None:
-    ref = details.get(f"{name}_ref")
-    return Text(ref=str(ref)) if ref else None
+def _text_of(part: MessageText) -> Text:
+    return Text(ref=part.ref, role=part.role, length=part.length)
+
+
+def _whole(event: Event, name: str) -> Text | None:
+    ref = event.refs.get(name)
+    return Text(ref=ref) if ref else None

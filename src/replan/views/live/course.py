@@ -58,8 +58,8 @@ class Course:
 def course_after(course: Course, event: events.Event, now: float) -> Course:
     """Return the course after an event."""
     match event:
-        case events.PlanCreated() | events.PlanUpdated():
-            return _with_plan(course, event.plan)
+        case events.PlanCreated(plan=plan) | events.PlanUpdated(plan=plan) if plan:
+            return _with_plan(course, plan)
         case events.PhaseEntered() | events.SpecialistToken(step_id=0):
             return _after_pipeline_event(course, event)
         case (
@@ -137,8 +137,8 @@ def _with_call(
 
 def _after_host_event(course: Course, event: events.Event) -> Course:
     match event:
-        case events.ThinkingCompleted(thinking=thinking) if not course.rows:
-            is_simple = thinking.complexity is TaskComplexity.SIMPLE
+        case events.ThinkingCompleted(complexity=complexity) if not course.rows:
+            is_simple = complexity is TaskComplexity.SIMPLE
             return replace(course, activity="answering" if is_simple else "planning")
         case events.ApprovalRequested():
             return replace(course, activity="waiting for a decision on the plan")
@@ -147,7 +147,7 @@ def _after_host_event(course: Course, event: events.Event) -> Course:
         case events.LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
         case events.TaskCompleted():
-            return replace(course, outcome=event.outcome, answer=event.answer.text)
+            return replace(course, outcome=event.outcome, answer=event.text)
         case _:
             return course
 
@@ -222,34 +222,25 @@ def _with_question(row: Row, event: events.StepEvent) -> Row:
         return row
     busy = row.busy - {event.specialist}
     status = StepStatus.EXECUTING if busy else StepStatus.PENDING
-    return replace(
-        row, status=status, busy=busy, note=_question_note(event.question), calls={}, asks=True
-    )
-
-
-def _question_note(question: Question) -> str:
-    details = question.details
-    if question.kind == "approval" and isinstance(details, dict):
-        arguments = details.get("arguments")
-        given = arguments if isinstance(arguments, dict) else {}
-        return f"waits for approval: {call_text(str(details.get('tool', '')), given)}"
-    return f"asks: {one_line(question.text[:_LONGEST])}"
+    note = f"asks: {one_line(event.text[:_LONGEST])}"
+    if event.tool:
+        note = f"waits for approval: {call_text(event.tool, event.arguments)}"
+    return replace(row, status=status, busy=busy, note=note, calls={}, asks=True)
 
 
 def _with_end(row: Row, event: events.SpecialistCompleted) -> Row:
-    result = event.result
-    succeeded = result.status is ExecutionStatus.SUCCESS
+    succeeded = event.status is ExecutionStatus.SUCCESS
     ended = {**row.ended, event.specialist: succeeded}
-    seconds = max(result.duration, row.seconds or 0.0)
+    seconds = max(event.seconds, row.seconds or 0.0)
     row = replace(
         row, busy=row.busy - {event.specialist}, ended=ended, seconds=seconds, said="", calls={}
     )
     if len(ended) < len(row.specialists):
         return row
     if any(ended.values()):
-        note = "the result is incomplete" if result.cut else ""
+        note = "the result is incomplete" if event.cut else ""
         return replace(row, status=StepStatus.COMPLETED, note=note)
-    return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))
+    return replace(row, status=StepStatus.FAILED, note=one_line(event.error[:_LONGEST]))
 
 
 def course_of(plan: TaskPlan, now: float) -> Course:

@@ -59,7 +59,7 @@ class LiveReporter(Reporter):
             self._course = course
             self._end(event)
             return
-        if isinstance(event, SpecialistCompleted):
+        if isinstance(event, SpecialistCompleted) and event.result is not None:
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
         self._shown_warnings |= warnings_shown_by(event)

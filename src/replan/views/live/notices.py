@@ -27,18 +27,18 @@ _LANGSMITH = "https://api.smith.langchain.com"
 def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
     """The line about an event that is always shown; empty for most events."""
     match event:
-        case events.FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
-            return f"feedback: {one_line(said.feedback)}"
+        case events.FeedbackGenerated(text=text) if event.should_continue and text:
+            return f"feedback: {one_line(text)}"
         case events.PlanUpdated() if event.changes:
-            return f"plan revised (version {event.plan.version}, by {event.by})"
+            return f"plan revised (version {event.version}, by {event.by})"
         case events.StepsInvalidated(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
         case events.RunCorrected():
             return correction_text(event.action, event.step_id, event.by, event.origin)
         case events.AnswerReceived():
             return answer_text(event.key, event.action, event.by, event.text)
-        case events.InputRequested(question=asked):
-            return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
+        case events.InputRequested():
+            return f"step {event.step_id} {event.specialist} asks: {one_line(event.text)}"
         case _:
             return _other_notice(event)
 
@@ -56,7 +56,7 @@ def _knowledge_notice(event: events.KnowledgeRetrieved) -> str:
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
         return f"no knowledge for {whom}: {one_line(event.error)}"
-    text = places([each.model_dump() for each in event.sources]) or "nothing found"
+    text = places(event.sources) or "nothing found"
     unused = f"; {len(event.unused)} not used" if event.unused else ""
     left = f"; {one_line(' '.join(event.skipped))}" if event.skipped else ""
     return f"knowledge for {whom}: {text}{unused}{left}"
@@ -109,11 +109,11 @@ def _other_notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each k
 def verbose_notice(event: events.Event) -> str:
     """The line of an event for `--verbose`, or an empty text."""
     match event:
-        case events.ThinkingCompleted(thinking=thinking):
-            reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
-            return f"judged {thinking.complexity}{reason}"
-        case events.FeedbackGenerated(feedback=said) if said.feedback:
-            return f"feedback: {one_line(said.feedback)}"
+        case events.ThinkingCompleted():
+            reason = f": {one_line(event.reasoning)}" if event.reasoning else ""
+            return f"judged {event.complexity}{reason}"
+        case events.FeedbackGenerated(text=text) if text:
+            return f"feedback: {one_line(text)}"
         case events.PhaseEntered():
             below = f" ({one_line(event.path)})" if event.path else ""
             return f"phase {one_line(event.phase)}{below}"

@@ -90,7 +90,7 @@ class Lines:
 
     def _end_lines(self, event: events.TaskCompleted) -> str:
         """The remaining output: the answer if it was not streamed, files, and the account."""
-        text, self._answer = self._rest_of_answer(event.answer.text), ""
+        text, self._answer = self._rest_of_answer(event.text), ""
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
@@ -107,11 +107,11 @@ class Lines:
         return before + answer.rstrip("\n") + "\n"
 
     def _step_end_line(self, event: events.SpecialistCompleted) -> str:
-        result = event.result
-        self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
-        error = f": {one_line(result.error)}" if result.error else ""
-        cut = f" (incomplete: {cut_in_words(result.cut)})" if result.cut else ""
-        return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
+        if event.result is not None:
+            self._artifacts |= {artifact.path: artifact for artifact in event.result.artifacts}
+        error = f": {one_line(event.error)}" if event.error else ""
+        cut = f" (incomplete: {cut_in_words(event.cut)})" if event.cut else ""
+        return f"{_MARKS[event.status]} {who(event)}{error}{cut} ({event.seconds:.1f} s)"
 
 
 def _attempt_line(
@@ -132,7 +132,7 @@ def _plan_text(event: events.PlanCreated | events.PlanUpdated) -> str:
     """A new plan in full, a revised one by its open steps; new statuses have had their lines."""
     if isinstance(event, events.PlanCreated):
         return f"\n{event.markdown.strip()}\n\n"
-    if not event.changes:
+    if not event.changes or event.plan is None:
         return ""
     steps = "".join(f"    {_open_step(step)}\n" for step in event.plan.open_steps())
     return f"{notice(event)}; open steps:\n{steps}"

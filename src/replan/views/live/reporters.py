@@ -94,11 +94,15 @@ class AnswerReporter(LineReporter):
         from replan.views.rendered import console_on, print_markdown  # noqa: PLC0415 - only a terminal needs it
 
         if isinstance(event, TaskCompleted):
-            print_markdown(console_on(self.output), event.answer.text)
+            print_markdown(console_on(self.output), event.text)
 
 
 def json_line(event: Event) -> str:
-    """Write an event as one line of JSON that steers no terminal."""
+    """Write an event as one line of JSON that steers no terminal; the last one has the answer."""
+    if isinstance(event, TaskCompleted):
+        end = {"answer": event.text, "output": event.output}
+        usage = event.usage.model_dump(mode="json")
+        return _harmless_json(json.dumps({**event.model_dump(mode="json"), **end, "usage": usage}))
     try:
         text = event.model_dump_json()
     except PydanticSerializationError:

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from replan.runs.course.attempts import AttemptView
-from replan.runs.course.story import StepStory
+from replan.log.report import AttemptReport, StepReport
 from replan.views.cells import cut, one_line
 
 _LONGEST = 200  # cells
@@ -12,7 +11,7 @@ _LONGEST = 200  # cells
 _LONG_ID = re.compile(r"([0-9a-f]{8})[0-9a-f]{24,}", re.ASCII)
 
 
-def error_of(step: StepStory) -> str:
+def error_of(step: StepReport) -> str:
     """Why a step failed, in one line."""
     errors = [each.entry.error for each in step.attempts if each.entry.error]
     return one_line(errors[-1] if errors else step.step.feedback)
@@ -32,7 +31,7 @@ def _without_ids(text: str) -> str:
     return _LONG_ID.sub("", one_line(text))
 
 
-def same_error_before(attempt: AttemptView, attempts: Iterable[AttemptView]) -> str:
+def same_error_before(attempt: AttemptReport, attempts: Iterable[AttemptReport]) -> str:
     """Which attempt of the specialist had the error of this one before, in words, or nothing."""
     own = attempt.entry
     if not own.error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.runs.course.revisions import HANDED_IN
-from replan.runs.course.story import Pause, Story
-from replan.runs.log.outline import Outline
-from replan.runs.log.run_event import RunEvent
+from replan.events import types as events
+from replan.log.fold import HANDED_IN, Outline, Pause
+from replan.log.report import RunReport
 from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
 from replan.state.questions import is_of_plan, short_key
@@ -30,7 +29,7 @@ LEAST_TOLD = 0.05
 
 _LONGEST_VALUE, _LONGEST_CALL = 60, 200  # cells
 
-_ASKED = ("input_requested", "answer_received", "run_corrected")
+_Asked = events.InputRequested | events.AnswerReceived | events.RunCorrected
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 NO_NEWS = "The plan goes on."
@@ -45,7 +44,7 @@ def time_text(at: datetime, began: datetime) -> str:
 
 
 def history_lines(
-    story: Story, step: int | None = None, *, has_failures: bool = False
+    report: RunReport, step: int | None = None, *, has_failures: bool = False
 ) -> list[str]:
     """The lines of the history, in order; of a step only those that concern a person.
 
@@ -54,29 +53,29 @@ def history_lines(
     timed = list[tuple[datetime, str]]()
     if step is None:
         timed += [
-            (each.ended, _resumed_text(each, story.began)) for each in story.pauses if each.ended
+            (each.ended, _resumed_text(each, report.began)) for each in report.pauses if each.ended
         ]
     steps = _Steps(has_failures=has_failures)
-    in_requests = {key for request in story.run.requests for key in request.answers}
-    for event in story.run.events:
+    in_requests = {key for request in report.requests for key in request.answers}
+    for event in report.events:
         if event.at is None:
             continue
-        lines = list(_event_lines(event, story, steps))
-        if event.type == "answer_received" and short_key(str(event.details["key"])) in in_requests:
+        lines = list(_event_lines(event, report, steps))
+        if isinstance(event, events.AnswerReceived) and short_key(event.key) in in_requests:
             continue
-        if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
+        if step is None or (isinstance(event, _Asked) and event.step_id == step):
             timed += [(event.at, line) for line in lines]
-    for request in story.run.requests:
-        own = request if step is None else _request_of_step(request, step, story)
-        timed += [(request.at, line) for line in _request_lines(own, story)]
+    for request in report.requests:
+        own = request if step is None else _request_of_step(request, step, report)
+        timed += [(request.at, line) for line in _request_lines(own, report)]
     if has_failures:
-        timed += _failures(story)
+        timed += _failures(report)
     timed.sort(key=lambda each: each[0])
-    return [f"{time_text(at, story.began)} {one_line(line)}" for at, line in timed]
+    return [f"{time_text(at, report.began)} {one_line(line)}" for at, line in timed]
 
 
-def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
-    own = [(step.attempts, each) for step in story.steps for each in step.attempts]
+def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
+    own = [(step.attempts, each) for step in report.steps for each in step.attempts]
     for attempts, attempt in own:
         each = attempt.entry
         # The end of an attempt that a kill cut off is unknown; its beginning is shown.
@@ -85,13 +84,14 @@ def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
             began = "" if each.ended_at else " began;"
             error = same_error_before(attempt, attempts) or short_error(each.error)
-            yield at, f"{who}{began or ':'} {attempt.told}{_after_colon(error)}"
+            yield at, f"{who}{began or ':'} {attempt.outcome_text}{_after_colon(error)}"
 
 
-def _request_of_step(request: Request, step: int, story: Story) -> Request:
+def _request_of_step(request: Request, step: int, report: RunReport) -> Request:
     """The part of a request that answers the questions of a step."""
-    asked = (e.details for e in story.run.events if e.type in _ASKED and "key" in e.details)
-    keys = {short_key(str(each["key"])) for each in asked if each.get("step_id") == step}
+    asked = (event for event in report.events if isinstance(event, _Asked))
+    own = (each for each in asked if not isinstance(each, events.RunCorrected))
+    keys = {short_key(each.key) for each in own if each.step_id == step}
     answers = {key: each for key, each in request.answers.items() if key in keys}
     return request.replace(kind="answer", answers=answers)
 
@@ -115,31 +115,27 @@ class _Steps:
     outline: Outline = field(default_factory=Outline)
     deciding: dict[Any, str] = field(default_factory=dict[Any, str])  # who, by step and decision
 
-    def follow(self, event: RunEvent) -> str:
+    def follow(self, event: events.Event) -> str:
         """Update the steps after an event; show what a revision did, after the given words."""
-        if event.type == "answer_received":
-            details = event.details
-            self.deciding[details.get("step_id"), details.get("action")] = str(
-                details.get("by") or ""
-            )
+        if isinstance(event, events.AnswerReceived):
+            self.deciding[event.step_id, event.action] = event.by
         before = {str(step["id"]): step for step in self.outline.steps}
         self.outline = self.outline.after(event)
-        changes = cast("Mapping[str, Any]", event.details.get("changes") or {})
-        return changes_text(changes, before)
+        return changes_text(event.changes if isinstance(event, events.PlanUpdated) else {}, before)
 
-    def call(self, details: Mapping[str, Any]) -> Iterator[str]:
+    def call(self, call: events.ToolCompleted) -> Iterator[str]:
         """The outcome of a tool's call that a person decided about, or of each that failed."""
-        approval, status = details.get("approval"), str(details.get("status"))
-        if not approval and not (self.has_failures and status == "failed"):
+        if not call.approval and not (self.has_failures and call.status == "failed"):
             return
         # A job asks in its own words, so what approves its call is an answer.
-        named = (self.deciding.get((details.get("step_id"), how)) for how in (approval, "answered"))
+        named = (self.deciding.get((call.step_id, how)) for how in (call.approval, "answered"))
         by = one_line(next(filter(None, named), "a person"))
-        how = [f"{'changed' if approval == 'edited' else approval} by {by}"] if approval else []
+        decided = "changed" if call.approval == "edited" else call.approval
+        how = [f"{decided} by {by}"] if call.approval else []
         how += {"rejected": [], "success": ["done"]}.get(
-            status, [f"{status}{failure_text(details)}"]
+            call.status, [f"{call.status}{failure_text(call)}"]
         )
-        yield f"{_who(details)}: {short_call_text(details)} {', '.join(how)}"
+        yield f"{_who(call)}: {short_call_text(call)} {', '.join(how)}"
 
     def plan_text(self) -> str:
         """The plan in one line."""
@@ -153,74 +149,64 @@ def _planned_text(step: Mapping[str, Any]) -> str:
     return " ".join([str(step["id"]), str(step.get("description", "")), *names, *waits])
 
 
-def _event_lines(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
-    details = cast("Mapping[str, Any]", event.details)
+def _event_lines(event: events.Event, report: RunReport, steps: _Steps) -> Iterator[str]:
     changed = steps.follow(event)
-    if event.type == "input_requested":
-        details = {**_call_shown(details, story), **details}
-    if event.type == "plan_created":
-        first = one_line(story.revisions[0].by)
-        how = first if first.startswith(HANDED_IN) else f"made by {first}"
-        yield f"the plan was {how}: {counted(details.get('steps', 0), 'step')}"
-    elif event.type == "plan_updated" and details.get("changes"):
-        version = details.get("version")
-        for each in (one for one in story.revisions if one.version == version and not one.is_first):
-            yield f"{one_line(each.by)} revised the plan, version {version}{_after_colon(each.why)}"
-        yield f"changed: {changed}"
-    elif event.type == "tool_completed":
-        yield from steps.call(details)
-    elif event.type in _LINES and (line := _LINES[event.type](details)):
-        yield line
-    if event.type == "approval_requested" and _is_revised(story, event) and steps.outline.steps:
+    match event:
+        case events.PlanCreated():
+            first = one_line(report.revisions[0].by)
+            how = first if first.startswith(HANDED_IN) else f"made by {first}"
+            yield f"the plan was {how}: {counted(event.steps, 'step')}"
+        case events.PlanUpdated() if event.changes:
+            revisions = (each for each in report.revisions if not each.is_first)
+            for each in (one for one in revisions if one.version == event.version):
+                by, why = one_line(each.by), _after_colon(each.why)
+                yield f"{by} revised the plan, version {event.version}{why}"
+            yield f"changed: {changed}"
+        case events.ToolCompleted():
+            yield from steps.call(event)
+        case _:
+            if line := _line(event) or _given_line(event):
+                yield line
+    is_asked = isinstance(event, events.ApprovalRequested) and steps.outline.steps
+    if is_asked and _is_revised(report, event):
         yield f"the plan that was shown: {steps.plan_text()}"
 
 
-def _is_revised(story: Story, shown: RunEvent) -> bool:
+def _is_revised(report: RunReport, shown: events.Event) -> bool:
     """Whether the plan that a person was shown is another one than that of the run now."""
-    later = (each for each in story.run.events if (each.seq or 0) > (shown.seq or 0))
-    return any(each.type == "plan_updated" and each.details.get("changes") for each in later)
+    later = (each for each in report.events if (each.seq or 0) > (shown.seq or 0))
+    return any(isinstance(each, events.PlanUpdated) and each.changes for each in later)
 
 
-def _call_shown(details: Mapping[str, Any], story: Story) -> Mapping[str, Any]:
-    """The call that a question is about, as it was shown."""
-    asked = story.run.questions.get(str(details.get("key")))
-    is_call = asked is not None and asked.kind == "approval" and isinstance(asked.details, dict)
-    return cast("Mapping[str, Any]", asked.details) if asked and is_call else {}
-
-
-def call_text(details: Mapping[str, Any]) -> str:
+def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A tool with its arguments."""
-    arguments: Mapping[str, Any] = details["arguments"]
     pairs = (f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in arguments.items())
-    return one_line(f"{details['tool']}({', '.join(pairs)})")
+    return one_line(f"{tool}({', '.join(pairs)})")
 
 
-def short_call_text(details: Mapping[str, Any]) -> str:
+def short_call_text(call: events.ToolEvent) -> str:
     """A tool with its arguments, each of them shortened."""
-    pairs = (f"{name}={_short(each)}" for name, each in details["arguments"].items())
-    return one_line(f"{details['tool']}({cut(', '.join(pairs), _LONGEST_CALL)})")
+    pairs = (f"{name}={_short(each)}" for name, each in call.arguments.items())
+    return one_line(f"{call.tool}({cut(', '.join(pairs), _LONGEST_CALL)})")
 
 
-def failure_text(details: Mapping[str, Any]) -> str:
+def failure_text(call: events.ToolCompleted) -> str:
     """Why a call of a tool failed, shortened; nothing of one that did not."""
-    error = str(details.get("result", "")).removeprefix("Error: ")
-    return cut(_after_colon(error), _LONGEST_CALL) if details.get("status") == "failed" else ""
+    error = call.result.removeprefix("Error: ")
+    return cut(_after_colon(error), _LONGEST_CALL) if call.status == "failed" else ""
 
 
 def _after_colon(text: object) -> str:
     return f": {one_line(str(text))}" if text else ""
 
 
-def _who(details: Mapping[str, Any]) -> str:
-    step, name = (
-        details.get("step_id"),
-        one_line(str(details.get("specialist") or details.get("node", ""))),
-    )
-    return name if step is None else f"step {step} {name}"
+def _who(event: events.WorkEvent | events.StepEvent) -> str:
+    name = one_line(event.specialist or getattr(event, "node", ""))
+    return name if event.step_id is None else f"step {event.step_id} {name}"
 
 
-def _whom(details: Mapping[str, Any]) -> str:
-    return "host" if details.get("step_id") is None else _who(details)
+def _whom(event: events.WorkEvent) -> str:
+    return "host" if event.step_id is None else _who(event)
 
 
 def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
@@ -250,8 +236,8 @@ def _short(value: object) -> str:
     return cut(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
 
 
-def _request_lines(request: Request, story: Story) -> Iterator[str]:
-    by, questions = one_line(request.by) or "somebody", story.run.questions
+def _request_lines(request: Request, report: RunReport) -> Iterator[str]:
+    by, questions = one_line(request.by) or "somebody", report.questions
     if request.kind == "stop":
         yield f"{by} asked it to stop"
     for key, answer in request.answers.items():
@@ -280,66 +266,63 @@ def _without_fingerprint(row: JsonValue) -> JsonValue:
     return cast("dict[str, JsonValue]", row)["answer"] if isinstance(row, dict) else row
 
 
-def _stopped_text(details: Mapping[str, Any]) -> str:
-    by = f" by {one_line(details['by'])}" if details.get("by") else ""
-    if details["reason"] == "waiting":
+def _stopped_text(event: events.RunStopped) -> str:
+    if event.reason == "waiting":
         return "now it waits for a person"
-    return f"stopped, {details['reason']}{by}{_after_colon(details.get('error'))}"
+    by = f" by {one_line(event.by)}" if event.by else ""
+    return f"stopped, {event.reason}{by}{_after_colon(event.error)}"
 
 
-def _routed_text(details: Mapping[str, Any]) -> str:
-    chosen = (f"step {step} to {name}" for step, name in details["assignments"].items())
-    return f"given by the cards: {one_line(', '.join(chosen))}"
+def _line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for each kind
+    """What is said about an event of the run; empty if nothing is."""
+    match event:
+        case events.ApprovalRequested():
+            why = f"{_after_colon(event.reason)}{_after_colon(event.problem)}"
+            return f"a person is asked to approve the plan{why}"
+        case events.InputRequested():
+            call = f" {call_text(event.tool, event.arguments)}" if event.tool else ""
+            asked = f"{_who(event)} asked ({short_key(event.key)})"
+            return f"{asked}{_after_colon(event.text)}{call}"
+        case events.AnswerReceived():
+            return answer_text(short_key(event.key), event.action, event.by, event.text)
+        case events.FeedbackGenerated(text=text) if text and text != NO_NEWS:
+            return f"judged: {one_line(text)}"
+        case events.LimitReached():
+            reached = f"{event.limit}={event.value:g} ({one_line(event.scope)})"
+            return CUTS.get(event.limit) or f"limit reached: {reached}"
+        case events.RunCorrected():
+            return correction_text(event.action, event.step_id, event.by, event.origin)
+        case events.RunStopped():
+            return _stopped_text(event)
+        case events.TaskCompleted():
+            return f"over: {event.outcome}"
+        case events.StepsInvalidated():
+            return f"runs again: {one_line(', '.join(map(str, event.reruns)))}"
+        case events.StepsRouted():
+            chosen = (f"step {step} to {name}" for step, name in event.assignments.items())
+            return f"given by the cards: {one_line(', '.join(chosen))}"
+        case events.ReplyParseFailed():
+            return f"unreadable reply of {event.node}{_after_colon(event.problem)}"
+        case _:
+            return ""
 
 
-_LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "approval_requested": lambda details: (
-        f"a person is asked to approve the plan{_after_colon(details.get('reason'))}"
-        f"{_after_colon(details.get('problem'))}"
-    ),
-    "input_requested": lambda details: (
-        f"{_who(details)} asked ({short_key(str(details.get('key')))})"
-        f"{_after_colon(details.get('question'))}"
-        f"{f' {call_text(details)}' if 'tool' in details else ''}"
-    ),
-    "answer_received": lambda details: answer_text(
-        short_key(details["key"]), details["action"], details.get("by", ""), details.get("text", "")
-    ),
-    "feedback_generated": lambda details: (
-        f"judged: {one_line(str(details['feedback']))}"
-        if details.get("feedback") not in (None, "", NO_NEWS)
-        else ""
-    ),
-    "limit_reached": lambda details: (
-        CUTS.get(details["limit"])
-        or f"limit reached: {details['limit']}={details['value']:g} ({one_line(details['scope'])})"
-    ),
-    "run_corrected": lambda details: correction_text(
-        details["action"], details["step_id"], details.get("by", ""), details.get("origin", "")
-    ),
-    "run_stopped": _stopped_text,
-    "task_completed": lambda details: f"over: {details['outcome']}",
-    "memory_summary": lambda details: (
-        f"no summary was written{_after_colon(details['error'])}"
-        if details["error"]
-        else f"a summary covers {counted(details['covered'], 'message')}"
-    ),
-    "memory_applied": lambda details: f"{_whom(details)} {memory_text(details)}",
-    "knowledge_retrieved": lambda details: f"{_whom(details)} {knowledge_text(details)}",
-    "fact_remembered": lambda details: (
-        f"{_who(details)} remembered fact {details['fact_id']}{_after_colon(details['text'])}"
-    ),
-    "fact_forgotten": lambda details: (
-        f"{_who(details)} forgot fact {details['fact_id']}{_after_colon(details['text'])}"
-    ),
-    "phase_entered": lambda details: (
-        f"{_who(details)} entered the phase {one_line(details['phase'])}"
-    ),
-    "steps_invalidated": lambda details: (
-        f"runs again: {one_line(', '.join(map(str, details['reruns'])))}"
-    ),
-    "steps_routed": _routed_text,
-    "reply_parse_failed": lambda details: (
-        f"unreadable reply of {details['node']}{_after_colon(details.get('problem'))}"
-    ),
-}
+def _given_line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
+    """What is said about what the host or a step got, or remembered; empty if nothing is."""
+    match event:
+        case events.MemorySummary(error=error) if error:
+            return f"no summary was written{_after_colon(error)}"
+        case events.MemorySummary():
+            return f"a summary covers {counted(event.covered, 'message')}"
+        case events.MemoryApplied():
+            return f"{_whom(event)} {memory_text(event)}"
+        case events.KnowledgeRetrieved():
+            return f"{_whom(event)} {knowledge_text(event)}"
+        case events.FactRemembered():
+            return f"{_who(event)} remembered fact {event.fact_id}{_after_colon(event.text)}"
+        case events.FactForgotten():
+            return f"{_who(event)} forgot fact {event.fact_id}{_after_colon(event.text)}"
+        case events.PhaseEntered():
+            return f"{_who(event)} entered the phase {one_line(event.phase)}"
+        case _:
+            return ""

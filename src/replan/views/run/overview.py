@@ -1,19 +1,21 @@
 """The first view of a run: how it went, step by step, who decided what, and its outcome."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from rich.cells import cell_len
 
 from replan.errors import LimitReachedError
+from replan.events.types import (
+    ToolCompleted,
+    ToolInvoked,
+)
+from replan.log.calls import Calls, calls_of
+from replan.log.fold import Anomalies, HostCall
+from replan.log.report import AttemptReport, RunReport, StepReport
 from replan.plan.model import StepStatus
-from replan.runs.course.attempts import AttemptView
-from replan.runs.course.story import StepStory, Story
-from replan.runs.log.call_counts import Calls, calls_of
-from replan.runs.log.remarks import Anomalies
 from replan.runs.step_status import WAITING, WORDS
 from replan.state.cuts import cut_in_words
 from replan.views.cells import counted, cut, folded, one_line, padded, seconds
@@ -35,28 +37,18 @@ _NO_ROOM = re.compile(
 _LOUD = ("failed", "unknown_outcome", "cancelled", "running")
 
 
-def overview(story: Story, width: int) -> list[str]:
+def overview(report: RunReport, width: int) -> list[str]:
     """The lines of a run but for its answer; the rows of its steps are cut to the width."""
-    return [*beginning(story, width), *rest(story, width)]
-
-
-def beginning(story: Story, width: int) -> list[str]:
-    """How the run ended, and its steps; this needs the rows of the run, not its state."""
-    steps = _section(_plan_title(story), _step_lines(story, width - 2))
-    return _folded([*_head(story), *steps], width)
-
-
-def rest(story: Story, width: int) -> list[str]:
-    """What follows the steps."""
     sections = {
-        "waits for": _waiting(story),
-        "history": history_lines(story),
-        "host": _host_lines(story),
-        "warnings": [one_line(each) for each in story.run.warnings],
-        "files": [one_line(f"{made.path} {made.title}") for made in story.run.artifacts],
+        _plan_title(report): _step_lines(report, width - 2),
+        "waits for": _waiting(report),
+        "history": history_lines(report),
+        "host": _host_lines(report),
+        "warnings": [one_line(each) for each in report.warnings],
+        "files": [one_line(f"{made.path} {made.title}") for made in report.artifacts],
     }
     lines = [line for title, each in sections.items() for line in _section(title, each)]
-    return _folded(lines, width)
+    return _folded([*_head(report), *lines], width)
 
 
 def _section(title: str, content: list[str]) -> list[str]:
@@ -117,36 +109,34 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
     return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{breakdown}"
 
 
-def _head(story: Story) -> list[str]:
-    run = story.run
-    why, goal = why_ended(story), goal_text(story)
+def _head(report: RunReport) -> list[str]:
+    why, goal = why_ended(report), goal_text(report)
     return [
-        f"run {one_line(run.run_id)}",
-        f"{one_line(run.outcome)}{_counts(story)}",
+        f"run {one_line(report.run_id)}",
+        f"{one_line(report.outcome)}{_counts(report)}",
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
-        f"began {day_and_time(story.began)}, {duration_text(story)}",
-        f"used {usage_text(story.calls, is_running=run.outcome == 'running')}",
-        *(f"label: {one_line(f'{name}={value}')}" for name, value in run.labels.items()),
+        f"began {day_and_time(report.began)}, {duration_text(report)}",
+        f"used {usage_text(report.calls, is_running=report.outcome == 'running')}",
+        *(f"label: {one_line(f'{name}={value}')}" for name, value in report.labels.items()),
     ]
 
 
-def duration_text(story: Story) -> str:
+def duration_text(report: RunReport) -> str:
     """How long a run took, and how much of it was not work, or may have been none."""
     parts = {
-        "{} at rest until a person answered": story.waited,
-        "{} with nobody at work": story.idle,
-        "killed, and not resumed for up to {}": story.unknown,
+        "{} at rest until a person answered": report.waited,
+        "{} with nobody at work": report.idle,
+        "killed, and not resumed for up to {}": report.unknown,
     }
     pauses = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
-    least, of_it = "at least " if story.is_killed else "", ", ".join(pauses)
-    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if pauses else ''}"
+    least, of_it = "at least " if report.is_killed else "", ", ".join(pauses)
+    return f"took {least}{seconds(report.seconds)}{f' ({of_it})' if pauses else ''}"
 
 
-def goal_text(story: Story) -> str:
+def goal_text(report: RunReport) -> str:
     """The request of the run in one line."""
-    asked = (str(e.details.get("request", "")) for e in story.run.events if e.type == "run_started")
-    return one_line(next(asked, "") or story.run.title)
+    return one_line(report.fold.request or report.title)
 
 
 def day_and_time(at: datetime) -> str:
@@ -166,39 +156,39 @@ def remark_texts(remarks: Anomalies) -> list[str]:
     return [each for each, number in texts.items() if number]
 
 
-def _counts(story: Story) -> str:
-    if not story.steps:
+def _counts(report: RunReport) -> str:
+    if not report.steps:
         return ""
-    done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.planned), 'step')} done"
-    asking = sum(each.is_asking for each in story.planned)
-    others = {WORDS[status]: story.count(status) for status in StepStatus}
+    done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
+    asking = sum(each.is_asking for each in report.planned)
+    others = {WORDS[status]: report.count(status) for status in StepStatus}
     del others[WORDS[StepStatus.COMPLETED]]
     pending = WORDS[StepStatus.PENDING]
     others = {WAITING: asking, **others, pending: others[pending] - asking}
     left = [f"{n} {each}" for each, n in others.items() if n]
-    return f": {', '.join([done, *left, *remark_texts(story.remarks)])}"
+    return f": {', '.join([done, *left, *remark_texts(report.anomalies)])}"
 
 
-def _plan_title(story: Story) -> str:
-    plan = story.run.plan
+def _plan_title(report: RunReport) -> str:
+    plan = report.plan
     if plan is None:
         return "steps"
     title = f" {one_line(plan.title)}" if plan.title else ""
     return f"plan{title}, version {plan.version}"
 
 
-def _step_lines(story: Story, width: int) -> list[str]:
-    if not story.steps:
+def _step_lines(report: RunReport, width: int) -> list[str]:
+    if not report.steps:
         return []
-    rows = [_row(step, story.began) for step in story.steps]
+    rows = [_row(step, report.began) for step in report.steps]
     has_cost = any(row[4] != "-" for row in rows)
     rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
     shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
     widths = [min(max(cell_len(row[at]) for row in rows), _WIDEST_NAME) for at in range(6)]
     indent = " " * (widths[0] + widths[1] + 2)
     lines = list[str]()
-    cuts = _cuts(story)
-    for row, step in zip(rows, [None, *story.steps], strict=True):
+    cuts = _cuts(report)
+    for row, step in zip(rows, [None, *report.steps], strict=True):
         cells = [_cell(row[at], widths[at], is_right=at in (1, 3, 4)) for at in shown]
         line = f"{' '.join(cells[:2])}  {'  '.join([*cells[2:], row[6]])}"
         lines.append(cut(line.rstrip(), width))
@@ -211,45 +201,45 @@ def _cell(text: str, width: int, *, is_right: bool) -> str:
     return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
 
 
-def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
-    step, took = story.step, story.seconds
+def _row(report: StepReport, began: datetime) -> tuple[str, ...]:
+    step, took = report.step, report.seconds
     waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
     return (
-        mark_of(story),
+        mark_of(report),
         f"{step.id}.",
-        time_text(story.began, began) if story.began else "-",
+        time_text(report.began, began) if report.began else "-",
         "-" if took is None else seconds(took),
-        money(story.calls),
-        one_line(", ".join(story.specialists)) or "-",
+        money(report.calls),
+        one_line(", ".join(report.specialists)) or "-",
         f"{one_line(step.description)}{waits}",
     )
 
 
-def mark_of(story: StepStory) -> str:
+def mark_of(report: StepReport) -> str:
     """The status of a step, in one sign."""
-    return "[?]" if story.is_asking else MARKS[story.status]
+    return "[?]" if report.is_asking else MARKS[report.status]
 
 
-def _notes(story: StepStory) -> Iterator[str]:
+def _notes(report: StepReport) -> Iterator[str]:
     """Lines about what is unusual in a step: bad attempts, its tools, its feedback."""
-    has_several = len(story.specialists) > 1
-    for each in story.attempts:
+    has_several = len(report.specialists) > 1
+    for each in report.attempts:
         if each.outcome in _LOUD:
             line = f"{attempt_line(each)}{_idle(each)}"
             yield f"{one_line(each.entry.specialist)}, {line}" if has_several else line
-    if story.removed:
-        yield story.removed
-    if tools := story.tools:
-        is_running = any(each.outcome == "running" for each in story.attempts)
+    if report.removed:
+        yield report.removed
+    if tools := report.tools:
+        is_running = any(each.outcome == "running" for each in report.attempts)
         no_end = "not over" if is_running else "cut off"
-        yield f"tools: {', '.join(_tool_counts((e.details for e in tools), no_end))}"
-    if feedback := one_line(story.step.feedback):
-        errors = [one_line(each.entry.error) for each in story.attempts]
+        yield f"tools: {', '.join(_tool_counts(tools, no_end))}"
+    if feedback := one_line(report.step.feedback):
+        errors = [one_line(each.entry.error) for each in report.attempts]
         if feedback not in errors:
-            yield f"{story.step.status.value}: {feedback}"
+            yield f"{report.step.status.value}: {feedback}"
 
 
-def _idle(attempt: AttemptView) -> str:
+def _idle(attempt: AttemptReport) -> str:
     """What an attempt did that found no room for its first call."""
     lasted = attempt.seconds or 0.0
     if not _NO_ROOM.match(attempt.entry.error) or attempt.calls or lasted < LEAST_TOLD:
@@ -257,14 +247,12 @@ def _idle(attempt: AttemptView) -> str:
     return f" It waited {seconds(lasted)} for room, and made no call."
 
 
-def _cuts(story: Story) -> dict[Any, list[str]]:
+def _cuts(report: RunReport) -> dict[int, list[str]]:
     """What says that a result is incomplete, by step."""
-    ends = (e.details for e in story.run.events if e.type == "specialist_completed")
-    newest = {(each.get("step_id"), each.get("specialist")): each.get("cut") for each in ends}
-    cuts = dict[Any, list[str]]()
-    for (step, name), cut_off in newest.items():
+    cuts = dict[int, list[str]]()
+    for (step, name), cut_off in report.fold.cuts.items():
         if cut_off:
-            cuts.setdefault(step, []).append(one_line(f"{name}, {incomplete_text(str(cut_off))}"))
+            cuts.setdefault(step, []).append(one_line(f"{name}, {incomplete_text(cut_off)}"))
     return cuts
 
 
@@ -273,45 +261,48 @@ def incomplete_text(why: str) -> str:
     return f"incomplete: {cut_in_words(why)}"
 
 
-def attempt_line(attempt: AttemptView) -> str:
+def attempt_line(attempt: AttemptReport) -> str:
     """How an attempt ended, in one line."""
     entry = attempt.entry
     unknown = " (it has no end on record)" if attempt.outcome == "unknown_outcome" else ""
     error = f": {one_line(entry.error)}" if entry.error else ""
-    return f"attempt {entry.number}: {attempt.told}{unknown}{error}"
+    return f"attempt {entry.number}: {attempt.outcome_text}{unknown}{error}"
 
 
-def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") -> Iterator[str]:
+def _tool_counts(
+    calls: Iterable[ToolInvoked | ToolCompleted], no_end: str = "cut off"
+) -> Iterator[str]:
     by_name = dict[str, list[str]]()
     for call in calls:
-        by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", no_end))
+        end = call.status if isinstance(call, ToolCompleted) else no_end
+        by_name.setdefault(one_line(call.tool), []).append(end)
     for name, ends in by_name.items():
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
         failures = ", ".join(f"{ends.count(end)} {end}" for end in bad)
         yield f"{name} x{len(ends)}{f' ({failures})' if failures else ''}"
 
 
-def tool_counts(story: Story) -> list[str]:
+def tool_counts(report: RunReport) -> list[str]:
     """The calls of tools in a run, by name: those of its steps, and those of the host."""
-    calls = [*story.host_calls, *(call for step in story.steps for call in step.tools)]
-    return [*_tool_counts(each.details for each in calls if each.type.startswith("tool_"))]
+    own = (each for each in report.host_calls if isinstance(each, ToolCompleted))
+    return [*_tool_counts([*own, *(call for step in report.steps for call in step.tools)])]
 
 
-def _waiting(story: Story) -> list[str]:
+def _waiting(report: RunReport) -> list[str]:
     from replan.views.run.open_asks import ask_line  # noqa: PLC0415 - imports LangGraph
 
-    return [f"{ask.key}: {ask_line(ask)}" for ask in story.run.pending_questions]
+    return [f"{ask.key}: {ask_line(ask)}" for ask in report.pending_questions]
 
 
-def _host_lines(story: Story) -> list[str]:
+def _host_lines(report: RunReport) -> list[str]:
     """The calls of the host by node."""
-    by_node = dict[str, list[Any]]()
-    for event in story.host_calls:
-        by_node.setdefault(str(event.details.get("node")), []).append(event)
+    by_node = dict[str, list[HostCall]]()
+    for event in report.host_calls:
+        by_node.setdefault(event.node, []).append(event)
     lines = list[str]()
     for node, events in by_node.items():
         calls = calls_of(events)
-        tools = [e.details for e in events if e.type == "tool_completed"]
+        tools = [each for each in events if isinstance(each, ToolCompleted)]
         tools_text = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
         lines.append(f"{one_line(node)}: {usage_text(calls)}, {seconds(calls.seconds)}{tools_text}")
     return lines

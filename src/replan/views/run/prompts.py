@@ -1,65 +1,75 @@
 """The stored prompts and replies of models, call by call."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from replan.runs.course.whole_run import WholeRun
-from replan.runs.log.event_log import RunEvent
+from replan.events.types import (
+    Event,
+    MemorySummary,
+    MessageText,
+    ModelCompleted,
+    ModelInvoked,
+)
+from replan.log.kept_events import prompt_of
+from replan.runs.reports import WholeReport
 from replan.texts.signs import harmless
 from replan.views.cells import one_line
 from replan.views.run.attempt_calls import usage_text
 from replan.views.run.history import time_text
 
-# The only event of a summary reports its call and its end.
-_CALLS = ("model_invoked", "model_completed", "memory_summary")
-
 GONE = "(not kept any more)"
 NONE_KEPT = "No prompts and replies are kept of this: no model was called, or keep_prompts is off."
 
+# The only event of a summary reports its call and its end.
+_Call = ModelInvoked | MemorySummary
+_End = ModelCompleted | MemorySummary
 
-def prompts_record(run: WholeRun, events: Iterable[RunEvent]) -> dict[str, Any]:
+
+def prompts_record(run: WholeReport, events: Iterable[Event]) -> dict[str, Any]:
     """The calls as JSON."""
     return {
         "calls": [
             {
-                **call.details,
-                "at": call.at and call.at.isoformat(),
-                "prompt": [_message(each, run) for each in _prompt(call)],
-                "answer": answer and {**answer.details, "reply": _reply(answer, run)},
+                **call.model_dump(mode="json"),
+                "prompt": [_message(each, run) for each in call.prompt],
+                "answer": end and {**end.model_dump(mode="json"), "reply": _reply(end, run)},
             }
-            for call, answer in _calls(events)
+            for call, end in _calls(events)
         ]
     }
 
 
-def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
+def prompts_lines(run: WholeReport, events: Iterable[Event]) -> list[str]:
     """The calls in lines."""
     lines = list[str]()
-    for call, answer in _calls(events):
-        lines += ["", *_call_lines(call, answer, run)] if lines else _call_lines(call, answer, run)
+    for call, end in _calls(events):
+        lines += ["", *_call_lines(call, end, run)] if lines else _call_lines(call, end, run)
     return lines or [NONE_KEPT]
 
 
-def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
+def _calls(events: Iterable[Event]) -> list[tuple[_Call, _End | None]]:
     """The calls of models whose texts were stored, each with its end."""
-    own = [event for event in events if event.type in _CALLS]
-    ends = {event.call_key: event for event in own if event.type != "model_invoked"}
-    begun = [event for event in own if event.type != "model_completed" and _prompt(event)]
-    return [(event, ends.get(event.call_key)) for event in begun]
+    own = list(events)
+    ends = {each.call_key: each for each in own if isinstance(each, ModelCompleted)}
+    begun = [each for each in own if isinstance(each, _Call) and prompt_of(each)]
+    return [
+        (each, each if isinstance(each, MemorySummary) else ends.get(each.call_key))
+        for each in begun
+    ]
 
 
-def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[str]:
-    details: Mapping[str, Any] = call.details
-    step, attempt = details.get("step_id"), details.get("attempt")
-    who = f"step {step} {details['specialist']}, attempt {attempt}" if step else details["node"]
+def _call_lines(call: _Call, end: _End | None, run: WholeReport) -> list[str]:
+    who = call.node
+    if isinstance(call, ModelInvoked) and call.step_id:
+        who = f"step {call.step_id} {call.specialist}, attempt {call.attempt}"
     at = f"{time_text(call.at, run.started_at)} " if call.at else ""
-    lines = [f"{at}{one_line(str(who))}, model {one_line(str(details['model']))}"]
-    for each in (_message(part, run) for part in _prompt(call)):
+    lines = [f"{at}{one_line(who)}, model {one_line(call.model)}"]
+    for each in (_message(part, run) for part in call.prompt):
         lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]
-    if answer is None:
+    if end is None:
         return [*lines, "  not over"]
-    reply = _reply(answer, run)
-    lines.append(f"  reply ({usage_text(answer.details)}):")
+    reply = _reply(end, run)
+    lines.append(f"  reply ({usage_text(end)}):")
     return [*lines, *_indented(reply["text"] if reply else "(none)")]
 
 
@@ -67,15 +77,9 @@ def _indented(text: str) -> Iterator[str]:
     return (f"    {line}".rstrip() for line in harmless(text).splitlines())
 
 
-def _prompt(call: RunEvent) -> list[Any]:
-    prompt = call.details.get("prompt")
-    return prompt if isinstance(prompt, list) else []
+def _message(part: MessageText, run: WholeReport) -> dict[str, str]:
+    return {"role": part.role, "text": run.texts.get(part.ref, GONE)}
 
 
-def _message(part: Mapping[str, Any], run: WholeRun) -> dict[str, str]:
-    return {"role": str(part["role"]), "text": run.texts.get(str(part["ref"]), GONE)}
-
-
-def _reply(answer: RunEvent, run: WholeRun) -> dict[str, str] | None:
-    reply = answer.details.get("reply")
-    return _message(reply, run) if isinstance(reply, dict) else None
+def _reply(end: _End, run: WholeReport) -> dict[str, str] | None:
+    return None if end.reply is None else _message(end.reply, run)

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from replan.runs.course.story import StepStory, Story
+from replan.log.report import RunReport, StepReport
+from replan.runs.reports import WholeReport
 from replan.texts.signs import harmless
 from replan.views.cells import one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
@@ -15,31 +16,30 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")
 
 
-def report(story: Story) -> str:
+def markdown_report(report: WholeReport) -> str:
     """The report."""
-    run = story.run
-    title = run.plan.title if run.plan and run.plan.title else run.title
+    title = report.plan.title if report.plan and report.plan.title else report.title
     lines = [
         f"# {inline(title)}",
         "",
-        f"- Run: {inline(run.run_id)}",
-        f"- Outcome: {inline(run.outcome)}{_in_brackets(why_ended(story))}",
-        f"- Goal: {inline(goal_text(story))}",
-        f"- Began: {day_and_time(story.began)}; {duration_text(story)}",
-        f"- Used: {inline(usage_text(story.calls, is_running=run.outcome == 'running'))}",
-        *(f"- Label: {inline(f'{name}={value}')}" for name, value in run.labels.items()),
-        *(f"- Warning: {inline(each)}" for each in run.warnings),
-        *(f"- File: {inline(f'{made.path} {made.title}')}" for made in run.artifacts),
-        *_table(story),
+        f"- Run: {inline(report.run_id)}",
+        f"- Outcome: {inline(report.outcome)}{_in_brackets(why_ended(report))}",
+        f"- Goal: {inline(goal_text(report))}",
+        f"- Began: {day_and_time(report.began)}; {duration_text(report)}",
+        f"- Used: {inline(usage_text(report.calls, is_running=report.outcome == 'running'))}",
+        *(f"- Label: {inline(f'{name}={value}')}" for name, value in report.labels.items()),
+        *(f"- Warning: {inline(each)}" for each in report.warnings),
+        *(f"- File: {inline(f'{made.path} {made.title}')}" for made in report.artifacts),
+        *_table(report),
         "",
         "## History",
         "",
-        *(f"- {inline(line)}" for line in history_lines(story)),
+        *(f"- {inline(line)}" for line in history_lines(report)),
     ]
-    for step in story.steps:
-        lines += _step(step, story)
-    if run.answer:
-        lines += ["", "## Answer", "", *quoted(run.answer)]
+    for step in report.steps:
+        lines += _step(step, report)
+    if report.answer:
+        lines += ["", "## Answer", "", *quoted(report.answer)]
     return "\n".join([*lines, ""])
 
 
@@ -64,11 +64,11 @@ def _in_brackets(text: str) -> str:
     return f" ({inline(text)})" if text else ""
 
 
-def _table(story: Story) -> Iterator[str]:
-    if story.steps:
+def _table(report: RunReport) -> Iterator[str]:
+    if report.steps:
         yield from ("", "## Plan", "", "| step | | who | attempts | took | cost |")
         yield "| ---: | --- | --- | ---: | ---: | ---: |"
-    for each in story.steps:
+    for each in report.steps:
         took = "-" if each.seconds is None else seconds(each.seconds)
         who = inline(", ".join(each.specialists))
         what = f"{inline(each.step.description)} ({each.status_text})"
@@ -76,11 +76,11 @@ def _table(story: Story) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _step(step: StepStory, story: Story) -> Iterator[str]:
-    results = [each for each in story.run.results if each.step_id == step.step.id]
+def _step(step: StepReport, report: WholeReport) -> Iterator[str]:
+    results = [each for each in report.results if each.step_id == step.step.id]
     yield from ("", f"## Step {step.step.id}: {inline(step.step.description)}")
     for attempt in step.attempts:
-        yield from ("", *fenced("\n".join(attempt_lines(attempt, story.run))))
+        yield from ("", *fenced("\n".join(attempt_lines(attempt, report))))
     for result in results:
         yield from ("", f"Result of {inline(result.specialist_name)}: {result.status.value}", "")
         yield from quoted(result.text or result.error)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from replan.log.report import AttemptReport, RunReport, StepReport
 from replan.plan.model import StepStatus
-from replan.runs.course.attempts import AttemptView
-from replan.runs.course.story import StepStory, Story
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,15 +18,15 @@ class Wait:
     since: datetime | None = None  # of one that is not over
 
 
-def waits_of(step: StepStory, story: Story) -> list[Wait]:
+def waits_of(step: StepReport, report: RunReport) -> list[Wait]:
     """Return what a step of a run waited for; nothing of one that was not to run."""
-    planned = story.planned_at(step.step.id)
-    is_open = step.status.is_open and not story.is_over
-    begun = step.began or (story.ended if is_open else None)
+    planned = report.planned_at(step.step.id)
+    is_open = step.status.is_open and not report.is_over
+    begun = step.began or (report.ended if is_open else None)
     if begun is None or begun <= planned:
-        return list(_waits_between_attempts(step, story, is_open=is_open))
+        return list(_waits_between_attempts(step, report, is_open=is_open))
     ready, waits = planned, list[Wait]()
-    needed = {each.step.id: each for each in story.steps if each.step.id in step.step.awaits}
+    needed = {each.step.id: each for each in report.steps if each.step.id in step.step.awaits}
     missing = [number for number, each in needed.items() if each.status.is_open]
     failed = [number for number, each in needed.items() if each.status is StepStatus.FAILED]
     ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
@@ -39,15 +38,17 @@ def waits_of(step: StepStory, story: Story) -> list[Wait]:
         last = max(ends, key=lambda number: ends[number])
         ready = min(max(planned, ends[last]), begun)
         waits.append(Wait(what=_steps([last]), seconds=_seconds_between(planned, ready)))
-    turn = _seconds_between(ready, begun) - _seconds_paused(story, ready, begun)
+    turn = _seconds_between(ready, begun) - _seconds_paused(report, ready, begun)
     waits.append(Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready))
     return [
         *(each for each in waits if each.seconds > 0),
-        *_waits_between_attempts(step, story, is_open=is_open),
+        *_waits_between_attempts(step, report, is_open=is_open),
     ]
 
 
-def _waits_between_attempts(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
+def _waits_between_attempts(
+    step: StepReport, report: RunReport, *, is_open: bool
+) -> Iterator[Wait]:
     """What it waited for after its first attempt."""
     person = pause = 0.0
     asking = list[datetime]()
@@ -58,7 +59,7 @@ def _waits_between_attempts(step: StepStory, story: Story, *, is_open: bool) -> 
                 gap = _seconds_between(before.ended_at, after.started_at)
                 is_asked = before.outcome == "waiting"
                 person += gap if is_asked else 0.0
-                away = _seconds_paused(story, before.ended_at, after.started_at)
+                away = _seconds_paused(report, before.ended_at, after.started_at)
                 pause += 0.0 if is_asked else gap - away
         if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
             asking.append(own[-1].ended_at)
@@ -66,12 +67,12 @@ def _waits_between_attempts(step: StepStory, story: Story, *, is_open: bool) -> 
         yield Wait(what="for a person (from question to next attempt)", seconds=person)
     if asking:
         since = min(asking)
-        yield Wait(what="for a person", seconds=_seconds_between(since, story.ended), since=since)
+        yield Wait(what="for a person", seconds=_seconds_between(since, report.ended), since=since)
     if pause > 0:
         yield Wait(what="between its attempts", seconds=pause)
 
 
-def _end(step: StepStory) -> datetime | None:
+def _end(step: StepReport) -> datetime | None:
     ends = [each.entry.ended_at for each in step.attempts if each.entry.ended_at is not None]
     return max(ends) if ends and not step.status.is_open else None
 
@@ -84,10 +85,10 @@ def _seconds_between(began: datetime, ended: datetime) -> float:
     return max(0.0, (ended - began).total_seconds())
 
 
-def _seconds_paused(story: Story, began: datetime, ended: datetime) -> float:
+def _seconds_paused(report: RunReport, began: datetime, ended: datetime) -> float:
     """Seconds of a time without work on the run."""
     shared = (
-        min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses
+        min(each.ended or report.ended, ended) - max(each.began, began) for each in report.pauses
     )
     return sum((each for each in shared if each > timedelta()), timedelta()).total_seconds()
 
@@ -106,23 +107,23 @@ class Span:
     number: int  # the attempt
 
 
-def spans_of(step: StepStory, story: Story) -> list[Span]:
+def spans_of(step: StepReport, report: RunReport) -> list[Span]:
     """Return the times of the attempts of a step, in the order in which they began."""
-    return [_span(at, step, story) for at in range(len(step.attempts))]
+    return [_span(at, step, report) for at in range(len(step.attempts))]
 
 
-def _span(at: int, step: StepStory, story: Story) -> Span:
+def _span(at: int, step: StepReport, report: RunReport) -> Span:
     attempt = step.attempts[at]
-    entry, ended = attempt.entry, _end_of(attempt, story)
+    entry, ended = attempt.entry, _end_of(attempt, report)
     if entry.outcome == "waiting":
         later = (each.entry for each in step.attempts[at + 1 :])
         again = (each.started_at for each in later if each.specialist == entry.specialist)
-        ended = next(again, story.ended)
+        ended = next(again, report.ended)
     return Span(
         began=entry.started_at,
         ended=ended,
         outcome=attempt.outcome,
-        told=attempt.told,
+        told=attempt.outcome_text,
         is_known=attempt.seconds is not None,
         asked_at=entry.ended_at if entry.outcome == "waiting" else None,
         specialist=entry.specialist,
@@ -130,10 +131,10 @@ def _span(at: int, step: StepStory, story: Story) -> Span:
     )
 
 
-def _end_of(attempt: AttemptView, story: Story) -> datetime:
+def _end_of(attempt: AttemptReport, report: RunReport) -> datetime:
     """The end of an attempt; of one that was cut off, when work on the run ended."""
     entry = attempt.entry
     if entry.ended_at is not None:
         return entry.ended_at
-    cuts = (pause.began for pause in story.pauses if pause.began >= entry.started_at)
-    return next(cuts, story.ended)
+    cuts = (pause.began for pause in report.pauses if pause.began >= entry.started_at)
+    return next(cuts, report.ended)

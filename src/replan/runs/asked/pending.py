@@ -1,0 +1,44 @@
+"""What a run waits for, as every door shows it."""
+
+from typing import Self
+
+from pydantic import JsonValue
+
+from replan.state.questions import RESPONSES, Question, QuestionKind
+from replan.values import Value
+
+
+class PendingQuestion(Value):
+    """One thing that a run waits for.
+
+    Attributes:
+        key: The name that an answer uses.
+        kind: `question`, `approval` of a tool's call, `unknown_outcome`, or `plan`.
+        text: The question; for a plan, its document.
+        step_id: The step that asks; 0 if the host does.
+        who: The step and the specialist that ask; empty if the host does.
+        details: For a tool's call, the tool and its arguments.
+        remarks: For a plan, its reason and its changes.
+        problem: Why the last answer could not be used.
+        draft: For a plan, the changed document that could not be used.
+        fingerprint: Names exactly this; an answer may carry it.
+        response_schema: The JSON schema of an answer.
+    """
+
+    key: str
+    kind: QuestionKind
+    text: str
+    step_id: int
+    who: str
+    details: JsonValue
+    remarks: tuple[str, ...]
+    problem: str
+    draft: str
+    fingerprint: str
+    response_schema: JsonValue
+
+    @classmethod
+    def of(cls, question: Question) -> Self:
+        """Select what a person is shown of a question."""
+        shown = {**dict(question), "response_schema": RESPONSES[question.kind]}
+        return cls.model_validate({name: shown[name] for name in cls.model_fields})

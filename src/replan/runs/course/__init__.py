@@ -1,1 +1,0 @@
-"""A run with all its records, and its course as they show it."""
