@@ -23,8 +23,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def studio(folder: Path, variables: dict[str, str], **more: Any) -> Generator[str]:
-    """Serve the project's own langgraph.json with other variables, and give the address."""
+def studio(
+    folder: Path, variables: dict[str, str], *, end: int = signal.SIGINT, **more: Any
+) -> Generator[str]:
+    """Serve the project's own langgraph.json with other variables, and give the address.
+
+    At the end it gets a signal, and has to end.
+    """
     config = {**json.loads((ROOT / "langgraph.json").read_text("utf-8")), **more}
     config["env"] |= variables
     (folder / "langgraph.json").write_text(json.dumps(config), "utf-8")
@@ -67,7 +72,7 @@ def studio(folder: Path, variables: dict[str, str], **more: Any) -> Generator[st
             client.get(f"{url}/ok").raise_for_status()
         yield url
     finally:
-        server.send_signal(signal.SIGINT)
+        server.send_signal(end)
         server.wait(timeout=20)
     drain.join(timeout=20)
     server.stdout.close()

@@ -1,5 +1,6 @@
 """LangGraph Studio's server, driven through its SDK."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,32 @@ async def test_an_edited_plan_document_is_run_or_refused(url):
         done = await client.runs.wait(thread, "replan", input=None)
         assert "[x] 1. total units by region" in done["current_plan"]["content"]
         assert "revenue" not in done["current_plan"]["steps"][0]["description"]
+
+
+async def test_runs_on_loops_of_their_own_work_and_the_server_ends_when_it_is_told(
+    tmp_path, serve_studio
+):
+    data = ROOT / "examples" / "data"
+    variables = {"REPLAN_DIR": str(data), "REPLAN_OUT": str(tmp_path / "out")}
+    # LangGraph's server then watches the loop of a run for calls that block it.
+    url = serve_studio(tmp_path, {**variables, "BG_JOB_ISOLATED_LOOPS": "true"}, end=signal.SIGTERM)
+    asked = {"messages": [{"role": "user", "content": TASK}]}
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        answer = await client.runs.wait(thread, "replan", input=asked)
+        assert answer["outcome"] == "completed"
+        again = {"messages": [{"role": "user", "content": "calculate 2 + 2"}]}
+        answer = await client.runs.wait(thread, "replan", input=again)
+        assert "4" in answer["messages"][-1]["content"]
+
+
+async def test_results_are_edited_in_studio_only_where_the_team_opens_them(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        asked = {"messages": [{"role": "user", "content": TASK}]}
+        await client.runs.wait(thread, "replan", input=asked, interrupt_before=["feedback"])
+        results = (await client.threads.get_state(thread))["values"]["current_specialist_results"]
+        key = next(each for each in results if each.startswith("1/"))
+        own = {**results[key], "result": {**results[key]["result"], "content": "Nothing sold."}}
+        with pytest.raises(Exception, match="may not edit"):
+            await client.threads.update_state(thread, {"current_specialist_results": {key: own}})
