@@ -216,9 +216,10 @@ class KeptRun:
         finish = RunLog.finished
 
         async def finished(log, attempt, *given, **named):
-            await finish(log, attempt, *given, **named)
+            counts = await finish(log, attempt, *given, **named)
             if attempt.step_id == self.dies_behind:
                 await kill(self)
+            return counts
 
         _runs.append(self)
         try:

@@ -1,15 +1,36 @@
 """A made run with all that can be kept of one: killed, gone on with, asked, and failed."""
 
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
+from replan.events.types import Event
 from replan.log.attempt_rows import LedgerEntry
 from replan.log.rows import Request
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.runs.course.whole_run import WholeRun
-from replan.runs.log.event_log import RunEvent
+from replan.runs.reports import WholeReport
 from replan.state.results import SpecialistResult
 from replan.state.usage import Usage
 
+KINDS = {kind.model_fields["type"].default: kind for kind in get_args(get_args(Event)[0])}
+NEEDED = {
+    "node": "specialist_worker",
+    "specialist": "worker",
+    "call": "c",
+    "effects": "pure",
+    "tool": "price",
+    "arguments": {},
+    "status": "success",
+    "task": "t",
+    "action": "answered",
+    "model": "m",
+    "seconds": 0.0,
+    "kind": "question",
+    "mode": "stuff",
+    "request": "Go.",
+    "step_id": 1,
+    "reruns": (),
+    "outcome": "completed",
+}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -18,7 +39,12 @@ def at(seconds):
 
 
 def event(seq, moment, kind, /, **details):
-    return RunEvent(run_id="r", seq=seq, at=at(moment), type=kind, round=1, details=details)
+    known = KINDS[kind].model_fields
+    needed = {name: value for name, value in NEEDED.items() if name in known}
+    needed = {name: value for name, value in needed.items() if known[name].is_required()}
+    given = {name: value for name, value in details.items() if name in known}
+    own = {"run_id": "r", "seq": seq, "at": at(moment)}
+    return KINDS[kind](**{"round": 1, **needed, **given, **own})
 
 
 def attempt(step, number, began, ended, outcome="done", error="", who="worker"):
@@ -35,14 +61,14 @@ def attempt(step, number, began, ended, outcome="done", error="", who="worker"):
     )
 
 
-def call(step, number, name, cost=None, **said):
+def call(step, number, name, **said):
     where = {"node": "specialist_worker", "step_id": step, "specialist": "worker"}
-    return {**where, "attempt": number, "call": name, "cost": cost, **said}
+    return {**where, "attempt": number, "call": name, **said}
 
 
 def answered(step, number, name, cost=None, error=""):
     tokens = {"input_tokens": 10, "output_tokens": 5, "seconds": 0.5, "error": error}
-    return call(step, number, name, cost, model="m", **tokens)
+    return call(step, number, name, cost=cost, model="m", **tokens)
 
 
 STEPS = (
@@ -108,16 +134,16 @@ def whole(**changes):
                 5,
                 19,
                 "tool_completed",
-                **call(1, 2, "t", tool="price", arguments={"of": "gold"}, approval=None),
+                **call(1, 2, "t", tool="price", arguments={"of": "gold"}, effects="pure"),
                 status="failed",
                 result="Error: no quote",
                 seconds=0.5,
             ),
             event(6, 25, "model_completed", **answered(2, 1, "b")),
             event(7, 60, "run_resumed", by="otto"),
-            event(8, 90, "feedback_generated", feedback="Nothing more can be done."),
+            event(8, 90, "feedback_generated", text="Nothing more can be done."),
             event(9, 100, "task_completed", outcome="partial", warnings=[]),
         ),
         "texts": {},
     }
-    return WholeRun(**{**fields, **changes})
+    return WholeReport(**{**fields, **changes})

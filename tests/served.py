@@ -4,8 +4,11 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import httpx
+import httpx2
 import jsonschema
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from replan import open_server
 from replan.server.addresses import ENDPOINTS
@@ -97,3 +100,15 @@ async def agent_of(client, headers=None, where="town", *, streaming=True):
         config = ClientConfig(streaming=streaming, httpx_client=http)
         async with ClientFactory(config).create(card) as agent:
             yield agent
+
+
+@asynccontextmanager
+async def tools_of(client, token=OWNER, **options):
+    """A client by MCP."""
+    headers = {"Authorization": f"Bearer {token}"}
+    address = f"{str(client.base_url).rstrip('/')}/mcp"
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
+        Client(streamable_http_client(address, http_client=http), **options) as mcp,
+    ):
+        yield mcp

@@ -54,8 +54,8 @@ async def test_what_the_host_was_told_a_step_of_another_process_knows(tmp_path, 
             assert await r.facts(EVA.user) == []
     assert (first.outcome, second.outcome) == ("answered", "completed")
     assert fact.run_id == first.run_id
-    (told,) = [each.details for each in events if each.type == "fact_remembered"]
-    assert (told["fact_id"], told["text"]) == (fact.id, "Her parcels go to Bergen.")
+    (told,) = [each for each in events if each.type == "fact_remembered"]
+    assert (told.fact_id, told.text) == (fact.id, "Her parcels go to Bergen.")
     asked = [each for each in server.requests if each.call.node in ("direct_answer", "specialist")]
     for request in asked:
         tools = {each["function"]["name"]: each["function"] for each in request.body["tools"]}

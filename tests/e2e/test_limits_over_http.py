@@ -95,8 +95,9 @@ async def test_a_server_that_does_not_stop_is_charged_and_later_calls_see_it():
     till = Till(longest=20_000, heeds=False)
     async with OpenAIServer(till, models=("m",)) as server:
         state = await go(server, Limits(**WIDE, max_tokens=100_000))
-    # What was on its way before the first reply told of it, and no more.
-    first = 100_000 * 0.8 // 4_096
+    # What was in flight before the first reply told of it, and no more; each of these calls had
+    # reserved at least 1,024 tokens for its reply.
+    first = 100_000 * 0.8 // 1_024
     assert state["usage"].total_tokens == till.tokens <= (first + 1) * 21_000
     assert state["limit_reached"] == "max_tokens"
 
@@ -238,10 +239,10 @@ async def test_a_run_whose_answer_nobody_could_write_is_partial():
         return "done"
 
     async with OpenAIServer(Till(), models=("m",)) as server:
-        state = await go(server, Limits(max_tokens=300), steps=2, run=done)
+        state = await go(server, Limits(max_tokens=200), steps=2, run=done)
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_tokens")
     assert state["final_answer"].text.startswith("## 1. Part 1\n\ndone")
-    assert "The limit max_tokens=300 is reached." in state["final_answer"].text
+    assert "The limit max_tokens=200 is reached." in state["final_answer"].text
 
 
 def every_third(fault):
@@ -282,10 +283,10 @@ async def test_the_further_tries_of_a_client_are_calls_too(by, fault):
 async def test_a_call_that_breaks_off_is_charged_whatever_the_server_did(fault):
     serve, counted = every_third(fault)
     async with OpenAIServer(serve, models=("m",)) as server:
-        limits = Limits(**WIDE, max_tokens=6_000)
+        limits = Limits(**WIDE, max_tokens=20_000)
         await go(server, limits, steps=60)
     assert len(counted) > 5
-    assert sum(counted) <= 6_000
+    assert sum(counted) <= 20_000
 
 
 async def test_the_worst_case_that_is_told_before_a_run_can_happen():

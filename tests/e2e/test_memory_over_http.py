@@ -63,9 +63,9 @@ async def test_a_conversation_goes_on_with_a_summary_whoever_opens_the_file(tmp_
         asked = [each for each in server.requests if each.call.node == "memory_summary"]
         newest = server.requests[-1]
     # The second answer makes it due, the third one tries again.
-    assert [bool(each.details["error"]) for each in told] == [True, False]
-    assert told[0].details["covered"] == 0
-    assert told[1].details["model"] == "small"
+    assert [bool(each.error) for each in told] == [True, False]
+    assert told[0].covered == 0
+    assert told[1].model == "small"
     assert {each.model for each in asked} == {"small-one"}
     assert {each.body["max_completion_tokens"] for each in asked} == {200 + ROOM_TO_THINK}
     assert result.state["memory_summary"].text == TALK

@@ -225,7 +225,7 @@ async def test_the_list_tells_what_no_outcome_tells_and_costs_what_the_page_says
         updated_at=noon,
     )
     place = {"at": noon.isoformat(), "round": 1, "node": "n", "step_id": None, "attempt": None}
-    called = {**place, "tool": "pay", "arguments": {}, "seconds": 1, "result": "Error: no"}
+    called = {**place, "tool": "pay", "arguments": {}, "effects": "pure", "seconds": 1}
     failed = {**called, "type": "tool_completed", "call": "1", "status": "failed"}
     asked = {**place, "type": "model_invoked", "call": "2", "model": "m"}
     over = {**place, "type": "task_completed", "outcome": "completed", "warnings": ["Beware."]}

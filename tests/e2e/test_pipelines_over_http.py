@@ -103,10 +103,10 @@ async def test_units_of_a_team_file_s_pipeline_count_and_stream_only_where_someb
     assert (result.results[1].usage.calls, result.usage.calls) == (2, 3)
     assert result.usage.cost
     calls = [each for each in events if each.type == "model_completed"]
-    assert [each.details["specialist"] for each in calls] == ["writer"] * 2 + [""]
+    assert [each.specialist for each in calls] == ["writer"] * 2 + [""]
     sub_thread = thread.messages[1].meta["_thread"]
     assert [each.text for each in sub_thread.messages] == SAID
-    assert _texts((each.type, each.details.get("text")) for each in events) == HEARD
+    assert _texts((each.type, getattr(each, "text", None)) for each in events) == HEARD
 
 
 async def test_the_same_pipeline_in_a_session_and_alone_says_the_same(folder):

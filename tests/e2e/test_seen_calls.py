@@ -22,8 +22,9 @@ from replan import (
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.cli.main import app
-from replan.runs.log.call_counts import calls_of
-from replan.runs.log.remarks import counts_in, remarks_of, unusable_replies
+from replan.log.calls import calls_of
+from replan.log.fold import Fold, counts_in
+from replan.log.kept_events import prompt_of, reply_of
 from replan.secrets.sources import learn_values
 from replan.testing import HttpFault, OpenAIServer, Reply
 
@@ -80,8 +81,11 @@ def where(request, tmp_path):
 
 def check_counts(events):
     """The end has the counts of all calls, for lists of runs."""
-    remarks, calls = counts_in(events[-2:])
-    assert remarks == remarks_of(events, unusable_replies(events))
+    anomalies, calls = counts_in(events[-2:])
+    fold = Fold()
+    for event in events:
+        fold.apply(event)
+    assert anomalies == fold.counts.anomalies
     # They were added up in the order in which they happened.
     assert asdict(calls) == pytest.approx(asdict(calls_of(events)))
 
@@ -110,22 +114,22 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
         ):
             events = await events_of(runtime, "r")
             tools = await events_of(runtime, "r", "tool_completed")
-            told = [(e.details["attempt"], e.details["status"], e.details["result"]) for e in tools]
+            told = [(e.attempt, e.status, e.result) for e in tools]
             answers = await events_of(runtime, "r", "model_completed")
-            whole = await runtime.text("r", tools[1].details["result_ref"])
+            whole = await runtime.text("r", tools[1].refs["result"])
             prompts = await prompts_of(runtime, "r")
     check_counts(events)
     assert told[0] == (2, "failed", "Error: ValueError: no quote for gold")
     assert told[1][:2] == (3, "success")
     assert whole == f"42 {LONG}"
     assert told[1][2] == f"{whole[:1000]}…"
-    assert tools[0].details["arguments"] == {"of": "gold"}
-    failed = [each.details["error"] for each in answers if each.details["error"]]
+    assert tools[0].arguments == {"of": "gold"}
+    failed = [each.error for each in answers if each.error]
     assert len(failed) == 1
     assert "Error code: 503" in failed[0]
-    spent = sum(each.details["cost"] for each in answers)
+    spent = sum(each.cost for each in answers)
     assert spent == pytest.approx(result.usage.cost)
-    assert sum(e.details["output_tokens"] or 0 for e in answers) == result.usage.output_tokens
+    assert sum(e.output_tokens or 0 for e in answers) == result.usage.output_tokens
     assert any("Error: ValueError: no quote for gold" in prompt for prompt in prompts)
     if not where.startswith("postgresql"):
         assert b"no quote" not in await asyncio.to_thread(Path(where).read_bytes)
@@ -180,7 +184,7 @@ async def test_a_run_of_the_terminal_has_its_labels(where):
 
 async def prompts_of(runtime, run_id):
     found = await events_of(runtime, run_id, "model_invoked")
-    refs = {part["ref"] for each in found for part in each.details["prompt"]}
+    refs = {part.ref for each in found for part in each.prompt}
     return [await runtime.text(run_id, ref) for ref in refs]
 
 
@@ -193,7 +197,7 @@ async def test_a_team_that_keeps_no_prompts_leaves_none(where):
             await runtime.run("Gold?", run_id="r")
             calls = await events_of(runtime, "r", "model_invoked", "model_completed")
     assert len(calls) == 6
-    assert not any({"prompt", "reply"} & each.details.keys() for each in calls)
+    assert not any(prompt_of(each) or reply_of(each) for each in calls)
 
 
 async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
@@ -209,7 +213,7 @@ async def test_prompts_go_when_their_days_are_over_and_with_their_run(where):
             assert set(await prompts_of(runtime, "first")) == {None}
             assert None not in await prompts_of(runtime, "second")
             called, *_ = await events_of(runtime, "second", "model_invoked")
-            ref = called.details["prompt"][0]["ref"]
+            ref = called.prompt[0].ref
             await storage.runs.remove("second")
             assert await storage.log.text("second", ref) is None
 
@@ -224,14 +228,14 @@ async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
         ):
             await runtime.run("Gold?", run_id="r")
             calls = await events_of(runtime, "r")
-            kept = json.dumps([each.details for each in calls])
+            kept = "".join(each.written for each in calls)
             kept += "".join(await prompts_of(runtime, "r"))
     assert SECRET not in kept
     assert "gold ***" in kept
-    (warned,) = (each.details["text"] for each in calls if each.type == "warning")
+    (warned,) = (each.text for each in calls if each.type == "warning")
     assert warned.startswith("The result of step 1 holds a secret value")
-    assert calls[-1].details["warnings"] == [warned]
-    timed = {name for each in calls for name, value in each.details.items() if value is not None}
+    assert calls[-1].warnings == (warned,)
+    timed = {name for each in calls for name, value in each if value is not None}
     assert {"step_seconds", "round_seconds", "run_seconds"} <= timed
 
 
@@ -250,9 +254,9 @@ async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):
         told = await events_of(runtime, "r")
     rests = [each for each in told if each.type in ("run_stopped", "run_resumed")]
     assert [each.type for each in rests] == ["run_stopped", "run_resumed"]
-    assert rests[0].details["reason"] == "waiting"
-    assert rests[0].details["seconds"] > 0
-    assert rests[1].details["by"] == "eva"
+    assert rests[0].reason == "waiting"
+    assert rests[0].seconds > 0
+    assert rests[1].by == "eva"
     assert [each.seq for each in told] == list(range(1, len(told) + 1))
     assert told[-1].type == "task_completed"
 
@@ -271,7 +275,7 @@ async def test_a_run_that_is_stopped_says_by_whom(where):
         await run.stop(by="otto")
         assert (await run).outcome == "interrupted"
         (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
-    assert (stopped.details["reason"], stopped.details["by"]) == ("interrupted", "otto")
+    assert (stopped.reason, stopped.by) == ("interrupted", "otto")
 
 
 async def test_a_run_whose_model_cannot_be_reached_tells_of_each_call_and_of_its_end(where):
@@ -285,8 +289,8 @@ async def test_a_run_whose_model_cannot_be_reached_tells_of_each_call_and_of_its
                 await run
             told = await events_of(runtime, run.run_id)
     (answered,) = (each for each in told if each.type == "model_completed")
-    assert "Error code: 401" in answered.details["error"]
-    assert (answered.details["output_tokens"], answered.details["node"]) == (None, "think")
+    assert "Error code: 401" in answered.error
+    assert (answered.output_tokens, answered.node) == (None, "think")
     assert told[-1].type == "run_stopped"
-    assert told[-1].details["reason"] == "failed"
-    assert "no such key" in told[-1].details["error"]
+    assert told[-1].reason == "failed"
+    assert "no such key" in told[-1].error

@@ -96,7 +96,7 @@ async def test_a_run_is_answered_once_and_ends():
         whole, _ = await heard(client, run)
         assert whole[-1]["type"] == "task_completed"
         (answered,) = [each for each in whole if each["type"] == "answer_received"]
-        assert answered["details"]["by"] == "owner"
+        assert answered["by"] == "owner"
         over = await client.get(
             f"/runs/{run}/events", headers={**STREAM, "Last-Event-ID": str(whole[-1]["seq"])}
         )
@@ -116,7 +116,7 @@ async def test_files_go_with_a_task_and_what_a_model_was_told_is_read_by_its_ref
         assert "blue, grey" in str(model.calls[0].messages)
         events = (await client.get(f"/runs/{run}/events")).json()["events"]
         (called,) = [each for each in events if each["type"] == "model_invoked"]
-        refs = [each["ref"] for each in called["details"]["prompt"]]
+        refs = [each["ref"] for each in called["prompt"]]
         texts = [(await client.get(f"/runs/{run}/texts/{ref}")).json()["text"] for ref in refs]
         assert "blue, grey" in texts[-1]
 

@@ -2,16 +2,13 @@
 
 import json
 
-from ag_ui.core import Event, RunAgentInput
-from pydantic import TypeAdapter
-
+from doors import EVENT, asked, state_of
 from replan import Host, Specialist, Team, ask_user
 from replan.testing import ScriptedModel, always
 from served import OWNER, as_, served, tokens_of
 
 PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
-EVENT = TypeAdapter(Event)
 OPENED = {"START": 1, "STARTED": 1, "END": -1, "FINISHED": -1}
 
 
@@ -22,12 +19,6 @@ def team(think=PLAN, **settings):
     member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
     model = ScriptedModel({"think": always(think), "feedback": END})
     return Team(host=Host(model=model), specialists=[member], **settings)
-
-
-def asked(*texts, thread="t1", **fields):
-    said = [{"id": str(n), "role": "user", "content": text} for n, text in enumerate(texts)]
-    given = {"threadId": thread, "runId": "r1", "messages": said, **fields}
-    return RunAgentInput.model_validate(given).model_dump(mode="json", by_alias=True)
 
 
 async def told(client, body, where="town", headers=None):
@@ -59,18 +50,6 @@ def check_order(events):
 
 def text_of(events):
     return "".join(each.delta for each in events if each.type.value == "TEXT_MESSAGE_CONTENT")
-
-
-def state_of(events):
-    state = {}
-    for each in events:
-        if each.type.value == "STATE_SNAPSHOT":
-            state = each.snapshot
-        elif each.type.value == "STATE_DELTA":
-            for change in each.delta:
-                place = int(change.path.split("/")[2])
-                state["steps"][place]["status"] = change.value
-    return state
 
 
 async def check_refusals(client, interrupt):

@@ -114,7 +114,7 @@ async def test_a_role_bounds_what_a_token_does():
         assert (await rested(client, run, headers=as_("cleo")))["outcome"] == "completed"
         events = await client.get(f"/runs/{run}/events", headers=as_("anna"))
         given = [each for each in events.json()["events"] if each["type"] == "answer_received"]
-        assert [each["details"]["by"] for each in given] == ["Cleo"]
+        assert [each["by"] for each in given] == ["Cleo"]
 
 
 async def test_a_token_starts_no_more_runs_at_once_than_it_may():

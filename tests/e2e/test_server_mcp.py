@@ -1,16 +1,11 @@
 """The server through MCP's own client: a team is a tool."""
 
-from contextlib import asynccontextmanager
-
-import httpx2
 import pytest
 from mcp import types
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from replan import Host, Specialist, Team, ask_user
 from replan.testing import ScriptedModel, always
-from served import OWNER, as_, served, tokens_of
+from served import as_, served, tokens_of, tools_of
 
 PLAN = "# Hall\n\n- [ ] 1. Paint the hall @painter\n- [ ] 2. Dry it @painter (after 1)\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
@@ -23,17 +18,6 @@ def team(**settings):
     member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
     host = Host(model=ScriptedModel({"feedback": END}))
     return Team(host=host, specialists=[member], **settings)
-
-
-@asynccontextmanager
-async def client_of(client, token=OWNER, **options):
-    headers = {"Authorization": f"Bearer {token}"}
-    address = f"{str(client.base_url).rstrip('/')}/mcp"
-    async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
-        Client(streamable_http_client(address, http_client=http), **options) as mcp,
-    ):
-        yield mcp
 
 
 class User:
@@ -57,7 +41,7 @@ async def test_a_team_is_a_tool_that_tells_its_progress_and_asks(mode):
         heard.append(message)
 
     async with served({"town hall": team(approval="plan")}) as client:
-        async with client_of(client, mode=mode, elicitation_callback=user) as mcp:
+        async with tools_of(client, mode=mode, elicitation_callback=user) as mcp:
             (tool,) = (await mcp.list_tools()).tools
             assert tool.name == "town_hall"
             arguments = {"task": "Paint the hall.", "plan": PLAN}
@@ -67,7 +51,7 @@ async def test_a_team_is_a_tool_that_tells_its_progress_and_asks(mode):
         run = (await client.get(f"/runs/{result.structured_content['run_id']}")).json()
         assert (run["outcome"], run["labels"]["door"]) == ("completed", "mcp")
         assert "painted blue" in run["steps"][0]["result"]
-    assert "Step 2 @painter: success" in heard
+    assert "Step 2 @painter: completed" in heard
     assert user.asked[-1] == "Which colour?"
 
 
@@ -76,14 +60,14 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
     arguments = {"task": "Paint the hall.", "plan": PLAN}
     async with served({"town": team()}, tokens=tokens) as client:
         for options in ({}, {"elicitation_callback": User(answer="blue")}):
-            async with client_of(client, "anna-has-this-token", **options) as mcp:
+            async with tools_of(client, "anna-has-this-token", **options) as mcp:
                 result = await mcp.call_tool("town", arguments)
             assert "Which colour?" in result.content[0].text
             run = result.structured_content["run_id"]
             assert f"/runs/{run}/answers" in result.content[0].text
             seen = await client.get(f"/runs/{run}", headers=as_("anna"))
             assert seen.json()["outcome"] == "waiting"
-        async with client_of(client, "anna-has-this-token") as mcp:
+        async with tools_of(client, "anna-has-this-token") as mcp:
             asked = (await client.get(f"/runs/{run}", headers=as_("anna"))).json()[
                 "pending_questions"
             ]
@@ -94,15 +78,15 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
             assert (refused.is_error, "'answer'" in refused.content[0].text) == (True, True)
         seen = await client.get(f"/runs/{run}", headers=as_("anna"))
         assert seen.json()["outcome"] == "waiting"
-        async with client_of(client, "ben-has-this-token") as mcp:
+        async with tools_of(client, "ben-has-this-token") as mcp:
             result = await mcp.call_tool("town", arguments)
             assert (result.is_error, "role 'run'" in result.content[0].text) == (True, True)
-        async with client_of(client, "anna-has-this-token") as mcp:
+        async with tools_of(client, "anna-has-this-token") as mcp:
             wrong = await mcp.call_tool("town", {"tasks": "Paint."})
             assert (wrong.is_error, "Give `task`" in wrong.content[0].text) == (True, True)
     async with served({"town": team()}) as client:
         user = User()
-        async with client_of(client, mode="legacy", elicitation_callback=user) as mcp:
+        async with tools_of(client, mode="legacy", elicitation_callback=user) as mcp:
             result = await mcp.call_tool("town", arguments)
         assert (user.asked, result.structured_content["outcome"]) == (["Which colour?"], "waiting")
 

@@ -70,9 +70,9 @@ async def test_a_session_is_asked_answered_read_moved_and_removed(tmp_path):
         seen = await client.get(f"/runs/{run}/events", headers=as_("anna"))
         kept = {each["seq"]: each for each in seen.json()["events"]}
         for each in (each for name, each in told if name == "event" and each["seq"]):
-            # But for the names of long texts, which are kept beside the run.
-            assert {**kept[each["seq"]], "details": {}} == {**each, "details": {}}
-            assert each["details"].items() <= kept[each["seq"]]["details"].items()
+            # But for the names of long texts, which are kept beside the run, and its counts.
+            beside = dict.fromkeys(("prompt", "reply", "refs", "stats"))
+            assert {**kept[each["seq"]], **beside} == {**each, **beside}
         assert (await taken(client, "hall", input=" ")).status_code == 422
         done = (await taken(client, "hall", input="Blue.", turn_id="m2")).json()
         assert (done["response"], house.painted) == ("The hall is painted.", 1)

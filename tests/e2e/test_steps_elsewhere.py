@@ -133,8 +133,8 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
         worker("here", "runs", "--metrics", port)
         first = worker("there", "gpu")
         async with queued(team, address) as (runtime, storage, _):
-            # Of the calls of steps 5 and 6, in two processes, one at a time has room.
-            limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=5_200))
+            # The calls of steps 5 and 6, in two processes, are reserved in one log.
+            limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=20_000))
             run = await runtime.start({"plan": PLAN}, run_id="r", settings=limits)
             for name in ("there", "bill"):
                 await until(lambda name=name: begun(name))
@@ -177,7 +177,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             assert (await storage.log.spent("r"))["run"].calls == result.usage.calls
             events = [event async for event in runtime.events("r")]
             answered = [each for each in events if each.type == "model_completed"]
-            by = {each.details["specialist"] for each in answered if each.details["step_id"]}
+            by = {each.specialist for each in answered if each.step_id}
             assert by == {"thinker", "ponderer"}
             where = f"http://127.0.0.1:{port}/metrics"
             figures = (await asyncio.to_thread(httpx.get, where, trust_env=False)).text

@@ -97,21 +97,21 @@ TREE = """\
 invoke_workflow replan completed
   chat m
   round 1
-    step 1 success
+    step 1 completed
       invoke_agent buyer failed _OTHER!
         chat m
         execute_tool price failed ValueError!
           SELECT!
         chat m
-      invoke_agent buyer success
+      invoke_agent buyer done
         chat m
         execute_tool price success
           SELECT
         chat m
     chat m
   round 2
-    step 2 success
-      invoke_agent teller success
+    step 2 completed
+      invoke_agent teller done
         GET
     chat m"""
 
@@ -239,8 +239,8 @@ async def test_a_run_that_goes_on_elsewhere_links_to_where_it_waited(tmp_path):
     assert second.lines == [
         "invoke_workflow replan completed",
         "  round 2",
-        "    step 1 success",
-        "      invoke_agent asker success",
+        "    step 1 completed",
+        "      invoke_agent asker done",
         "    chat m",
     ]
     before, after = first.named("invoke_w")[0], second.named("invoke_w")[0]
@@ -253,7 +253,7 @@ async def test_a_run_that_goes_on_elsewhere_links_to_where_it_waited(tmp_path):
     assert before.links == ()
     # The metrics count the work before the question, as the events do.
     took = {name: value for name, about, value in second.points if about.get("replan.outcome")}
-    (run_seconds,) = (e.details["run_seconds"] for e in events if e.type == "task_completed")
+    (run_seconds,) = (e.run_seconds for e in events if e.type == "task_completed")
     began, rested = (
         next(e.at for e in events if e.type == each) for each in ("run_started", "run_stopped")
     )
@@ -289,7 +289,7 @@ async def test_a_stopped_run_and_a_failed_one_end_with_what_became_of_them():
     ):
         await run(team_on(server, broken), "Gold?")
     lines = broken.lines
-    assert lines[0].startswith("invoke_workflow replan failed ")
+    assert lines[0].startswith("invoke_workflow replan interrupted ")
     assert lines[0].endswith("Error!")
     assert lines[1].startswith("  chat m ")
 
@@ -332,12 +332,12 @@ async def test_a_team_in_a_traced_team_stands_below_the_attempt_that_calls_it():
     assert lines == [
         "invoke_workflow replan completed",
         "  round 1",
-        "    step 1 success",
-        "      invoke_agent boss success",
+        "    step 1 completed",
+        "      invoke_agent boss done",
         "        invoke_workflow inner completed",
         "          round 1",
-        "            step 1 success",
-        "              invoke_agent teller success",
+        "            step 1 completed",
+        "              invoke_agent teller done",
         "                GET",
     ]
 
