@@ -47,7 +47,7 @@ GIVEN_BY = {
     "Question": "waiting_for", "Decision": "waiting_for", "RunView": "get",
     "Run": "start", "Runtime": "open_runtime",
     "LeftAlone": "resume_interrupted", "RunStatus": "runs",
-    "RunResult": "run_sync", "RunEvent": "events", "EnhancedState": "state",
+    "RunResult": "run_sync", "EnhancedState": "state",
     "CollectedResults": "state", "ExecutionRecord": "state", "ThinkingResult": "state",
     "FeedbackResult": "state", "TaskComplexity": "state", "ActionType": "state",
     "Source": "sources", "Chunk": "SearchRequest", "SearchResponse": "SearchRequest",

@@ -31,12 +31,13 @@ class Ledger(MultiAgentCallback):
 
     async def on_plan_created(self, info: PlanCreated) -> None:
         """Note the plan."""
-        print(f"{info.plan.title}: {info.plan.total_steps} steps")
+        print(f"{info.title}: {info.steps} steps")
 
     async def on_specialist_complete(self, info: SpecialistCompleted) -> None:
         """Note a step."""
-        self.seconds[info.result.key] = info.result.duration
-        print(f"{info.result.key}: {info.result.status}")
+        key = f"{info.step_id}/{info.specialist}"
+        self.seconds[key] = info.seconds
+        print(f"{key}: {info.status}")
 
     async def on_task_complete(self, info: TaskCompleted) -> None:
         """Note the end."""

@@ -42,7 +42,7 @@ async def talk() -> None:
                 print(f"{user}: {request}\n{result.text}")
                 async for event in runtime.events(run.run_id):
                     if event.type == "fact_remembered":
-                        print(f"event: fact_remembered, {event.details['text']}")
+                        print(f"event: fact_remembered, {event.text}")
             for user in ("eva", "bob"):
                 known = [fact.text for fact in await runtime.facts(user)]
                 print(f"known of {user}: {known}")

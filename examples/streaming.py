@@ -28,11 +28,11 @@ async def main() -> None:
     async for event in stream(graph, request):
         match event:
             case PlanCreated():
-                print(f"{event.plan.total_steps} steps")
+                print(f"{event.steps} steps")
             case SpecialistInvoked():
                 print(f"step {event.step_id} starts: {event.task}")
             case SpecialistCompleted():
-                print(f"step {event.step_id} ends: {event.result.text}")
+                print(f"step {event.step_id} ends: {event.text}")
             case AnswerToken():
                 print(event.text, end="")
             case _:

@@ -14,7 +14,7 @@ async def main() -> None:
         if event.type == "tool_completed":
             print(f"{event.tool}({event.arguments}) -> {event.result}")
         elif event.type == "specialist_completed":
-            print(f"step {event.step_id}: {event.result.text}")
+            print(f"step {event.step_id}: {event.text}")
         elif event.type == "task_completed":
             print(event.outcome)
 

@@ -7,7 +7,6 @@ from replan.testing import ScriptedModel
 REVISED = """\
 ---
 verdict: continue
-suggested_action: update_plan
 update: There is no bed lamp, so count floor lamps.
 ---
 # The spring order

@@ -18,4 +18,4 @@ with open_runtime(shop(model()), storage=":memory:") as runtime:
     print(result.text)
     for event in runtime.events(result.run_id):
         if event.type == "answer_received":
-            print(event.details["by"], event.details["action"], event.details["key"])
+            print(event.by, event.action, event.key)
