@@ -17,9 +17,8 @@ from typing import Any, cast
 from agents_at_once import SIDES, at_once
 from http_model import serving
 from http_workloads import report
-from over_http import judged
 from plans import flat, step_line
-from reporting import Row, options, publish
+from reporting import Row, judged, options, publish
 
 from replan import AgentContext, ExecutionContext, Host, Specialist, Team, ask_user, build_agent
 from replan.ports.agent import Agent

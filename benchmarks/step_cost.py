@@ -25,10 +25,9 @@ from typing import Any
 from agents_at_once import graph_turn
 from critical_path import wave_run, worker_team
 from http_runs import REQUEST
-from over_http import judged
 from plans import Shape, chain, flat
 from profiling import functions_called
-from reporting import Row, options, publish
+from reporting import Row, judged, options, publish
 from stored import fresh_saver
 
 from replan import AgentContext, Host, Specialist, Team, build_agent, build_graph, open_runtime, run

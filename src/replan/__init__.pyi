@@ -78,7 +78,6 @@ from replan.ports.tool_provider import (
 )
 from replan.runs.continued.recovery import LeftAlone as LeftAlone, Recovery as Recovery
 from replan.runs.continued.resuming import raise_limits as raise_limits
-from replan.runs.log.event_log import RunEvent as RunEvent
 from replan.runs.looking import RunView as RunView
 from replan.runs.result import RunResult as RunResult
 from replan.runs.run import Run as Run

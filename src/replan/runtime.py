@@ -21,11 +21,12 @@ from typing_extensions import TypedDict
 
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of, with_output_type
-from replan.calling.compiled import shapes_of, tool_servers_of
+from replan.calling.compiled import services_in, shapes_of, tool_servers_of
 from replan.calling.new_or_continued import Call, Input
 from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
+from replan.log.whole_results import whole_values
 from replan.own_loop import Portal, run_in_own_loop
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
@@ -271,6 +272,8 @@ async def run(  # noqa: PLR0913 - what a run can be told
     # Other calls of a graph that was given may need its servers.
     async with nullcontext() if graph is team else open_tools(graph):
         state = await run_graph(graph, asked, stop=stop, grace=grace)
+        services = services_in(graph)
+        state = state if services is None else await whole_values(state, services.log)
     return result_of(state, time.monotonic() - began, shapes_of(graph))
 
 

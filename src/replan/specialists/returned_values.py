@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from langchain_core.prompt_values import PromptValue
 
 from replan.models.reply_end import ReplyEnd, end_of
-from replan.replies.shape import Shape, as_text
+from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
@@ -76,7 +76,12 @@ def _with_text(result: SpecialistResult) -> SpecialistResult:
 
 
 def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
-    """Read the reply to a specialist's prompt, with its front matter if it has one."""
+    """Read the reply to a specialist's prompt, with its front matter if it has one.
+
+    Raises:
+        MisshapenError: It cannot be said whether the work succeeded.
+        ValueError: There is no result in it.
+    """
     text = message.text
     if not text.strip() and end.cut:
         # It was already requested twice.
@@ -88,6 +93,8 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     if not text.strip():
         raise ValueError("the model returned an empty reply")
     reading = read_specialist(text)
+    if reading.problem:
+        raise MisshapenError(f"it does not say how the work ended: {reading.problem.rstrip('.')}")
     if not reading.body:
         raise ValueError("the model returned thoughts or marks, and no result")
     return SpecialistResult(

@@ -45,9 +45,6 @@ TEAM = YamlBounds(
 )
 """A team file; its own fields say which numbers they take."""
 
-REPLY_YAML = YamlBounds(characters=60_000, depth=20, values=50_000, digits=100, aliases=False)
-"""Steps that a model gives as YAML."""
-
 TABLE_COLUMNS, COLUMN_NAME = 2_000, 500
 """Columns of a table, and characters of the name of each."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from replan.events.types import BaseEvent, MemorySummary, ModelCompleted, ModelInvoked
+from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
 from replan.log.run_log import RunLog
 from replan.ports.elsewhere import StepEnd, StepErrand
 from replan.ports.storage import Storage
@@ -207,7 +207,11 @@ def _event_as_json(event: BaseEvent) -> JsonValue:
     """An event as JSON, with the texts that are left out of it elsewhere."""
     fields = event.model_dump(mode="json")
     if isinstance(event, ModelInvoked | MemorySummary):
-        fields["prompt"] = [said.model_dump() for said in event.prompt]
+        fields["prompt"] = [_whole(said) for said in event.prompt]
     if isinstance(event, ModelCompleted | MemorySummary) and event.reply is not None:
-        fields["reply"] = event.reply.model_dump()
+        fields["reply"] = _whole(event.reply)
     return fields
+
+
+def _whole(said: MessageText) -> JsonValue:
+    return {"role": said.role, "text": said.text}

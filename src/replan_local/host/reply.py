@@ -24,7 +24,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
-_SIMPLE = {"complexity": "simple", "next_action": "direct_answer"}
+_SIMPLE = {"complexity": "simple"}
 _LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
 _QUOTED = 4
@@ -90,7 +90,6 @@ def _think(prompt: _Prompt) -> str:
         plan,
         complexity="complex" if count > 1 else "moderate",
         reasoning=f"The request has {count} {'parts' if count > 1 else 'part'} for the team.",
-        next_action="create_plan",
     )
 
 
@@ -110,13 +109,12 @@ def _feedback(prompt: _Prompt) -> str:
         return _document(
             document,
             verdict="continue",
-            suggested_action="update_plan",
             update=" ".join(changes),
             feedback="A step failed, and its error says which name it needs.",
         )
     if not progress.missing and ready_steps(progress.plan):
         told = "There are open steps that can run."
-        return _document("", verdict="continue", suggested_action="execute_step", feedback=told)
+        return _document("", verdict="continue", feedback=told)
     failed = ", ".join(str(step.id) for step in progress.failed())
     told = f"Failed for good: step {failed}." if failed else "Every step is done."
     return _document(progress.joined(), verdict="complete", feedback=told)

@@ -1,1 +1,0 @@
-"""Families of replies: each module has the families of one kind, and registers them."""
