@@ -92,18 +92,17 @@ class Doors:
         assert {each["id"]: each["status"] for each in state} == expected
 
     def check_usage(self):
-        usage, calls = self.run["usage"], self.shown["calls"]
+        usage, shown = self.run["usage"], self.shown["usage"]
         ends = [each for each in self.events if each["type"] == "model_completed"]
         tokens = [sum(each[f"{name}put_tokens"] or 0 for each in ends) for name in ("in", "out")]
-        assert usage["calls"] == calls["number"] == self.in_list["calls"] == len(ends)
+        assert usage == self.in_list["usage"] == {name: shown[name] for name in usage}
+        assert usage["calls"] == len(ends)
         assert [usage["input_tokens"], usage["output_tokens"]] == tokens
-        assert usage["tokens"] == calls["tokens"] == self.in_list["tokens"] == sum(tokens)
+        assert usage["tokens"] == sum(tokens)
         (front_end,) = self.front_end[-1].usage
         assert [front_end.input_tokens, front_end.output_tokens] == tokens
         assert usage["cost"] == pytest.approx(sum(each["cost"] for each in ends))
-        for name in ("cost", "uncounted_cost", "unfinished_cost"):
-            assert usage[name] == pytest.approx(calls[name]) == pytest.approx(self.in_list[name])
-        assert usage["unfinished_calls"] == calls["unfinished"] == 1
+        assert usage["unfinished_calls"] == 1
         charged = self.shown["spent"]["run"]
         assert usage["calls"] + usage["unfinished_calls"] == charged["calls"]
         assert usage["cost"] + usage["unfinished_cost"] == pytest.approx(charged["cost"])

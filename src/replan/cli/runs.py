@@ -18,6 +18,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
+from replan.runs.usage import Usage
 from replan.user_files.named import MEMORY
 from replan.views.cells import in_columns, one_line
 
@@ -173,7 +174,6 @@ def _read_time(given: str, now: datetime) -> datetime:
 
 def _record(run: RunReport) -> dict[str, object]:
     done, total = run.progress
-    usage = run.calls
     return {
         "run_id": run.run_id,
         "started_at": run.started_at.isoformat(),
@@ -183,12 +183,7 @@ def _record(run: RunReport) -> dict[str, object]:
         "labels": run.labels,
         "steps_done": done,
         "steps": total,
-        "calls": usage.number,
-        "tokens": usage.tokens,
-        "cost": usage.cost,
-        "uncounted_cost": usage.uncounted_cost,
-        "unfinished_calls": usage.unfinished,
-        "unfinished_cost": usage.unfinished_cost,
+        "usage": Usage.of(run.calls).model_dump(),
         "title": run.title,
         "origin": run.origin,
     }

@@ -7,11 +7,11 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.events.types import Event
-from replan.log.calls import Calls
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.looking import RunView
 from replan.runs.reports import facts_in
+from replan.runs.usage import Usage
 from replan.state.limits import RunSettings
 from replan.values import Value
 
@@ -38,44 +38,6 @@ class Step(Value):
     status: str
     result: str
     feedback: str
-
-
-class Usage(Value):
-    """What the calls of models took until now.
-
-    Attributes:
-        calls: The calls that came to an end.
-        input_tokens: The counted tokens that models read.
-        output_tokens: The counted tokens that models wrote.
-        tokens: Both.
-        cost: Money in the currency of the prices; null where a price is not known.
-        uncounted_cost: The part of it for calls that were charged in full, without a count.
-        unfinished_calls: Calls that continue, or were cut off.
-        unfinished_cost: What is charged for them, in addition to `cost`.
-    """
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    tokens: int
-    cost: float | None
-    uncounted_cost: float
-    unfinished_calls: int
-    unfinished_cost: float
-
-    @classmethod
-    def of(cls, calls: Calls) -> "Usage":
-        """Select what a client sees of the calls of a run."""
-        return cls(
-            calls=calls.number,
-            input_tokens=calls.input_tokens,
-            output_tokens=calls.output_tokens,
-            tokens=calls.tokens,
-            cost=calls.cost,
-            uncounted_cost=calls.uncounted_cost,
-            unfinished_calls=calls.unfinished,
-            unfinished_cost=calls.unfinished_cost,
-        )
 
 
 class Run(Value):

@@ -872,7 +872,7 @@ def test_a_box_folds_what_its_step_says_and_cuts_the_rest():
 
 def test_json_of_a_run_has_each_step_with_its_time_and_cost():
     record = json.loads(json.dumps(run_record(whole()), default=str))
-    assert [each["calls"]["cost"] for each in record["steps"]] == [0.25, None, 0]
+    assert [each["usage"]["cost"] for each in record["steps"]] == [0.25, None, 0]
     assert [each["attempts"] for each in record["steps"]] == [2, 2, 0]
     assert record["unknown_seconds"] == 35
     assert record["idle_seconds"] == record["waiting_seconds"] == 0

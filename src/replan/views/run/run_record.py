@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from replan.log.calls import Calls
 from replan.log.report import StepReport
+from replan.runs.asked.pending import PendingQuestion
 from replan.runs.reports import WholeReport
+from replan.runs.usage import Usage
 
 
 def run_record(run: WholeReport) -> dict[str, Any]:
     """All of a run but its long texts."""
     plan = run.plan
     kept = run.model_dump(
-        mode="json", exclude={"plan", "events", "texts", "pending_questions", "ledger"}
+        mode="json", exclude={"plan", "events", "texts", "pending_questions", "ledger", "usage"}
     )
     return {
         **kept,
@@ -19,12 +20,14 @@ def run_record(run: WholeReport) -> dict[str, Any]:
         "idle_seconds": round(run.idle, 3),
         "waiting_seconds": round(run.waited, 3),
         "unknown_seconds": round(run.unknown, 3),
-        "calls": _calls(run.calls),
+        "usage": {
+            **Usage.of(run.calls).model_dump(),
+            "by": {name: each.model_dump(mode="json") for name, each in run.usage.by.items()},
+        },
         "plan": plan and {"version": plan.version, "markdown": plan.content},
         "steps": [_step(each) for each in run.steps],
         "pending_questions": [
-            {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details}
-            for ask in run.pending_questions
+            PendingQuestion.of(each).model_dump(mode="json") for each in run.pending_questions
         ],
         "answered_questions": [
             each.model_dump(mode="json") for each in run.questions.values() if not each.is_open
@@ -50,16 +53,5 @@ def _step(each: StepReport) -> dict[str, Any]:
         "seconds": each.seconds,
         "attempts": len(each.attempts),
         "tools": len(each.tools),
-        "calls": _calls(each.calls),
-    }
-
-
-def _calls(calls: Calls) -> dict[str, Any]:
-    return {
-        "number": calls.number,
-        "tokens": calls.tokens,
-        "cost": calls.cost,
-        "uncounted_cost": calls.uncounted_cost,
-        "unfinished": calls.unfinished,
-        "unfinished_cost": calls.unfinished_cost,
+        "usage": Usage.of(each.calls).model_dump(),
     }
