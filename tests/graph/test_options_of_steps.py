@@ -99,7 +99,7 @@ async def test_an_approved_step_that_fails_is_tried_again_without_another_questi
 
 async def test_a_model_may_let_a_step_ask_first_and_may_not_take_it_back():
     ran = []
-    revised = "---\nverdict: revise\n---\n- [x] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n"
+    revised = "---\nverdict: continue\n---\n- [x] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n"
     old = PlanDocument.parse(ASKS_FIRST).plan
     new = PlanDocument.parse("- [ ] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n").plan
     (change,) = compare(old, merge_revision(old, new))

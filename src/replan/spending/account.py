@@ -53,7 +53,7 @@ class Account:
         self._charged: dict[str, Spending] = {}
         self._in_flight: dict[str, Permit] = {}
         self._on_record: set[str] = set()  # those of them that the log has
-        self._moves = 0  # how many calls have ended
+        self.ended = 0  # how many calls have ended
         self._waiting: set[asyncio.Future[None]] = set()
         # What is being written for code that does not wait for it, by the ids of its calls.
         self._writes: dict[str, Future[None]] = {}
@@ -103,7 +103,7 @@ class Account:
         await self.open()
         tries = 0
         while True:
-            moves = self._moves
+            ended = self.ended
             offer = self._reserve(call)
             if isinstance(offer, LimitReachedError):
                 # Other processes may have made room, or calls elsewhere were settled meanwhile.
@@ -119,7 +119,7 @@ class Account:
                 raise offer
             else:
                 with waiting():
-                    await self._until_a_call_ends(moves, patience, offer)
+                    await self._until_a_call_ends(ended, patience, offer)
 
     def take_now(self, call: CallRequest, loop: AbstractEventLoop) -> Permit:
         """Reserve a call in code that cannot wait; the log has it as soon as its loop runs.
@@ -192,20 +192,20 @@ class Account:
             return error.limit != "max_model_calls" and error.scope in self._crowded(call)
 
     async def _until_a_call_ends(
-        self, moves: int, patience: float | None, error: LimitReachedError
+        self, ended: int, patience: float | None, error: LimitReachedError
     ) -> None:
-        ended = asyncio.get_running_loop().create_future()
+        next_end = asyncio.get_running_loop().create_future()
         with self._guard:
-            if self._moves != moves:
+            if self.ended != ended:
                 return
-            self._waiting.add(ended)
+            self._waiting.add(next_end)
         try:
             async with asyncio.timeout(patience):
-                await ended
+                await next_end
         except TimeoutError:
             raise error from None
         finally:
-            self._waiting.discard(ended)
+            self._waiting.discard(next_end)
 
     async def _record(self, permit: Permit) -> Refused | None:
         """Write a reservation that is charged here into the log, unless the log refuses it."""
@@ -253,7 +253,7 @@ class Account:
         with self._guard:
             if self._remove(permit):
                 self._charge(permit, used - permit.reservation.amount)
-            self._moves += 1
+            self.ended += 1
             waiting, self._waiting = self._waiting, set()
         for ended in waiting:
             ended.get_loop().call_soon_threadsafe(_wake, ended)

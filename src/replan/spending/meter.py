@@ -7,6 +7,7 @@ the caller's configuration goes, also into tool loops.
 import asyncio
 import math
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
@@ -291,14 +292,21 @@ class Meter(BaseCallbackHandler, Allowance):
             if self._is_over:
                 raise RuntimeError(_OVER)
             # What the loop may still take under the former id is given back there.
-            call = replace(call, id=self._new_id())
+            call, ended = replace(call, id=self._new_id()), self._account.ended
             try:
                 return self._account.take_now(call, self._loop)
             except LimitReachedError as error:
-                # If the loop is only busy, calls in flight there will make room.
-                if not (self._account.makes_room(call, error) and self._turns(PATIENCE)):
+                if not self._is_room_made(call, error, ended):
                     raise
                 call = replace(call, id=self._new_id())
+
+    def _is_room_made(self, call: CallRequest, error: LimitReachedError, ended: int) -> bool:
+        """Wait in a thread until a call in flight ends, or the loop is free again."""
+        until = time.monotonic() + PATIENCE
+        while self._account.makes_room(call, error) and time.monotonic() < until:
+            if self._account.ended != ended or self._turns(MOMENT):
+                return True
+        return self._account.ended != ended
 
     def _begin_to_take(self, call: CallRequest, answer: Future[Permit]) -> None:
         task = asyncio.ensure_future(self._take_for(call, answer))
