@@ -32,6 +32,7 @@ def harmful_events(harm, at):
     step = {"step_id": 1, "specialist": "worker", "attempt": 1}
     call = {**step, "node": harm("node"), "call": harm("call"), "seconds": 0.1}
     model = {**call, "model": harm("model name")}
+    fact = {"step_id": 1, "specialist": "worker", "node": "specialist"}
     told = [
         ("model_invoked", {**model, "prompt": [{"role": harm("role"), "ref": "p", "length": 9}]}),
         (
@@ -52,16 +53,18 @@ def harmful_events(harm, at):
                 "call": "t1",
                 "tool": harm("tool name"),
                 "arguments": {harm("argument name"): harm("argument")},
-                "arguments_ref": harm("arguments ref"),
-                "status": harm("tool status"),
+                "refs": {"arguments": harm("arguments ref")},
+                "effects": "unsafe",
+                "status": "failed",
                 "result": harm("tool result"),
-                "approval": harm("tool approval"),
+                "approval": "edited",
             },
         ),
         (
             "knowledge_retrieved",
             {
                 "node": "think",
+                "mode": "stuff",
                 "sources": [
                     {"source": harm("source"), "line": 3, "heading": harm("heading"), "score": 1.0}
                 ],
@@ -70,12 +73,17 @@ def harmful_events(harm, at):
                 "failed": [harm("failed")],
             },
         ),
-        ("knowledge_retrieved", {"node": "think", "error": harm("knowledge error")}),
+        (
+            "knowledge_retrieved",
+            {"node": "think", "mode": "stuff", "error": harm("knowledge error")},
+        ),
         (
             "memory_applied",
             {
                 **step,
                 "specialist": harm("memory of"),
+                "node": "specialist",
+                "mode": "window",
                 "visible": 1,
                 "summarised": 0,
                 "omitted": 0,
@@ -83,15 +91,22 @@ def harmful_events(harm, at):
             },
         ),
         ("memory_summary", {"error": harm("summary error"), "covered": 1, "calls": 0}),
-        ("fact_remembered", {**step, "fact_id": harm("fact id"), "text": harm("fact")}),
+        ("fact_remembered", {**fact, "fact_id": harm("fact id"), "text": harm("fact")}),
         (
             "fact_forgotten",
-            {**step, "fact_id": harm("forgotten id"), "text": harm("forgotten fact")},
+            {**fact, "fact_id": harm("forgotten id"), "text": harm("forgotten fact")},
         ),
         ("phase_entered", {**step, "phase": harm("phase")}),
-        ("feedback_generated", {"feedback": harm("feedback")}),
+        ("feedback_generated", {"text": harm("feedback"), "should_continue": True}),
         ("limit_reached", {"limit": harm("limit"), "value": 1, "scope": harm("scope")}),
-        ("reply_parse_failed", {"node": harm("unreadable node"), "problem": harm("problem")}),
+        (
+            "reply_parse_failed",
+            {
+                "node": harm("unreadable node"),
+                "problem": harm("problem"),
+                "fallback": harm("fallback"),
+            },
+        ),
         (
             "run_corrected",
             {"action": "retry", "step_id": 1, "by": harm("corrected by"), "origin": harm("origin")},
@@ -104,7 +119,7 @@ def harmful_events(harm, at):
             "plan_updated",
             {
                 "version": 2,
-                "by": harm("revised by"),
+                "by": "model",
                 "changes": {
                     "title": harm("new title"),
                     "added": [

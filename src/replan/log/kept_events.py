@@ -41,13 +41,19 @@ def event_of(run_id: str, logged: LoggedEvent) -> Event:
     kind = _KINDS.get(fields.get("type", ""))
     try:
         if kind is not None:
-            return cast("Event", restored(kind, fields))
+            return cast("Event", restored(kind, _kept_fields(kind, fields)))
     except ValidationError:
         pass
     name = fields.get("type")
     logger.warning("a kept event cannot be read", extra={"run_id": run_id, "kind": name})
     own = {each: fields[each] for each in ("run_id", "seq", "at", "round") if each in fields}
     return WarningReported(text=f"This version of Replan cannot read the event {name!r}.", **own)
+
+
+def _kept_fields(kind: type[BaseEvent], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event but for content, which is in no log, whatever was written there."""
+    live = {name for name, field in kind.model_fields.items() if field.exclude}
+    return {name: value for name, value in fields.items() if name not in live}
 
 
 def events_of(run_id: str, logged: Iterable[LoggedEvent]) -> list[Event]:

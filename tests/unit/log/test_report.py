@@ -129,3 +129,11 @@ def test_long_logs_are_not_folded_again_for_each_event():
     few, many = seconds_of(500), seconds_of(4_000)
     # Eight times as many take about eight times as long, and not sixty-four times.
     assert many < 24 * few, (few, many)
+
+
+def test_content_that_stands_in_a_log_is_not_read():
+    """What is live only is in no log; whoever can write into one makes no event of it."""
+    kept = {"type": "feedback_generated", "at": "2026-01-01T00:00:00Z", "round": 1}
+    kept |= {"text": "Go on.", "should_continue": True, "feedback": "a text in its place"}
+    event = event_of("r", LoggedEvent(seq=1, event=kept))
+    assert (event.type, event.text, event.feedback) == ("feedback_generated", "Go on.", None)
