@@ -116,7 +116,9 @@ class Account:
                 if tries == _TRIES:
                     raise _error(call, refused)
             elif not self.makes_room(call, offer):
-                raise offer
+                # A thread may have ended a call since it was in the way.
+                if self.ended == ended:
+                    raise offer
             else:
                 with waiting():
                     await self._until_a_call_ends(ended, patience, offer)

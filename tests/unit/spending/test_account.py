@@ -102,6 +102,23 @@ async def test_a_call_is_refused_when_nothing_in_flight_could_make_room(spends):
         await spends.take(call("2", 700))
 
 
+async def test_a_call_that_a_thread_ends_while_another_looks_for_room_makes_room(
+    spends, monkeypatch
+):
+    first = await spends.take(call("1", 700))
+    makes_room, loop = spends.makes_room, asyncio.get_running_loop()
+
+    def ended_first(wanted, error):
+        # A thread settles a call whenever it likes.
+        if spends.ended == 0:
+            spends.settle_now(first, used(50), loop)
+        return makes_room(wanted, error)
+
+    monkeypatch.setattr(spends, "makes_room", ended_first)
+    assert (await spends.take(call("2", 700))).reservation.amount.tokens == 700
+    await spends.written()
+
+
 async def test_those_who_wait_are_refused_when_the_room_that_they_hoped_for_is_used(spends):
     first = await spends.take(call("1", 900))
     waiting = [asyncio.ensure_future(spends.take(call(f"w{n}", 700))) for n in range(3)]
