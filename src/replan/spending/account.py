@@ -110,9 +110,11 @@ class Account:
                 await self._read()
                 offer = self._reserve(call)
             if isinstance(offer, Permit):
-                refused, tries = await self._record(offer), tries + 1
+                refused = await self._record(offer)
                 if refused is None:
                     return offer
+                # Where other calls ended meanwhile, the log only had not heard of it yet.
+                tries = tries + 1 if self.ended == ended + 1 else 1
                 if tries == _TRIES:
                     raise _error(call, refused)
             elif not self.makes_room(call, offer):
