@@ -16,6 +16,7 @@ from replan import (
     Team,
     build_graph,
 )
+from replan.plan import parse_plan_from_markdown
 from replan.state.enhanced import EnhancedState
 from replan.state.tightening import CAN_BE_OPENED, tightened
 from replan.state.usage import Usage
@@ -205,3 +206,59 @@ async def test_a_plan_of_a_client_loosens_nothing_at_any_door():
         asked = await graph.ainvoke(Command(resume=edit), THREAD)
         assert "timeout 301s" in asked["__interrupt__"][0].value["problem"]
         assert (await graph.aget_state(THREAD)).values["current_plan"] == before
+
+
+ASKS_FIRST = "- [ ] 1. Look @a\n- [ ] 2. Send it @a (after 1; ask first)\n"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "- [ ] 1. Look @a\n- [ ] 2. Send it @a (after 1)\n",
+        "- [ ] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n",
+        "- [ ] 1. Look @a\n- [ ] 3. Send it @a (after 1)\n",
+        "- [ ] 1. Look @a\n- [!] 2. Send it @a (after 1)\n",
+        "- [x] 1. Look @a\n- [ ] 2. Send it @a (after 1)\n",
+    ],
+)
+async def test_a_client_cannot_take_the_question_before_a_step_away_at_any_door(plan):
+    ran = []
+    with ScriptedModel({}) as model:
+        graph = served(model, work=lambda context: ran.append(context.plan_step.id) or "done")
+        await graph.ainvoke({"plan": ASKS_FIRST}, THREAD, interrupt_before=["plan_execution"])
+        before = (await graph.aget_state(THREAD)).values["current_plan"]
+        steps = parse_plan_from_markdown(plan).steps
+        for edited in ({"content": plan}, before.replace(steps=steps, content="")):
+            with pytest.raises(InvalidUpdateError, match=r"ask first\), which only the team may"):
+                await graph.aupdate_state(THREAD, {"current_plan": edited})
+            with pytest.raises(InvalidUpdateError, match=r"ask first\), which only the team may"):
+                graph.update_state(THREAD, {"current_plan": edited})
+            with pytest.raises(InvalidUpdateError, match=r"ask first\), which only the team may"):
+                await graph.ainvoke(Command(update={"current_plan": edited}), THREAD)
+        with pytest.raises(PlanDocumentError, match=r"ask first\), which only the team may"):
+            await graph.ainvoke({"plan": plan}, THREAD)
+        assert (await graph.aget_state(THREAD)).values["current_plan"] == before
+    assert ran == []
+
+
+async def test_a_plan_that_a_client_writes_under_the_key_of_requests_keeps_the_question():
+    with ScriptedModel({}) as model:
+        graph = served(model)
+        await graph.ainvoke({"plan": ASKS_FIRST}, THREAD, interrupt_before=["plan_execution"])
+        edit = {"plan": ASKS_FIRST.replace("; ask first", "")}
+        await graph.aupdate_state(THREAD, edit, "__start__")
+        with pytest.raises(PlanDocumentError, match=r"ask first\), which only the team may"):
+            await graph.ainvoke(None, THREAD)
+
+
+async def test_a_client_may_remove_a_whole_step_that_asks_first_and_the_team_may_do_all():
+    shorter = ASKS_FIRST.replace("; ask first", "")
+    with ScriptedModel({}) as model:
+        graph = served(model)
+        await graph.ainvoke({"plan": ASKS_FIRST}, THREAD, interrupt_before=["plan_execution"])
+        await graph.aupdate_state(THREAD, {"current_plan": {"content": "- [ ] 1. Look @a\n"}})
+        member = Specialist(name="a", intended_use="Works.", run=lambda context: "done")
+        own = build_graph(Team(Host(model), [member]), checkpointer=InMemorySaver())
+        await own.ainvoke({"plan": ASKS_FIRST}, THREAD, interrupt_before=["plan_execution"])
+        await own.aupdate_state(THREAD, {"current_plan": {"content": shorter}})
+        assert not (await own.aget_state(THREAD)).values["current_plan"].step(2).ask_first

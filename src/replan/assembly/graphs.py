@@ -22,7 +22,7 @@ from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
-from replan.host.outside_plan import check_edited_plan
+from replan.host.outside_plan import check_outside_plan
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.model_provider import ModelProvider
@@ -112,7 +112,7 @@ def compile_graph(
     )
     entrance = Entrance(
         partial(check_input, services=services),
-        check_plan=partial(check_edited_plan, services=services),
+        check_plan=lambda text, before: check_outside_plan(text, services, before),
         clock=services.clock,
         editable=EDITABLE | opened if served else None,
         shapes=services.shapes,

@@ -11,15 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import InvalidUpdateError
 from langgraph.types import Overwrite, StateUpdate
 from pydantic import JsonValue
 
+from replan.errors import PlanDocumentError
 from replan.log.run_log import RunLog
 from replan.log.whole_results import RESULTS, whole_results
+from replan.plan.markdown.rendering import render
 from replan.plan.model import TaskPlan
 from replan.state.changed_steps import ChangedSteps
 from replan.state.channels import checked
 from replan.state.enhanced import EnhancedState
+from replan.state.entrance import PlanCheck
 from replan.state.person.plan_edits import KEY, edited_plan
 from replan.state.results import SpecialistResult, result_as_json
 from replan.state.team import SpecialistCard
@@ -41,7 +45,11 @@ def changes_work(supersteps: Edits) -> bool:
 
 
 async def taken_edits(
-    state: EnhancedState, supersteps: Edits, team: Sequence[SpecialistCard], log: RunLog
+    state: EnhancedState,
+    supersteps: Edits,
+    team: Sequence[SpecialistCard],
+    log: RunLog,
+    check_plan: PlanCheck,
 ) -> Edits:
     """The edits of a state as it takes them.
 
@@ -50,13 +58,14 @@ async def taken_edits(
     Raises:
         InvalidUpdateError: An edit cannot be taken.
     """
-    return own_edits(state, supersteps, team, await whole_results(state, log))
+    return own_edits(state, supersteps, team, check_plan, await whole_results(state, log))
 
 
 def own_edits(
     state: EnhancedState,
     supersteps: Edits,
     team: Sequence[SpecialistCard],
+    check_plan: PlanCheck,
     whole: EnhancedState | None = None,
 ) -> Edits:
     """Do as `taken_edits`, for a state of which `whole` has the whole results."""
@@ -69,16 +78,26 @@ def own_edits(
             if isinstance(values, Mapping):
                 values = _own(cast("Mapping[str, Any]", values), state, whole or state)
                 if KEY in values:
-                    plan = values[KEY] = _own_plan(plan, values[KEY], team)
+                    plan = values[KEY] = _own_plan(plan, values[KEY], team, check_plan)
             taken[-1].append(edit._replace(values=values))
     return taken
 
 
-def _own_plan(before: Any, value: Any, team: Sequence[SpecialistCard]) -> Any:
+def _own_plan(
+    before: Any, value: Any, team: Sequence[SpecialistCard], check_plan: PlanCheck
+) -> Any:
     # What the runtime itself writes is no edit.
     if value is None or isinstance(value, Overwrite | ChangedSteps):
         return value
-    return edited_plan(before if isinstance(before, TaskPlan) else None, value, team)
+    old = before if isinstance(before, TaskPlan) else None
+    plan = edited_plan(old, value, team)
+    # Its document and its steps need not agree yet.
+    for text in filter(str.strip, (plan.content, render(plan) if plan.steps else "")):
+        try:
+            check_plan(text, old)
+        except PlanDocumentError as error:
+            raise InvalidUpdateError(f"A client may not edit the plan so. {error}") from error
+    return plan
 
 
 def _own(values: Mapping[str, Any], state: EnhancedState, whole: EnhancedState) -> dict[str, Any]:

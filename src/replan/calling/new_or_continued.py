@@ -61,8 +61,17 @@ async def entered(graph: Graph, call: Call) -> Call:
     if not call.input:
         # The state of an old thread would be taken for a request.
         raise InputError(NOTHING_TO_DO)
+    if is_served(graph) and is_kept and call.input.get("plan"):
+        await _check_plan(graph, call)
     name = str(call.config.get("metadata", {}).get("run_id") or "")
     return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
+
+
+async def _check_plan(graph: Graph, call: Call) -> None:
+    """Refuse a client's plan that loosens the unfinished one of its thread, before it is stored."""
+    state = cast("EnhancedState", (await graph.aget_state(call.config)).values)
+    before = None if state.get("is_completed") else state.get("current_plan")
+    entrance_of(graph).check_plan(str(cast("Any", call.input)["plan"]), before)
 
 
 async def prepared(graph: Graph, call: Call) -> Call:

@@ -139,7 +139,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if changes_work(supersteps):
             # A storage of ours has no synchronous methods, so all results are whole.
             state = cast("EnhancedState", self.get_state(config).values)
-            supersteps = own_edits(state, supersteps, team_of(self))
+            supersteps = own_edits(state, supersteps, team_of(self), entrance_of(self).check_plan)
         return super().bulk_update_state(config, supersteps)
 
     async def abulk_update_state(
@@ -181,7 +181,9 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return
         services = services_in(self)
         state = cast("EnhancedState", (await self.aget_state(config)).values)
-        taken = await taken_edits(state, supersteps, team_of(self), services.log)
+        taken = await taken_edits(
+            state, supersteps, team_of(self), services.log, entrance_of(self).check_plan
+        )
         run_id, name = state.get("run_id", ""), services.new_id()
         async with on_record(run_id, name, taken, config, services.log):
             yield taken

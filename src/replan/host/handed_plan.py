@@ -56,11 +56,15 @@ def _is_blank(given: Any) -> bool:
 
 
 def read_handed_plan(
-    text: str | None, services: Services, author: PlanAuthor | None = None
+    text: str | None,
+    services: Services,
+    author: PlanAuthor | None = None,
+    before: TaskPlan | None = None,
 ) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
     """Read a handed-in document strictly, and reopen steps that a person has edited.
 
-    The marks and results of a model's document do not count.
+    The marks and results of a model's document do not count. A client's document keeps of the
+    unfinished plan `before`, which it replaces, what only the team may remove.
     """
     if not text or not text.strip():
         return None, ()
@@ -68,7 +72,7 @@ def read_handed_plan(
     if mistakes := plan_mistakes(document, services.team):
         raise PlanDocumentError(mistakes)
     if services.is_served:
-        check_outside_plan(text, services)
+        check_outside_plan(text, services, before)
     if author == "model":
         return new_plan_of_model(document.plan, services), ()
     reruns = rerun_reasons(document.plan)

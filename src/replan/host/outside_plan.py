@@ -1,13 +1,13 @@
 """A plan from outside the process: the options of its steps are within the team's settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from replan.errors import FieldMistake, PlanDocumentError
 from replan.host.model_bounds import bounded_plan, given_retries, unsafe_members
 from replan.host.plan_texts import new_plan_of_model, with_fitting_document, with_team_names
+from replan.plan.changes import title_key
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import WORDS, removed_options
 from replan.services import HOST, Services
@@ -41,27 +41,15 @@ def check_outside_plan(
     if by_model:
         plan = new_plan_of_model(plan, services)
         plan, _ = bounded_plan(plan, services, services.settings.limits.step_timeout)
-    known = (before or TaskPlan()).by_id
+    old = before or TaskPlan()
     mistakes = [
         _mistake(step, document, looser)
         for step in plan.steps
-        for looser in _looser_options(step, known.get(step.id), services, by_model=by_model)
+        for looser in _looser_options(step, old.by_id.get(step.id), services, by_model=by_model)
     ]
-    mistakes += [
-        mistake
-        for step in plan.steps
-        if step.id in known and step.status.is_open
-        for mistake in _removed(known[step.id], step, document)
-    ]
+    mistakes += [mistake for step in plan.steps for mistake in _removed(old.steps, step, document)]
     if mistakes:
         raise PlanDocumentError(mistakes)
-
-
-def check_edited_plan(plan: TaskPlan, services: Services) -> None:
-    """Refuse a plan that a client writes into the state, as `check_outside_plan` does."""
-    # Its document and its steps need not agree yet.
-    for text in filter(str.strip, (plan.content, render(plan) if plan.steps else "")):
-        check_outside_plan(text, services)
 
 
 def without_looser_options(plan: TaskPlan, services: Services) -> TaskPlan:
@@ -123,9 +111,13 @@ def _looser_of(
     yield from found.values()
 
 
-def _removed(before: PlanStep, step: PlanStep, document: PlanDocument) -> Iterator[FieldMistake]:
-    """Refuse to take away what only the team may remove."""
-    for field in removed_options(before, step):
+def _removed(
+    before: Iterable[PlanStep], step: PlanStep, document: PlanDocument
+) -> Iterator[FieldMistake]:
+    """Refuse to take away what only the team may remove from a step, whatever its number is now."""
+    title = title_key(step)
+    same = [old for old in before if old.id == step.id or title_key(old) == title]
+    for field in dict.fromkeys(name for old in same for name in removed_options(old, step)):
         words = WORDS[field]
         yield FieldMistake(
             line=document.line_of(step.id) or 1,

@@ -47,7 +47,7 @@ async def begin(
     """Begin a run on the newest input; return what changes in the thread's state."""
     settings = _settings(runtime, services)
     author = state.get("plan_by") or "person"
-    plan, reruns = read_handed_plan(state.get("plan"), services, author)
+    plan, reruns = read_handed_plan(state.get("plan"), services, author, _unfinished(state))
     given = _request_messages(state, plan)
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
@@ -126,10 +126,14 @@ async def _whole_results(
     return kept
 
 
+def _unfinished(state: EnhancedState) -> TaskPlan | None:
+    return None if state.get("is_completed") else state.get("current_plan")
+
+
 def _unfinished_plan(state: EnhancedState) -> str:
     """The plan that an earlier run did not finish, so that "continue" means something."""
-    plan = state.get("current_plan")
-    if plan is None or state.get("is_completed"):
+    plan = _unfinished(state)
+    if plan is None:
         return ""
     return within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
 

@@ -13,14 +13,15 @@ from langgraph.channels import EphemeralValue
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command
 
-from replan.errors import PlanDocumentError
 from replan.plan.model import TaskPlan
-from replan.state.channels import checked
 from replan.state.enhanced import GraphInput
 from replan.state.tightening import CAN_BE_OPENED
 
 Check = Callable[[Any], None]
 """Raises an error for a value from outside that cannot be used."""
+
+PlanCheck = Callable[[str, TaskPlan | None], None]
+"""Raises an error for a client's document that loosens more than the team, or the plan before."""
 
 _LEFT_OUT = dict.fromkeys(GraphInput.__annotations__.keys() - {"messages"})
 
@@ -28,13 +29,13 @@ _LEFT_OUT = dict.fromkeys(GraphInput.__annotations__.keys() - {"messages"})
 class Entrance(EphemeralValue[Any]):
     """The newest checked input; fields that it leaves out are reset, too."""
 
-    __slots__ = ("check", "check_plan", "clock", "editable", "services", "shapes", "tracing")
+    __slots__ = ("_check_plan", "check", "clock", "editable", "services", "shapes", "tracing")
 
     def __init__(  # noqa: PLR0913 - all that a graph's input needs
         self,
         check: Check,
         *,
-        check_plan: Check,
+        check_plan: PlanCheck,
         clock: Callable[[], datetime],
         editable: Collection[str] | None = None,
         shapes: Mapping[str, Any] | None = None,
@@ -43,7 +44,7 @@ class Entrance(EphemeralValue[Any]):
     ) -> None:
         super().__init__(GraphInput)
         self.check = check  # of the input of a run
-        self.check_plan = check_plan  # of a plan that a client writes into the state
+        self._check_plan = check_plan
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
@@ -65,11 +66,15 @@ class Entrance(EphemeralValue[Any]):
             opened = ", ".join(f"'{key}'" for key in refused if key in CAN_BE_OPENED)
             fix = f" Its team can open it: open_to_clients=[{opened}]." if opened else ""
             raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
-        if edits.get("current_plan") is not None:
-            try:
-                self.check_plan(checked("current_plan", TaskPlan, edits["current_plan"]))
-            except PlanDocumentError as error:
-                raise InvalidUpdateError(f"A client may not edit the plan so. {error}") from error
+
+    def check_plan(self, text: str, before: TaskPlan | None) -> None:
+        """Refuse a client's document of a plan that loosens what the team, or the plan before, has.
+
+        Raises:
+            PlanDocumentError: Names every option of a step that is looser.
+        """
+        if self.editable is not None:
+            self._check_plan(text, before)
 
     def check_command(self, command: Command[Any]) -> None:
         self.check_edit(command.update)
