@@ -2,6 +2,7 @@
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command
 
 from replan import Host, InputError, Specialist, Team, build_graph, run
@@ -137,3 +138,28 @@ async def test_a_model_that_the_team_does_not_allow_is_a_mistake_in_its_line():
     assert "names the model fast, which @b does not have." in text
     assert "line 1" in text
     assert "line 2" in text
+
+
+def model_graph(host):
+    model = ScriptedModel(always("Done."))
+    member = Specialist("a", "Writes.", chat_model=model, step_models={"fast": model})
+    return build_graph(Team(Host(host), [member]), checkpointer=InMemorySaver())
+
+
+async def test_a_model_is_told_once_of_a_model_that_the_team_does_not_allow():
+    head, line = "---\ncomplexity: complex\n---\n", "- [ ] 1. Draft @a (model slow)\n"
+    replies = {"think": head + line, "plan_creation": [line.replace("slow", "fast")]}
+    with ScriptedModel({**replies, "feedback": COMPLETE}) as host:
+        state = (await run(model_graph(host), {"messages": [("user", "Go.")]}, config=CONFIG)).state
+    assert state["current_plan"].step(1).model == "fast"
+
+
+@pytest.mark.parametrize("line", ["1. Draft @a (model slow)", "1. Writes (model slow)"])
+async def test_an_edit_with_a_model_that_the_team_does_not_allow_is_refused(line):
+    with ScriptedModel({}) as host:
+        graph = model_graph(host)
+        first = given("- [ ] 1. Draft @a\n")
+        await graph.ainvoke(first, CONFIG, interrupt_before=["plan_execution"])
+        edit = {"current_plan": {"content": f"- [ ] {line}\n"}}
+        with pytest.raises(InvalidUpdateError, match=r"line 1.*model slow.*Use one of: fast"):
+            await graph.aupdate_state(CONFIG, edit)

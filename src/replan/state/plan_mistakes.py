@@ -45,4 +45,4 @@ def _unassigned(
 
 def _is_new(step: PlanStep, known: Mapping[int, PlanStep]) -> bool:
     old = known.get(step.id)
-    return old is None or step.specialists != old.specialists
+    return old is None or (step.specialists, step.model) != (old.specialists, old.model)

@@ -93,11 +93,11 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
 
 
 def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
+    """Which specialists and models unfinished steps name that the team does not have."""
     for step in steps:
-        for name in () if step.is_finished else step.specialists:
-            if not find_specialist(name, team):
-                reason = _reason_against(name, team)
-                yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
+        for seat in () if step.is_finished else seats_of(step, team):
+            if seat.code in ("unknown_specialist", "unknown_model"):
+                yield Refusal(code=seat.code, step_id=step.id, reason=seat.refused)
 
 
 def seat_mistakes(

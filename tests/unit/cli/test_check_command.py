@@ -129,7 +129,7 @@ def test_the_approvals_of_a_team_are_told(files):
     team.write_text(TEAM + "approval: always\n")
     assert "approval: asked before this plan runs" in check(plan, "--team", team).stdout
     record = json.loads(check(plan, "--team", team, "--json").stdout)
-    assert record["approvals"] == {"plan": True, "revisions": False, "tools": []}
+    assert record["approvals"] == {"plan": True, "revisions": False, "tools": [], "steps": []}
 
 
 def test_the_offline_model_costs_nothing_and_limits_bound_the_rest(files):
@@ -143,6 +143,13 @@ def test_the_offline_model_costs_nothing_and_limits_bound_the_rest(files):
     record = json.loads(check(plan, "--team", team, "--json").stdout)
     worst = {"model_calls": 39, "tokens": 5000, "cost": 0.0, "seconds": 60.0}
     assert record["worst_case"] == worst
+
+
+def test_steps_that_ask_first_are_announced(files):
+    files[0].write_text("- [x] 1. A @a (ask first)\n- [ ] 2. B @a (ask first)\n- [ ] 3. C @a\n")
+    result = check(files[0])
+    assert "approval: asked before step 2 begins" in result.stdout.splitlines()
+    assert json.loads(check(files[0], "--json").stdout)["approvals"]["steps"] == [2]
 
 
 def test_parallel_steps_that_write_the_same_are_told_and_no_mistake(files):

@@ -45,6 +45,10 @@ LOST = [
     "- 2 B @clerk",
     "- (2) B @clerk",
     "- B @clerk",
+    "[ 2. B",
+    "[x 2. B @clerk",
+    " 1)",
+    "3.",
 ]
 
 

@@ -73,7 +73,7 @@ def ahead(text=PLAN, **options):
 )
 def test_what_a_person_is_asked_about_a_plan_of_theirs_is_told(approval, plan, revisions):
     asked, told = ahead(approval=approval)
-    assert asked == {"plan": plan, "revisions": revisions, "tools": []}
+    assert asked == {"plan": plan, "revisions": revisions, "tools": [], "steps": []}
     expected = ["approval: asked before this plan runs"] if plan else []
     expected += ["approval: asked before each revision runs"] if revisions else []
     assert told == expected

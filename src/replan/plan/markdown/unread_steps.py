@@ -87,13 +87,14 @@ def _continues_list(line: str) -> bool:
 
 def _unread(line: str, numbers: Collection[int], *, in_list: bool) -> re.Match[str] | None:
     match = _BOXED.match(line)
-    if match is not None and (match["marker"] or match["closed"]):
+    if match is not None and (match["marker"] or match["closed"] or in_list):
         return match
     listed = _LISTED.match(line)
     if not in_list or listed is None or not listed["marker"]:
         return None
     counter = listed["counter"]
-    if counter and int(counter) not in numbers:
+    is_empty = is_blank(line[listed.end() :])
+    if counter and (is_empty or int(counter) not in numbers):
         return listed
     match = _IN_LIST.match(line)
     if match and (match["signs"] or (match["number"] and int(match["number"]) not in numbers)):
@@ -112,7 +113,7 @@ def _mistake(
     marker = _LISTED.match(line)
     return Mistake(
         line=at + 1,
-        column=(marker.end() if marker else 0) + 1,
+        column=min(marker.end() if marker else 0, len(line.rstrip()) - 1) + 1,
         code="unread_step",
         reason=f"'{_cut(line.strip())}' looks like a step and cannot be read as one.",
         fix=f"Write it like this: - [{'x' if mark in '✓✔' else mark}] {_cut(task)}; "

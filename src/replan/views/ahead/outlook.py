@@ -63,6 +63,7 @@ class _Approvals:
     revisions: bool
     # For specialists with such tools their names, the tools, and the steps.
     tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
+    steps: tuple[int, ...]  # before which steps
 
     @classmethod
     def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
@@ -72,6 +73,7 @@ class _Approvals:
             plan=team.approval == "always",
             revisions=team.revisable and team.approval in ("revisions", "always"),
             tools=[(name, team.asking[name], found) for name, found in steps.items() if found],
+            steps=tuple(step.id for step in plan.open_steps() if step.ask_first),
         )
 
 
@@ -127,13 +129,20 @@ def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
         {"specialist": name, "tools": list(tools), "steps": list(steps)}
         for name, tools, steps in asked.tools
     ]
-    return {"plan": asked.plan, "revisions": asked.revisions, "tools": tools}
+    return {
+        "plan": asked.plan,
+        "revisions": asked.revisions,
+        "tools": tools,
+        "steps": list(asked.steps),
+    }
 
 
 def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     asked = _Approvals.of(plan, team)
     lines = ["approval: asked before this plan runs"] if asked.plan else []
     lines += ["approval: asked before each revision runs"] if asked.revisions else []
+    begins = "begins" if len(asked.steps) == 1 else "begin"
+    lines += [f"approval: asked before {_ids(asked.steps)} {begins}"] if asked.steps else []
     return lines + [
         f"approval: @{name} asks before each call of {', '.join(tools)} ({_ids(steps)})"
         for name, tools, steps in asked.tools
