@@ -22,6 +22,7 @@ from replan import (
     run,
 )
 from replan.prompts.sections import call_of
+from replan.storage.packing import unpack
 from replan.testing import ScriptedModel, always
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -240,10 +241,13 @@ async def test_a_result_is_stored_whole_once_and_twice_as_an_excerpt(model, tmp_
         ]
     assert prompt.count(long_text(1).strip()) == 1
     with closing(sqlite3.connect(path)) as file:
-        dump = "\n".join(file.iterdump())
-    whole, any_part = long_text(1).encode().hex(), b"Result of step 1: ".hex()
-    assert dump.lower().count(whole) == 1
-    assert dump.lower().count(any_part) == 3
+        tables = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        rows = [row for (table,) in tables for row in file.execute(f"SELECT * FROM {table}")]  # noqa: S608 - ours
+    values = [value for row in rows for value in row if isinstance(value, bytes)]
+    stored = [unpack(value) if value.startswith(b"x\x01") else value for value in values]
+    whole, any_part = long_text(1).encode(), b"Result of step 1: "
+    assert sum(each.count(whole) for each in stored) == 1
+    assert sum(each.count(any_part) for each in stored) == 3
 
 
 async def test_a_run_that_waits_travels_with_whole_results(model, tmp_path):

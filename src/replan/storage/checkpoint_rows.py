@@ -28,6 +28,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
 from replan.storage.database import Connection, Row, first, marks
 from replan.storage.faults import UnreadableRecordError
+from replan.storage.packing import pack, unpack
 
 Filter = Mapping[str, Any]
 Conditions = Mapping[str, object]
@@ -140,7 +141,7 @@ class NewCheckpoint:
             *self.place,
             self.checkpoint_id,
             self.parent_id,
-            json.dumps(checkpoint["channel_versions"]),
+            pack(json.dumps(checkpoint["channel_versions"]).encode("ascii")),
             str(about.get("run_id") or ""),
             *serde.dumps_typed(rest),
             *serde.dumps_typed(about),
@@ -310,9 +311,9 @@ def _writes_at(
     return writes
 
 
-def read_versions(text: str) -> dict[str, Any]:
+def read_versions(stored: bytes) -> dict[str, Any]:
     """The versions of a checkpoint's channels."""
-    versions = json.loads(text)
+    versions = json.loads(unpack(stored))
     if not isinstance(versions, dict):
         raise UnreadableRecordError("a checkpoint lacks the versions of its channels")
     return versions

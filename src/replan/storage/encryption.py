@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, cast
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, StorageError
 from replan.storage.faults import Part, UnreadableRecordError
-from replan.storage.serializer import StrictSerializer
+from replan.storage.serializer import PackedSerializer, StrictSerializer, strict_serializer
 
 Key = str | bytes | None
 Facts = Mapping[str, bytes]
@@ -106,9 +106,15 @@ def new_facts(key: Key) -> Facts:
 
 
 def opened_with(
-    key: Key, facts: Facts, plain: StrictSerializer, where: str
+    key: Key, facts: Facts, allow: Sequence[type], where: str
 ) -> tuple[SerializerProtocol, Cipher]:
     """The serializer of checkpoints and the cipher of columns, for storage with these facts.
+
+    Args:
+        key: The key, if any.
+        facts: What the storage says of itself.
+        allow: Classes that checkpoints restore, beside those of the state.
+        where: The storage.
 
     Raises:
         StorageError: The storage was made with another key, without one, or with one.
@@ -121,7 +127,7 @@ def opened_with(
                 "It is encrypted, but no key was given.",
                 "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
             )
-        return plain, Cipher()
+        return strict_serializer(allow, PackedSerializer), Cipher()
     if not token:
         raise StorageError(
             where,
@@ -135,7 +141,7 @@ def opened_with(
             "It was encrypted with another key.",
             "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
         )
-    return SealedSerializer.with_key(cipher.key, plain), cipher
+    return SealedSerializer.with_key(cipher.key, strict_serializer(allow)), cipher
 
 
 def _reads_token(cipher: Cipher, token: bytes) -> bool:

@@ -111,13 +111,12 @@ async def _memory(stack: AsyncExitStack, allow: Sequence[type]) -> Storage:
 async def _sqlite(
     stack: AsyncExitStack, path: Path, key: Key, patience: float, allow: Sequence[type]
 ) -> Storage:
-    plain = strict_serializer(allow)
     with file_errors(path):
         await asyncio.to_thread(make_private, path)
         lock = await asyncio.to_thread(lock_of, path)
         with closing(lock):
             facts = await asyncio.to_thread(prepare, path, lambda: new_facts(key))
-            serde, cipher = opened_with(key, facts, plain, str(path))
+            serde, cipher = opened_with(key, facts, allow, str(path))
             await asyncio.to_thread(upgrade, path)
             check = await asyncio.to_thread(same_file, path)
             database = await asyncio.to_thread(SqliteDatabase, path, patience, check)
@@ -145,13 +144,12 @@ async def _postgres(
             "PostgreSQL needs psycopg.",
             "Install it with `pip install 'replan[postgres]'`.",
         ) from error
-    plain = strict_serializer(allow)
     database = PostgresDatabase(address, patience, connections)
     stack.push_async_callback(database.close)
     # A wrong address should be reported sooner than a server that restarts.
     serde, cipher = await database.prepare(
         lambda: new_facts(key),
-        lambda facts: opened_with(key, facts, plain, database.where),
+        lambda facts: opened_with(key, facts, allow, database.where),
         min(patience, OPENING),
     )
     holds = AdvisoryHolds(database)

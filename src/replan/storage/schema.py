@@ -50,7 +50,7 @@ _TABLES: dict[str, str] = {
     "replan_threads": "thread_id {text} PRIMARY KEY, epoch BIGINT NOT NULL",
     "replan_checkpoints": """
         thread_id {text} NOT NULL, namespace {text} NOT NULL, checkpoint_id {text} NOT NULL,
-        parent_id {text}, versions {text} NOT NULL, run_id {text} NOT NULL, kind {text} NOT NULL,
+        parent_id {text}, versions {bytes} NOT NULL, run_id {text} NOT NULL, kind {text} NOT NULL,
         checkpoint {bytes} NOT NULL, metadata_kind {text} NOT NULL, metadata {bytes} NOT NULL,
         log_id {text} NOT NULL DEFAULT '', log_row BIGINT NOT NULL DEFAULT 0,
         PRIMARY KEY (thread_id, namespace, checkpoint_id)""",

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -27,6 +27,9 @@ from replan.state.changed_steps import ChangedSteps
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.storage.faults import UnreadableRecordError, UnstorableValueError
+from replan.storage.packing import LEAST, pack, unpack
+
+_PACKED = "+zlib"  # what the types of compressed values end with
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -43,6 +46,19 @@ class StrictSerializer(JsonPlusSerializer):
             return super().loads_typed(data)
         except (ValueError, TypeError, NotImplementedError) as error:
             raise UnreadableRecordError(str(error)) from error
+
+
+class PackedSerializer(StrictSerializer):
+    """One whose long values are compressed, for storage that is not encrypted."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = super().dumps_typed(obj)
+        return (kind, data) if len(data) < LEAST else (kind + _PACKED, pack(data))
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        kind, small = data
+        whole = unpack(small) if kind.endswith(_PACKED) else small
+        return super().loads_typed((kind.removesuffix(_PACKED), whole))
 
 
 def types_in(*schemas: Any) -> frozenset[type]:
@@ -89,10 +105,13 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 _OURS = "replan."
 
 
-def strict_serializer(allow: Iterable[type] = ()) -> StrictSerializer:
+S = TypeVar("S", bound=StrictSerializer)
+
+
+def strict_serializer(allow: Iterable[type] = (), kind: type[S] = StrictSerializer) -> S:
     """Make a serializer that restores the types of the state, and those that are listed here."""
-    names = [(kind.__module__, kind.__name__) for kind in (*state_types(), *allow)]
-    return StrictSerializer(allowed_msgpack_modules=names)
+    names = [(each.__module__, each.__name__) for each in (*state_types(), *allow)]
+    return kind(allowed_msgpack_modules=names)
 
 
 @cache

@@ -5,6 +5,8 @@ import pickle
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from random import Random
+from string import ascii_letters
 from typing import Annotated
 
 import ormsgpack
@@ -33,6 +35,7 @@ from replan.state.limits import RunSettings
 from replan.state.results import SpecialistResult
 from replan.storage.faults import UnreadableRecordError
 from replan.storage.serializer import (
+    PackedSerializer,
     saver_for,
     state_types,
     strict_serializer,
@@ -45,6 +48,10 @@ COMPLETE = "---\nverdict: complete\n---\nThe answer."
 GIVEN = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"}
 THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 TOUCHED: list[object] = []
+
+
+def random_text(length):
+    return "".join(Random(1).choices(ascii_letters, k=length))  # noqa: S311 - no secret
 
 
 class Planted(BaseModel):
@@ -288,3 +295,27 @@ async def test_langgraph_may_add_its_own_list_to_ours(opened):
         serde = getattr(saver.serde, "serde", saver.serde)
         for value in (Mine(name="x"), Colour.RED, StepStatus.FAILED):
             assert serde.loads_typed(serde.dumps_typed(value)) == value
+
+
+def test_long_values_are_stored_compressed():
+    serializer = strict_serializer(kind=PackedSerializer)
+    kind, stored = serializer.dumps_typed({"text": "the same words " * 1_000})
+    assert (kind, len(stored) < 500) == ("msgpack+zlib", True)
+    assert serializer.loads_typed((kind, stored)) == {"text": "the same words " * 1_000}
+    assert serializer.dumps_typed({"text": "a few words"})[0] == "msgpack"
+
+
+def test_a_few_bytes_cannot_take_all_memory(monkeypatch):
+    monkeypatch.setattr("replan.storage.packing._MOST", 1_000)
+    stored = strict_serializer(kind=PackedSerializer).dumps_typed("a" * 2_000)
+    with pytest.raises(UnreadableRecordError, match="cut off, or too long"):
+        strict_serializer(kind=PackedSerializer).loads_typed(stored)
+
+
+async def test_encrypted_values_are_not_compressed(tmp_path):
+    """Else their length would tell how often a text is in them."""
+    sizes = []
+    for text in ("a" * 3_000, random_text(3_000)):
+        async with open_storage(tmp_path / f"{text[:5]}.sqlite", key="a long key") as storage:
+            sizes.append(len(storage.checkpointer.serde.dumps_typed(text)[1]))
+    assert sizes[0] == sizes[1]

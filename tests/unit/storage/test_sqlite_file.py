@@ -152,6 +152,8 @@ async def read_all(storage, thread):
         "UPDATE replan_checkpoints SET versions = '['",
         "UPDATE replan_channels SET value = x'c1ff'",
         "UPDATE replan_writes SET value = x'c1ff'",
+        "UPDATE replan_channels SET value = substr(value, 1, 10) WHERE kind = 'msgpack+zlib'",
+        "UPDATE replan_channels SET value = x'78ff' WHERE kind = 'msgpack+zlib'",
         "UPDATE replan_log SET value = x'ff00' WHERE key LIKE 'result/%'",
         "UPDATE replan_log SET value = '[]' WHERE key LIKE 'result/%'",
         "UPDATE replan_log SET value = '[null]' WHERE key LIKE 'end/%'",
@@ -167,7 +169,7 @@ async def test_a_damaged_record_is_told(tmp_path, damage):
     thread = {"configurable": {"thread_id": "t"}}
     async with open_storage(path) as storage:
         versions = {"channel": "1.0"}
-        values = {"channel_values": {"channel": ["a"]}, "channel_versions": versions}
+        values = {"channel_values": {"channel": ["a" * 300]}, "channel_versions": versions}
         config = await storage.checkpointer.aput(
             {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
             {**empty_checkpoint(), **values},
