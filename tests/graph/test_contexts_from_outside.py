@@ -4,9 +4,11 @@ import asyncio
 import copy
 import json
 import random
+from functools import reduce
 
 import pytest
 
+from carried import opened_run, run_in
 from replan import AgentContext, Host, Specialist, Team, ask_user, build_agent
 from replan.errors import ContextError
 from replan.server.bodies import EmptyRequest
@@ -115,7 +117,8 @@ async def test_a_large_context_is_read_while_the_loop_is_free():
 async def test_what_is_no_number_in_a_carried_run_is_not_read_as_one(value):
     agent = waiting_agent()
     changed = await waiting_context(agent)
-    changed["project_state"]["run"]["rows"]["attempts"][0]["step_id"] = value
+    with opened_run(changed) as run:
+        run["rows"]["attempts"][0]["step_id"] = value
     result = await agent.process({"1": "blue"}, changed)
     assert not result.success
     assert "project_state.run.rows.attempts[0].step_id" in result.error or value == 10**30
@@ -137,15 +140,13 @@ ODD = ["1" * 50, "7", "", 10**30, 2**62, -1, 0, 1.5, True, None, [], {}, "x" * 1
 async def test_what_an_agent_reads_of_a_changed_context_gives_updates_that_can_be_applied():
     agent, chance = waiting_agent(), random.Random(20261128)  # noqa: S311
     whole = await waiting_context(agent)
-    places = [path for path in leaves(whole) if path[0] == "project_state"]
+    places = [*leaves(run_in(whole))]
     read = 0
     for _ in range(150):
         changed = copy.deepcopy(whole)
         *above, last = chance.choice(places)
-        inner = changed
-        for part in above:
-            inner = inner[part]
-        inner[last] = chance.choice(ODD)
+        with opened_run(changed) as run:
+            reduce(lambda inner, part: inner[part], above, run)[last] = chance.choice(ODD)
         result = await agent.process({"1": "blue"}, copy.deepcopy(changed))
         if result.context_updates:
             AgentContext.from_dict(changed).apply(result.context_updates)

@@ -22,7 +22,6 @@ from replan import (
     Team,
     ask_user,
     open_runtime,
-    open_storage,
 )
 from replan.testing import ScriptedModel, always
 
@@ -249,12 +248,8 @@ async def test_what_was_spent_stays_spent(elsewhere):
     assert (result.outcome, result.usage.calls) == ("completed", 2)
 
 
-@pytest.mark.parametrize("key", [None, "a key"])
-async def test_a_graph_that_waits_inside_of_a_run_goes_on_elsewhere(elsewhere, tmp_path, key):
-    done: list[str] = []
-
+async def test_a_run_whose_graph_waits_stays_and_says_what_its_step_has_done(tmp_path):
     def look(_: Any) -> dict[str, Any]:
-        done.append("looked")
         return {"messages": [AIMessage("It is dark.")]}
 
     def ask(state: Any) -> dict[str, Any]:
@@ -265,57 +260,14 @@ async def test_a_graph_that_waits_inside_of_a_run_goes_on_elsewhere(elsewhere, t
     asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
     with ScriptedModel({"feedback": COMPLETE}) as model:
         team = World().team(model, asks)
-        async with (
-            open_storage(tmp_path / "here.sqlite", key=key) as storage,
-            open_runtime(team, storage=storage) as here,
-        ):
+        async with open_runtime(team, storage=tmp_path / "here.sqlite") as here:
             await here.run({"plan": "- [ ] 1. Ask @graph\n"}, run_id="r")
-            run = sent(await here.export("r"))
-        assert run.waits
-        async with open_runtime(team, storage=elsewhere) as there:
-            await there.adopt(run)
-            view = await there.get("r")
-            assert (view.outcome, [ask.text for ask in view.pending_questions]) == (
-                "waiting",
-                ["Well?"],
-            )
-            result = await (await there.answer("r", "Yes."))
-    assert (result.outcome, done) == ("completed", ["looked"])
+            with pytest.raises(InputError) as refused:
+                await here.export("r")
+            result = await (await here.answer("r", "Yes."))
+    for part in ("@graph", "its step so far: look.", "its work: pure.", "ask_user", "storage"):
+        assert part in str(refused.value)
     assert result.results[1].text == "It is dark. Yes."
-
-
-async def test_a_stopped_round_in_which_a_graph_waits_goes_on_elsewhere(elsewhere):
-    world, done = World(), list[str]()
-
-    def look(_: Any) -> dict[str, Any]:
-        done.append("looked")
-        return {}
-
-    def ask(_: Any) -> dict[str, Any]:
-        world.paused.set()
-        return {"messages": [AIMessage(str(interrupt("Well?")))]}
-
-    graph = StateGraph(MessagesState).add_node("look", look).add_node("ask", ask)
-    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
-
-    async def slow(_: ExecutionContext) -> str:
-        await world.pausing.wait()
-        return "slow"
-
-    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
-    waits = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
-    plan = {"plan": "- [ ] 1. Ask @graph\n- [ ] 2. Wait @slow\n"}
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        team = world.team(model, asks, waits)
-        run = await stopped(world, team, plan)
-        assert not run.waits
-        world.pausing.set()
-        async with open_runtime(team, storage=elsewhere) as there:
-            await there.adopt(run)
-            assert (await there.resume("r")).outcome == "waiting"
-            result = await (await there.answer("r", "Yes."))
-    assert (result.outcome, done) == ("completed", ["looked"])
-    assert [result.results[step].text for step in (1, 2)] == ["Yes.", "slow"]
 
 
 async def test_a_run_that_is_over_has_nothing_to_go_on_with():
@@ -387,4 +339,4 @@ async def test_every_bad_field_of_a_run_is_named():
     found = {each.field for each in refused.value.mistakes}
     assert {"run.state.messages", "run.rows.notes[0][1]"} <= found
     with pytest.raises(ContextError, match=r"run\.format"):
-        PortableRun.of_json({**data, "format": 3}, ("run",))
+        PortableRun.of_json({**data, "format": 2}, ("run",))

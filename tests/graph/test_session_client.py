@@ -234,7 +234,7 @@ async def test_a_session_moves_to_another_storage_with_the_run_that_waits(memory
         await client.undo("s")
 
 
-async def test_a_session_whose_graph_waits_goes_on_in_another_storage(storage, memory):
+async def test_a_session_whose_graph_waits_goes_on_in_its_storage_only(storage, memory):
     done: list[str] = []
 
     def look(_: Any) -> dict[str, Any]:
@@ -261,7 +261,9 @@ async def test_a_session_whose_graph_waits_goes_on_in_another_storage(storage, m
         assert (second.response, again.response) == ("And?", "And?")
         there = client(memory, model)
         await there.adopt((await here.export("s")).to_dict())
-        last = await there.process("s", "Red")
+        lost = await there.process("s", "Red")
+        last = await here.process("s", "Red")
+    assert "only the storage that it began in" in str(lost.error)
     assert (last.error, last.response, done) == (None, "Painted.", ["looked"])
     assert "Blue Red" in str(last.metadata["plan"])
 

@@ -1,13 +1,16 @@
 """An agent that keeps nothing: a context goes in, updates come out, any agent goes on."""
 
 import asyncio
+import base64
+import copy
 import json
 import random
 import threading
+import zlib
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import count
-from typing import Any, NotRequired
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -16,11 +19,13 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
+from carried import opened_run, run_in
 from replan import (
     Agent,
     AgentContext,
     AgentResult,
     ConfigurationError,
+    ContextError,
     ExecutionContext,
     Host,
     Limits,
@@ -36,6 +41,8 @@ from replan import (
 )
 from replan.events import calls
 from replan.events.types import ModelInvoked
+from replan.ports.ask_user import ask
+from replan.sessions.carried_run import packed_run, unpacked_run
 from replan.sessions.tool_calls import ToolCalls
 from replan.storage.serializer import StrictSerializer
 from replan.testing import ScriptedModel, always
@@ -620,19 +627,20 @@ async def test_a_run_that_somebody_changed_is_refused(change):
     data: Any = (await waiting(key=KEY)).to_dict()
     run = data["project_state"]["run"]
     if change == "state":
-        run["state"]["settings"]["limits"] = {"max_model_calls": 10**6}
+        with opened_run(data) as inside:
+            inside["state"]["settings"]["limits"] = {"max_model_calls": 10**6}
     elif change == "session":
         data["session_id"] = "another"
     elif change == "signature":
         run["signature"] = "0" * 64
     else:
         del run["signature"]
-        run["format"] = "not read"
+        run["packed"] = "not read"
     with ScriptedModel({}) as model:
         result = await agent_of(model, key=KEY).process("Blue.", data)
     assert (result.success, result.context_updates) == (False, {})
     assert "project_state.run.signature" in str(result.error)
-    assert "format" not in str(result.error)
+    assert "packed" not in str(result.error)
 
 
 async def test_a_store_that_writes_numbers_in_its_own_way_breaks_no_signature():
@@ -673,141 +681,84 @@ def test_a_short_key_is_refused_without_telling_it():
     assert "hunter2" not in str(refused.value)
 
 
-class Shade(BaseModel):
-    """What a graph has of a class of its own."""
+def asking(done: list[str], **options: Any) -> Specialist:
+    """A specialist that is a graph, which does something before it asks."""
 
-    name: str
+    def look(_: MessagesState) -> dict[str, Any]:
+        done.append("looked")
+        return {}
 
+    def ask(_: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(str(interrupt("Which colour?")))]}
 
-class Rooms(MessagesState):
-    shade: NotRequired[Shade]
-
-
-def asking(done: list[str], name: str = "graph") -> Specialist:
-    """A specialist that is a graph, which does something before it asks twice, and once behind."""
-
-    def look(_: Rooms) -> dict[str, Any]:
-        done.append(f"{name} looked")
-        return {"shade": Shade(name="dark")}
-
-    def ask(state: Rooms) -> dict[str, Any]:
-        first = interrupt(f"{name}: which colour?")
-        shade = state["shade"]
-        assert isinstance(shade, Shade)
-        second = interrupt(f"{name}: {first}, how {shade.name}?")
-        done.append(f"{name} painted {first} {second}")
-        return {"messages": [AIMessage(f"{first} {second}")]}
-
-    graph = StateGraph(Rooms).add_node("look", look).add_node("ask", ask)
-    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
-    around = StateGraph(Rooms).add_node("inner", inner).add_edge(START, "inner").compile()
-    return Specialist(name=name, intended_use="Paints.", invokable=around, effects="pure")
+    graph = StateGraph(MessagesState).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile(**options)
+    outer = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile()
+    return Specialist(name="graph", intended_use="Paints.", invokable=outer)
 
 
-@pytest.mark.parametrize("key", [None, KEY])
-async def test_a_graph_that_waits_in_the_middle_of_its_work_goes_on_in_another_agent(key):
-    done: list[str] = []
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, asking(done), key=key).process("Paint.", EMPTY)
-    assert (result.error, result.response) == (None, "graph: which colour?")
-    assert (result.metadata["stage"], len(result.metadata["questions"])) == ("question", 1)  # type: ignore[arg-type]
-    context = after(EMPTY, result)
-    # Shown once more, nothing is done once more.
-    result = await agent_of(ScriptedModel({}), asking(done), key=key).process(None, context)
-    assert result.response == "graph: which colour?"
-    context = after(context, result)
-    result = await agent_of(ScriptedModel({}), asking(done), key=key).process("Blue", context)
-    assert result.response == "graph: Blue, how dark?"
-    context = after(context, result)
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        (asked,) = result.metadata["questions"]  # type: ignore[misc]
-        answer = {asked["key"]: "very"}  # type: ignore[index, call-overload]
-        result = await agent_of(model, asking(done), key=key).process(answer, context)  # type: ignore[arg-type]
-    assert (result.response, result.metadata["run_id"]) == ("Painted.", "run-1")
-    assert done == ["graph looked", "graph painted Blue very"]
-    assert "Blue very" in str(after(context, result).project_state["plan"])
-
-
-async def test_graphs_of_one_round_are_answered_one_by_one_and_what_was_done_beside_them_stays():
-    done: list[str] = []
-
-    def work(_: ExecutionContext) -> str:
-        done.append("worked")
-        return "worked"
-
-    def ask(_: ExecutionContext) -> str:
-        return f"He said {interrupt('Well?')}"
-
-    def others() -> list[Specialist]:
-        return [
-            asking(done, "one"),
-            Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure"),
-            Specialist(name="works", intended_use="Works.", run=work, effects="unsafe"),
-        ]
-
-    steps = ["1. A @one", "2. B @asks", "3. C @works", "4. D @painter", "5. E @works (after 2)"]
-    plan = "---\ncomplexity: complex\n---\n" + "".join(f"- [ ] {each}\n" for each in steps)
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, *others()).process("Go.", EMPTY)
-    context = after(EMPTY, result)
-    texts = {"one: which colour?": "Blue", "Well?": "yes", "one: Blue, how dark?": "very"}
-    while result.metadata["stage"] == "question":
-        asked: Any = result.metadata["questions"]
-        answer = {asked[-1]["key"]: texts.get(asked[-1]["text"], "Green")}
-        with ScriptedModel({"feedback": always(COMPLETE)}) as model:
-            result = await agent_of(model, *others()).process(answer, context)  # type: ignore[arg-type]
-        assert result.error is None
-        context = after(context, result)
-    assert result.response == "Painted."
-    assert sorted(done) == ["one looked", "one painted Blue very", "worked", "worked"]
-    for text in ("Blue very", "He said yes", "D: Green"):
-        assert text in str(context.project_state["plan"])
-
-
-async def check_cannot_travel(inner, why):
-    """A session with a step that asks in this graph changes nothing, and says why."""
-    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, asks).process("Ask.", EMPTY)
-    assert (result.success, result.context_updates) == (False, {})
-    assert f"cannot travel: {why}" in str(result.error)
-
-
-async def test_a_graph_whose_state_cannot_travel_is_told():
-    class Odd(MessagesState):
-        thing: NotRequired[Any]
-
-    def look(_: Odd) -> dict[str, Any]:
-        return {"thing": Shade(name="dark")}
-
-    def ask(_: Odd) -> dict[str, Any]:
-        return {"messages": [AIMessage(str(interrupt("Well?")))]}
-
-    graph = StateGraph(Odd).add_node("look", look).add_node("ask", ask)
-    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
-    await check_cannot_travel(inner, "its state has a Shade")
-
-
-async def test_a_team_that_waits_inside_a_step_is_told():
-    asks = Specialist(name="asks", intended_use="Asks.", run=paint, effects="pure")
-    inner = build_graph(Team(Host(model=ScriptedModel({"think": ASK})), [asks]), checkpointer=True)
-    await check_cannot_travel(inner, "its checkpoints have only what changed")
-
-
-@pytest.mark.parametrize("kept", ["", "!", "AAAA", "gaNhYmM="])
-async def test_damaged_graphs_are_an_error_of_ours_and_run_nothing(kept):
+async def test_a_graph_that_asks_by_itself_ends_the_turn_and_the_session_stays():
     done: list[str] = []
     plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
     with ScriptedModel({"think": plan}) as model:
         result = await agent_of(model, asking(done)).process("Paint.", EMPTY)
-    written = after(EMPTY, result).to_dict()
-    written["project_state"]["run"]["graphs"]["kept"] = kept
-    result = await agent_of(ScriptedModel({}), asking(done)).process("Blue", written)
+    assert (result.success, result.context_updates, done) == (False, {}, ["looked"])
+    for part in ("@graph", "so far: look", "undeclared, so unsafe", "ask_user", "storage"):
+        assert part in str(result.error)
+
+
+async def test_a_graph_that_declares_interrupts_is_refused_before_the_turn():
+    done: list[str] = []
+    graph = asking(done, interrupt_before=["ask"])
+    result = await agent_of(ScriptedModel({}), graph).process("Paint.", EMPTY)
+    assert (result.success, result.context_updates, done) == (False, {}, [])
+    assert "@graph is compiled with interrupt_before" in str(result.error)
+
+
+def secretive(context: ExecutionContext) -> str:
+    return f"used {ask('The PIN?', secret=True)} and {ask('Which colour?')}"
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_what_a_person_said_in_secret_is_encrypted_in_the_context(key):
+    asks = Specialist(name="asks", intended_use="Asks.", run=secretive, effects="pure")
+    with ScriptedModel({"think": ASK, "feedback": DONE}) as model:
+        agent = agent_of(model, asks, key=key)
+        context = after(EMPTY, await agent.process("Ask.", EMPTY))
+        context = after(context, await agent.process("4821", context))
+        assert "4821" not in json.dumps(context.to_dict())
+        carried: Any = context.project_state["run"]
+        assert carried["is_encrypted"]
+        with pytest.raises(ContextError, match="damaged"):
+            unpacked_run(carried["packed"])
+        # Bound to its session, and to its key.
+        moved = {**context.to_dict(), "session_id": "other"}
+        strange = await agent.process("Blue", moved)
+        other = agent_of(ScriptedModel({}), asks, key=key and "another key of the test")
+        refused = await other.process("Blue", context)
+        assert (strange.success, refused.success) == (False, False)
+        assert "project_state.run" in str(strange.error)
+        assert "project_state.run" in str(refused.error)
+        result = await agent.process("Blue", context)
+    assert result.response == "Done."
+
+
+async def test_a_run_that_is_too_large_when_it_is_unpacked_is_refused():
+    bomb = base64.b64encode(zlib.compress(b"[" + b"0," * 20_000_000)).decode()
+    data: Any = (await waiting()).to_dict()
+    data["project_state"]["run"]["packed"] = bomb
+    result = await agent_of(ScriptedModel({})).process("Blue.", data)
     assert (result.success, result.context_updates) == (False, {})
-    assert "graphs.kept: it is damaged" in str(result.error)
-    assert done == ["graph looked"]
+    assert "more than 32,000,000 bytes" in str(result.error)
+
+
+@pytest.mark.parametrize("packed", ["", "!", "AAAA", "eJw=", 3])
+async def test_a_run_that_is_damaged_is_an_error_of_ours(packed):
+    data: Any = (await waiting()).to_dict()
+    data["project_state"]["run"]["packed"] = packed
+    result = await agent_of(ScriptedModel({})).process("Blue.", data)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "project_state.run.packed" in str(result.error)
 
 
 def paying(model: Any) -> Specialist:
@@ -840,16 +791,17 @@ async def test_a_damaged_note_is_found_before_anything_runs():
     with ScriptedModel({"think": plan, "step 1": loop}) as model:
         asked = await agent_of(model, paying(model)).process("Buy.", EMPTY)
     whole = after(EMPTY, asked).to_dict()
-    notes: Any = whole["project_state"]["run"]["rows"]["notes"]
+    notes: Any = run_in(whole)["rows"]["notes"]
     damaged = set()
     for place, (key, note) in enumerate(notes):
         if not isinstance(note, dict) or key.startswith("answer_reported/"):
             continue
         damaged.add(key.partition("/")[0])
-        notes[place][1] = []
+        changed = copy.deepcopy(whole)
+        with opened_run(changed) as inside:
+            inside["rows"]["notes"][place][1] = []
         with ScriptedModel({}) as model:
-            result = await agent_of(model, paying(model)).process("yes", whole)
-        notes[place][1] = note
+            result = await agent_of(model, paying(model)).process("yes", changed)
         assert (result.success, result.context_updates) == (False, {})
         assert f"project_state.run.rows.notes[{place}][1]" in str(result.error)
     assert damaged == {"reply", "call", "question"}
@@ -857,16 +809,15 @@ async def test_a_damaged_note_is_found_before_anything_runs():
 
 @pytest.mark.parametrize("key", ["x", "1", "1/painter", "1/painter/x", "2/painter/1", "1/p/1"])
 async def test_a_question_of_another_key_is_found_before_anything_runs(key):
-    data: Any = (await waiting()).to_dict()
-    run: Any = data["project_state"]["run"]
-    for where, question in (
-        ("state.questions['1/painter/1'].key", run["state"]["questions"]["1/painter/1"]),
-        ("rows.notes[1][1].key", run["rows"]["notes"][1][1]),
+    for where, of_run in (
+        ("state.questions['1/painter/1'].key", lambda it: it["state"]["questions"]["1/painter/1"]),
+        ("rows.notes[1][1].key", lambda it: it["rows"]["notes"][1][1]),
     ):
-        question["key"] = key
+        data: Any = (await waiting()).to_dict()
+        with opened_run(data) as inside:
+            of_run(inside)["key"] = key
         with ScriptedModel({}) as model:
             result = await agent_of(model).process("Blue.", data)
-        question["key"] = "1/painter/1"
         assert (result.success, result.context_updates) == (False, {})
         assert f"project_state.run.{where}" in str(result.error)
 
@@ -874,11 +825,11 @@ async def test_a_question_of_another_key_is_found_before_anything_runs(key):
 @pytest.mark.parametrize("is_missing", [True, False])
 async def test_a_plan_that_no_run_can_have_is_found_before_anything_runs(is_missing):
     data: Any = (await waiting(TWO)).to_dict()
-    state = data["project_state"]["run"]["state"]
-    if is_missing:
-        del state["current_plan"]
-    else:
-        state["current_plan"]["steps"][1]["id"] = 1
+    with opened_run(data) as inside:
+        if is_missing:
+            del inside["state"]["current_plan"]
+        else:
+            inside["state"]["current_plan"]["steps"][1]["id"] = 1
     with ScriptedModel({}) as model:
         result = await agent_of(model).process({"1": "blue"}, data)
     assert (result.success, result.context_updates) == (False, {})
@@ -904,7 +855,7 @@ async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
         agent = agent_of(model)
         for _ in range(60):
             data = json.loads(whole)
-            data["project_state"]["run"] = mutated(data["project_state"]["run"])
+            data["project_state"]["run"]["packed"] = packed_run(mutated(run_in(data)))
             result = await agent.process({"1": "blue", "2": "grey"}, data)
             outcomes.add(result.success)
             assert result.success or result.error
@@ -913,18 +864,18 @@ async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
 
 async def test_a_context_that_nobody_signed_loosens_neither_settings_nor_steps() -> None:
     written = (await waiting()).to_dict()
-    state: Any = written["project_state"]["run"]["state"]  # type: ignore[index, call-overload]
-    state["settings"] |= {"on_doubt": "ask", "limits": {"max_rounds": 1000, "max_tokens": None}}
-    state["settings"] |= {"user": "somebody else", "approval": "never"}
-    (step,) = state["current_plan"]["steps"]
-    step |= {"timeout": 1000, "max_retries": 100, "parameters": {"memory_mode": "full"}}
+    loose = {"on_doubt": "ask", "limits": {"max_rounds": 1000, "max_tokens": None}}
+    with opened_run(written) as inside:
+        inside["state"]["settings"] |= {**loose, "user": "somebody else", "approval": "never"}
+        (step,) = inside["state"]["current_plan"]["steps"]
+        step |= {"timeout": 1000, "max_retries": 100, "parameters": {"memory_mode": "full"}}
     with ScriptedModel({}) as model:
         agent = agent_of(
             model, approval="plan", on_doubt="fail", limits=Limits(max_rounds=3, max_tokens=900)
         )
         forged = AgentContext.from_dict(written)
         result = await agent.process(None, forged, stop=None)
-    kept: Any = after(forged, result).to_dict()["project_state"]["run"]["state"]  # type: ignore[index, call-overload]
+    kept: Any = run_in(after(forged, result).to_dict())["state"]
     settings = RunSettings(**kept["settings"])
     assert (settings.approval, settings.on_doubt, settings.user) == ("plan", "fail", "")
     assert settings.limits == Limits(max_rounds=3, max_tokens=900)

@@ -29,9 +29,9 @@ from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.services import Services
-from replan.sessions.carried_run import context_key_of
+from replan.sessions.carried_run import carrier_of, context_key_of
 from replan.sessions.run_place import call_places
-from replan.sessions.stateless_agent import StatelessAgent, Workplace
+from replan.sessions.stateless_agent import StatelessAgent, Workplace, refusal_of
 from replan.team.team import Team
 
 
@@ -91,7 +91,8 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
             places=call_places(graph, own_log, random_id),
             clock=services.clock,
             new_id=services.new_id,
-            key=key,
+            carrier=carrier_of(services, key),
+            refusal=refusal_of(services),
             kept_in=partial(_kept_in, team, replace(services, accounts=bound.accounts), store),
         )
     )

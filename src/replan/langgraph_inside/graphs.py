@@ -2,7 +2,6 @@
 
 from typing import Any, cast
 
-from langgraph.channels import DeltaChannel
 from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
 
@@ -17,10 +16,12 @@ def is_here(graph: object) -> bool:
     return isinstance(graph, Pregel)
 
 
-def keeps_differences(graph: object) -> bool:
-    """Whether checkpoints of a graph, or of one inside it, have only what changed."""
-    channels = (each for part in _parts(graph) for each in getattr(part, "channels", {}).values())
-    return any(isinstance(each, DeltaChannel) for each in channels)
+def declares_interrupts(graph: object) -> bool:
+    """Whether a graph here, or one inside it, was compiled to stop before or after nodes."""
+    if not is_here(graph):
+        return False
+    names = ("interrupt_before_nodes", "interrupt_after_nodes")
+    return any(getattr(part, name, ()) for part in _parts(graph) for name in names)
 
 
 def _parts(graph: object) -> list[Any]:

@@ -43,11 +43,6 @@ def task_around(namespace: str) -> tuple[str, str]:
     return node, task_id
 
 
-def channel_to(node: str) -> str:
-    """The channel to which a task writes, by an edge of its graph, that a node follows."""
-    return f"branch:to:{node}"
-
-
 def can_read_state(config: RunnableConfig) -> bool:
     """Whether a task can read the channels of its super-step."""
     return _READ in configurable(config)

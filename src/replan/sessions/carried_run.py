@@ -1,5 +1,13 @@
-"""The run that waits, as a context carries it: signed with the agent's key where it has one."""
+"""The run that waits, as a context carries it: compressed, signed, and encrypted if need be."""
 
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from secrets import token_bytes
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -16,9 +24,12 @@ from replan.state.person.waiting import ask_of
 from replan.state.questions import Question, fingerprint_of
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
-from replan.state.session.context_fields import ValueReader
+from replan.state.session.context_fields import MOST_BYTES, ValueReader
 from replan.state.tightening import tightened
-from replan.texts.storable import as_stored
+from replan.steps.board import QUESTIONS
+from replan.storage.encryption import Cipher, cipher_of
+from replan.storage.faults import UnreadableRecordError
+from replan.values import Value
 
 RUN = "run"
 """The key of `project_state` that has the run."""
@@ -26,10 +37,13 @@ RUN = "run"
 _SIGNATURE = "signature"
 _PATH = ("project_state", RUN)
 _SHORTEST = 16
+_OWN_KEY = 32
+_SALT = b"a run in a context"
+_FIX = "Send the run as it was, or remove it from project_state and start again."
 
 
 def context_key_of(given: str | bytes | None) -> bytes | None:
-    """Read the key of an agent, which signs and seals what contexts carry."""
+    """Read the key of an agent, which signs and encrypts what contexts carry."""
     if given is None:
         return None
     key = given.encode() if isinstance(given, str) else given
@@ -40,21 +54,141 @@ def context_key_of(given: str | bytes | None) -> bytes | None:
     return key
 
 
-def carried_run(context: AgentContext, key: bytes | None) -> PortableRun | None:
-    """The run that a context carries; of one with a wrong signature nothing is read.
+class _Carried(Value):
+    """A run in a context, before it is unpacked."""
 
-    Raises:
-        ContextError: It cannot be used; names every bad field.
+    run_id: str
+    packed: str  # compressed JSON in base64, encrypted if the run has secrets
+    is_encrypted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCarrier:
+    """Writes runs into the contexts of sessions, and reads them.
+
+    Attributes:
+        key: The key of all agents of a session, which signs runs; None if nothing signs them.
+        always_secret: Whether every run is encrypted, since a specialist takes secret values.
     """
-    written = context.project_state.get(RUN)
-    if written is None:
-        return None
-    if key is not None:
+
+    key: bytes | None = None
+    always_secret: bool = False
+    _own_key: bytes = field(default_factory=lambda: token_bytes(_OWN_KEY), repr=False)
+
+    def __post_init__(self) -> None:
+        # What will be needed is missed when the agent is built.
+        _ = self._cipher if self.always_secret else None
+
+    @cached_property
+    def _cipher(self) -> Cipher:
+        # Without a key, no other agent opens secrets.
+        return cipher_of(self.key or self._own_key, _SALT)
+
+    def written(
+        self, run: PortableRun, session_id: str, *, stays: bool = False
+    ) -> dict[str, JsonValue]:
+        """A run as a context of the session carries it.
+
+        Args:
+            run: The run.
+            session_id: The session.
+            stays: Whether the context stays in the storage of the run, which encrypts both with
+                its own key, or neither.
+
+        Raises:
+            ConfigurationError: It has secrets, and what encrypts is not installed.
+        """
+        packed = packed_run(run.to_json())
+        written: dict[str, JsonValue] = {"run_id": run.run_id, "packed": packed}
+        is_open = stays and self.key is None
+        if not is_open and (self.always_secret or _has_secrets(run)):
+            closed = self._cipher.encrypt(packed, *_place(session_id, run.run_id))
+            encrypted = base64.b64encode(closed).decode()
+            written = {"run_id": run.run_id, "packed": encrypted, "is_encrypted": True}
+        if self.key is None:
+            return written
+        return {**written, _SIGNATURE: signature_of(self.key, session_id, written)}
+
+    def carried(self, context: AgentContext) -> PortableRun | None:
+        """The run that a context carries; of one with a wrong signature nothing is read.
+
+        Raises:
+            ContextError: It cannot be used; names every bad field.
+        """
+        written = context.project_state.get(RUN)
+        if written is None:
+            return None
         fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
         plain = {name: each for name, each in fields.items() if name != _SIGNATURE}
-        if not is_signature(fields.get(_SIGNATURE), key, context.session_id, as_stored(plain)):
-            raise _unsigned()
-    return PortableRun.of_json(written, _PATH)
+        found = fields.get(_SIGNATURE)
+        if self.key is not None and not is_signature(found, self.key, context.session_id, plain):
+            raise _refused(
+                _SIGNATURE, "this agent's key did not sign it for this session, or it was changed"
+            )
+        reading = ValueReader()
+        carried: _Carried | None = reading.value(_Carried, written, _PATH)
+        reading.end()
+        return PortableRun.of_json(self._unpacked(cast("_Carried", carried), context), _PATH)
+
+    def _unpacked(self, carried: _Carried, context: AgentContext) -> Any:
+        packed = carried.packed
+        if carried.is_encrypted:
+            try:
+                closed = base64.b64decode(packed, validate=True)
+                place = _place(context.session_id, carried.run_id)
+                packed = str(self._cipher.decrypt(closed, *place))
+            except (binascii.Error, UnreadableRecordError) as error:
+                raise _refused(
+                    "packed",
+                    "it cannot be decrypted: another key encrypted it, or it was changed",
+                    "Give every agent of this session the same context_key=, or begin again with "
+                    "new_request=True.",
+                ) from error
+        return unpacked_run(packed)
+
+
+def carrier_of(services: Services, key: bytes | None) -> RunCarrier:
+    """What writes the runs of a team into contexts."""
+    specialists = services.specialists.values()
+    secret = any(getattr(each, "takes_secrets", False) for each in specialists)
+    return RunCarrier(key=key, always_secret=secret)
+
+
+def packed_run(written: Mapping[str, JsonValue]) -> str:
+    """Compress the JSON of a run."""
+    text = json.dumps(written, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode()
+
+
+def unpacked_run(packed: str) -> Any:
+    """The JSON of a run.
+
+    Raises:
+        ContextError: It is damaged, or larger than any context may be.
+    """
+    try:
+        inflating = zlib.decompressobj()
+        data = inflating.decompress(base64.b64decode(packed, validate=True), MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise _refused("packed", f"it has more than {MOST_BYTES:,} bytes when it is unpacked")
+        if not inflating.eof:
+            raise _refused("packed", "it is cut off")
+        return json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise _refused("packed", "it is damaged") from error
+
+
+def _has_secrets(run: PortableRun) -> bool:
+    """Whether a person was asked for something secret."""
+    questions: Mapping[str, Question] = run.state.get("questions", {})
+    notes = [note for key, note in run.rows.notes if key.startswith(QUESTIONS)]
+    return any(each.secret for each in questions.values()) or any(
+        isinstance(note, dict) and note.get("secret") for note in notes
+    )
+
+
+def _place(session_id: str, run_id: str) -> tuple[str, ...]:
+    return (RUN, session_id, run_id)
 
 
 def within_team(run: PortableRun, services: Services, asked: RunSettings | None) -> PortableRun:
@@ -69,19 +203,11 @@ def within_team(run: PortableRun, services: Services, asked: RunSettings | None)
     return run.replace(state={**run.state, **changed}) if changed else run
 
 
-def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
-    """A run as a context carries it."""
-    written = cast("dict[str, JsonValue]", as_stored(run.to_json()))
-    if key is None:
-        return written
-    return {**written, _SIGNATURE: signature_of(key, session_id, written)}
-
-
 def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
     """Read what a run waits for; empty if it was stopped, or does not exist."""
     if run is None or not run.waits:
         return ()
-    if run.graphs is not None:
+    if run.asked:
         return tuple(
             Question(
                 key=each.key,
@@ -91,7 +217,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
                 step_id=each.step_id,
                 who=each.who,
             )
-            for each in run.graphs.asked
+            for each in run.asked
         )
     approval = run.state.get("approval")
     if run.next == "plan_approval" and approval is not None:
@@ -99,9 +225,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
     return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
 
 
-def _unsigned() -> ContextError:
+def _refused(field: str, problem: str, fix: str = _FIX) -> ContextError:
     reading = ValueReader()
-    problem = "this agent's key did not sign it for this session, or somebody changed it"
-    fix = "Send the run as it was, or remove it from project_state and start again."
-    reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)
+    reading.refuse((*_PATH, field), None, problem, fix)
     return ContextError(list(reading.mistakes.values()))

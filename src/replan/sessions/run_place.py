@@ -10,7 +10,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
@@ -69,6 +69,7 @@ class CallPlace:
     log: RunLog  # has the rows of the runs
     thread_id: str  # a new one
     following: Followed
+    is_kept: ClassVar[bool] = False
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries."""
@@ -87,8 +88,6 @@ class CallPlace:
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         """Continue a run; and say whether it was answered by this turn before."""
-        if run.waits and run.graphs is not None:
-            return at_rest(await self.snapshot()), False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
 
     async def answer(
@@ -159,6 +158,7 @@ class StoragePlace:
     clock: Callable[[], datetime]
     turn: str  # the name of the turn
     following: Followed
+    is_kept: ClassVar[bool] = True  # a run continues where its checkpoints are
     _thread_id: str = ""
 
     @property
@@ -204,7 +204,7 @@ class StoragePlace:
         if known is not None:
             await self._report_again(run_id, datetime.fromisoformat(known["at"]))
             return await self._asked(run_id, known["answers"], None), True
-        if run.waits and run.graphs is not None and (found := await self.snapshot()).interrupts:
+        if run.asked and (found := await self.snapshot()).interrupts:
             return at_rest(found), False
         if not run.waits:
             await self._note(run_id, {})

@@ -1,7 +1,7 @@
 """An agent without its own memory: a function of the input and the context."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -10,13 +10,15 @@ from pydantic import JsonValue
 
 from replan.calling.compiled import Graph, services_in, tool_servers_of
 from replan.errors import InputError
+from replan.langgraph_inside.graphs import declares_interrupts
 from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
-from replan.sessions.carried_run import carried_run, within_team
+from replan.services import Services
+from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
@@ -35,8 +37,9 @@ class Workplace:
     places: RunPlaces  # where the runs of a turn are worked on
     clock: Callable[[], datetime]
     new_id: Callable[[], str]  # a new id of a run
-    key: bytes | None = None  # signs the runs that contexts carry
+    carrier: RunCarrier = field(default_factory=RunCarrier)  # of the runs in contexts
     kept_in: Callable[[Storage], Graph]  # the graph of the same team in a storage
+    refusal: str = ""  # why no turn can be taken, if so
 
 
 class StatelessAgent(SessionAgent):
@@ -96,8 +99,10 @@ class StatelessAgent(SessionAgent):
         report: Report | None,
     ) -> AgentResult:
         place = self._workplace
-        run, settings = carried_run(session, place.key), options.get("settings")
-        if run is not None and place.key is None:
+        if place.refusal:
+            raise InputError(place.refusal)
+        run, settings = place.carrier.carried(session), options.get("settings")
+        if run is not None and place.carrier.key is None:
             run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
         _check(message, run, begins_anew=begins_anew)
@@ -110,7 +115,7 @@ class StatelessAgent(SessionAgent):
             begins_anew=begins_anew,
             run_id=options.get("run_id") or place.new_id(),
             settings=settings,
-            key=place.key,
+            carrier=place.carrier,
             listener=report or (lambda _: None),
         )
         following = Followed(
@@ -142,7 +147,7 @@ class KeptAgent(StatelessAgent):
             )
         )
         places = storage_places(self._runtime, storage, workplace.clock)
-        super().__init__(replace(workplace, graph=graph, places=places))
+        super().__init__(replace(workplace, graph=graph, places=places, refusal=""))
 
     async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
         """Write the summary that is due after an answer, and return its changes.
@@ -173,6 +178,18 @@ def agent_on(
     return StatelessAgent(
         Workplace(graph=graph, places=places, clock=clock, new_id=new_id, kept_in=lambda _: graph)
     )
+
+
+def refusal_of(services: Services) -> str:
+    """Why a team takes no turns without a storage; empty if it does."""
+    for name, specialist in services.specialists.items():
+        if declares_interrupts(getattr(specialist, "graph", None)):
+            return (
+                f"The graph of @{name} is compiled with interrupt_before or interrupt_after, and "
+                "no context can carry where it stands. Keep its runs in a storage "
+                "(ClientAgentAdapter), or let its nodes ask with `ask_user`."
+            )
+    return ""
 
 
 def _check(message: UserMessage, run: PortableRun | None, *, begins_anew: bool) -> None:

@@ -22,7 +22,7 @@ from replan.runs.step_status import INCOMPLETE
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.carried_run import RUN, asks_of_run, run_to_json
+from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
@@ -58,7 +58,7 @@ class Turn:
     begins_anew: bool  # whether a new run begins, whatever waits
     run_id: str  # of a new run
     settings: RunSettings | None
-    key: bytes | None  # signs runs
+    carrier: RunCarrier  # writes the run into the context
     listener: Callable[[Event], None]  # receives the events of the run
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
@@ -195,8 +195,8 @@ class Turn:
         if result.outcome in ("waiting", "interrupted"):
             place, threads = self._place, services_in(self._place.graph).threads
             snapshot = await place.snapshot()
-            run = await exported(snapshot, place.graph, place.log, threads)
-            kept[RUN] = cast("JsonValue", run_to_json(run, before.session_id, self.key))
+            run = await exported(snapshot, place.graph, place.log, threads, stays=place.is_kept)
+            kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
         elif result.document:
             kept[PLAN] = result.document
         summary = whole_summary(before.dialogue_history, result.state.get("memory_summary"))

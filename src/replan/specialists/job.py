@@ -42,6 +42,11 @@ class JobSpecialist:
     chat: Chat | None = None
     phrases: Chat | None = None
 
+    @property
+    def takes_secrets(self) -> bool:
+        """Whether its runs hold values of secret slots."""
+        return any(slot.secret for slot in self.spec.slots)
+
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
         processor = self._processor(context, config)

@@ -7,7 +7,7 @@ from typing import Any
 from replan.errors import ContextError, InputError
 from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
-from replan.sessions.carried_run import RUN, carried_run, run_to_json
+from replan.sessions.carried_run import RUN, RunCarrier
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.request import UserMessage
 from replan.sessions.session_agent import SessionAgent
@@ -78,15 +78,16 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
         ContextError: The run cannot be used.
     """
     key = user_key()
+    own = RunCarrier(key=key)
     try:
-        run = carried_run(context, key)
+        run = own.carried(context)
     except ContextError:
-        run = carried_run(_unsigned(context), None)
+        run = RunCarrier().carried(_unsigned(context))
     else:
         return context, False
     if run is None or key is None:
         return context, False
-    signed = {**context.project_state, RUN: run_to_json(run, context.session_id, key)}
+    signed = {**context.project_state, RUN: own.written(run, context.session_id)}
     return context.replace(project_state=signed), True
 
 

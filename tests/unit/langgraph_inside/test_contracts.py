@@ -363,20 +363,6 @@ async def test_ids_of_tasks_follow_from_the_id_of_their_checkpoint_as_they_did_b
     ]
 
 
-async def test_a_task_says_over_which_edge_it_goes_on():
-    saver = InMemorySaver()
-    graph = StateGraph(Numbers)
-    graph.add_node("done", lambda _: {"seen": 1})
-    graph.add_node("asks", lambda _: {"seen": interrupt("?")})
-    graph.add_node("after", lambda _: {})
-    graph.add_edge(START, "done")
-    graph.add_edge(START, "asks")
-    graph.add_edge("done", "after")
-    await graph.compile(checkpointer=saver).ainvoke({"numbers": []}, thread_of("t"))
-    writes = (await saver.aget_tuple(thread_of("t"))).pending_writes
-    assert {"seen", tasks.channel_to("after")} <= {channel for _, channel, _ in writes}
-
-
 async def test_a_task_that_was_sent_says_which_of_the_sends_it_is():
     asking = Asking()
     await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("t"))
@@ -440,16 +426,18 @@ def test_the_schemas_of_a_graph_and_of_the_graphs_in_it_are_found():
     assert graphs.schemas_of("no graph") == []
 
 
-def test_a_graph_whose_checkpoints_have_only_what_changed_is_known_by_its_channels():
+def test_a_graph_that_declares_interrupts_is_known_wherever_it_declares_them():
     class Seen(TypedDict):
         seen: int
 
-    plain = graph_of(lambda _: {}, state=Seen)
+    builder = StateGraph(Seen).add_node("a", lambda _: {}).add_edge(START, "a")
     outer = StateGraph(Seen)
-    outer.add_node("inner", graph_of(lambda _: {}))
+    outer.add_node("inner", builder.compile(interrupt_after=["a"]))
     outer.add_edge(START, "inner")
-    assert graphs.keeps_differences(outer.compile())
-    assert not graphs.keeps_differences(plain)
+    assert graphs.declares_interrupts(outer.compile())
+    assert graphs.declares_interrupts(builder.compile(interrupt_before="*"))
+    assert not graphs.declares_interrupts(builder.compile())
+    assert not graphs.declares_interrupts(None)
 
 
 class Noting(BaseCallbackHandler):

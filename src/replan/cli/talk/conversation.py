@@ -17,7 +17,7 @@ from replan.cli.talk.opening import Opened, new_session
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
-from replan.sessions.carried_run import asks_of_run, carried_run
+from replan.sessions.carried_run import RunCarrier, asks_of_run
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
@@ -247,7 +247,7 @@ class Conversation:
             self.context = await opened.client.export(self.session_id)
         except InputError:
             return  # its first turn is not kept yet
-        run = carried_run(self.context, opened.key)
+        run = RunCarrier(key=opened.key).carried(self.context)
         self.asks = asks_of_run(run)
         plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
         self.plan = "" if plan is None else plan.content

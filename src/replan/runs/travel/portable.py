@@ -1,16 +1,14 @@
 """A run that waits or was stopped, as a value that travels: another process continues it.
 
-It has the state of the run, without what follows from the rest, and its rows of the log. So
-the run that continues elsewhere is the same run: its steps have the same keys, what was spent is
-spent, and no reply on record is requested again.
+It has what a resume needs: the newest state, the results that are still used, the open questions,
+the keys of done effects, and what was spent; not the history. So the run that continues elsewhere
+is the same run: its steps have the same keys, and no reply on record is requested again.
 """
 
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, Literal, Self, cast
 
-from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
@@ -29,18 +27,19 @@ from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
 from replan.runs.team_on_record import with_team
-from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
+from replan.runs.travel.graph_questions import (
+    GraphAsked,
+    asked_by_graphs,
+    check_no_graph_waits,
+)
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
 from replan.state.enhanced import EnhancedState
 from replan.state.session.context_fields import Path, ValueReader
-from replan.storage.serializer import strict_serializer
 from replan.values import Value, restored_strictly
 
-FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
-
-_FORMAT_WITHOUT_GRAPHS = 1
+FORMAT = 1  # The newest format of a run that travels. A newer one is refused.
 
 Node = Literal[
     "think",
@@ -72,6 +71,7 @@ _BEFORE: dict[str, str] = {
 """The node behind which a run continues with a node; the branches there read the state alone."""
 
 _SPECIALIST = specialist_node("")
+_STEPS = "specialist"
 _RESTING = ("user_input", "plan_approval")
 _WITHOUT_PLAN = ("think", "direct_answer", "plan_creation")
 _FIX = "Send the run as it was."
@@ -87,7 +87,8 @@ class PortableRun(Value):
         state: Its state, by the keys of `EnhancedState`.
         rows: Its rows of the log.
         threads: The rows of its pipelines' threads, by thread.
-        graphs: The LangGraph graphs of its steps that wait in the middle of their work.
+        asked: What LangGraph graphs of its steps ask, if it waits for them. Where they stand is
+            in its storage only.
     """
 
     run_id: str
@@ -95,24 +96,25 @@ class PortableRun(Value):
     state: dict[str, Any]
     rows: RunRows
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    graphs: WaitingGraphs | None = None
+    asked: tuple[GraphAsked, ...] = ()
 
     @property
     def waits(self) -> bool:
         """Whether it waits for a person, and nothing else can be done."""
-        return self.next in _RESTING or bool(self.graphs and self.graphs.asked)
+        return self.next in _RESTING or bool(self.asked)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the run as JSON."""
         rows = self.rows.model_dump(mode="json", exclude_defaults=True)
+        asked: list[JsonValue] = [each.model_dump(mode="json") for each in self.asked]
         return {
-            "format": FORMAT if self.graphs else _FORMAT_WITHOUT_GRAPHS,
+            "format": FORMAT,
             "run_id": self.run_id,
             "next": self.next,
             "state": cast("JsonValue", state_as_json(self.state, rows.get("results", {}))),
             "rows": rows,
             **({"threads": cast("JsonValue", self.threads)} if self.threads else {}),
-            **({"graphs": self.graphs.model_dump(mode="json")} if self.graphs else {}),
+            **({"asked": asked} if asked else {}),
         }
 
     @classmethod
@@ -149,20 +151,20 @@ class PortableRun(Value):
             state=state,
             rows=rows or RunRows(),
             threads=written.threads,
-            graphs=written.graphs,
+            asked=written.asked,
         )
 
 
 class _Written(Value):
     """A run as JSON, before its parts are read."""
 
-    format: int = Field(strict=True, ge=_FORMAT_WITHOUT_GRAPHS, le=FORMAT)
+    format: int = Field(strict=True, ge=FORMAT, le=FORMAT)
     run_id: str = Field(min_length=1)
     next: Node
     state: dict[str, JsonValue]
     rows: dict[str, JsonValue]
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    graphs: WaitingGraphs | None = None
+    asked: tuple[GraphAsked, ...] = ()
 
 
 def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueReader) -> None:
@@ -175,13 +177,30 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueRead
 
 
 async def exported(
-    snapshot: StateSnapshot, graph: Graph, log: RunLog, threads: ThreadRepository
+    snapshot: StateSnapshot,
+    graph: Graph,
+    log: RunLog,
+    threads: ThreadRepository,
+    *,
+    stays: bool = False,
 ) -> PortableRun:
-    """Take a run with all that it takes to continue it."""
+    """Take a run with all that it takes to continue it.
+
+    Args:
+        snapshot: The run at rest.
+        graph: Its graph.
+        log: Has its rows.
+        threads: Have those of its pipelines.
+        stays: Whether it continues where its checkpoints are, so that its graphs may wait.
+
+    Raises:
+        InputError: It is over, or a graph of it waits and the run does not stay.
+    """
     node = _next_node(snapshot)
     if node is None:
         raise InputError("This run is over, or has not begun: there is nothing to continue.")
-    graphs = await waiting_graphs(graph, snapshot)
+    if not stays:
+        await check_no_graph_waits(snapshot, graph)
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
     whole = await whole_values(cast("EnhancedState", snapshot.values), log)
@@ -191,34 +210,45 @@ async def exported(
         run_id=run_id,
         next=cast("Node", node),
         state=state,
-        rows=await log.export(run_id),
+        rows=still_used(await log.export(run_id), state),
         threads={thread_id: dict(each) for thread_id, each in rows.items()},
-        graphs=graphs,
+        asked=asked_by_graphs(snapshot) if node == _STEPS else (),
     )
 
 
+def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
+    """The rows without results that later ones of the same steps replaced."""
+    newest = {result.key: key for key, result in rows.results.items()}
+    named = [*state.get("current_specialist_results", {}).values()]
+    named += state.get("kept_results", {}).values()
+    used = {key: each for key, each in rows.results.items() if key == newest[each.key]}
+    earlier = {key: each for key, each in rows.results.items() if key not in used}
+    return rows.replace(results=used | {k: one for k, one in earlier.items() if one in named})
+
+
 async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -> None:
-    """Put a run on a new thread, and its rows into the log: it continues without an input."""
-    kept = None if run.graphs is None else kept_in(run.graphs, graph, ("graphs",))
+    """Put a run on a new thread, and its rows into the log: it continues without an input.
+
+    Raises:
+        InputError: A graph of it waits, and where it stands is in another storage.
+    """
+    if run.asked:
+        raise InputError(
+            f"The run '{run.run_id}' waits for a graph of {run.asked[0].who or 'a step'}, which "
+            "only the storage that it began in can continue. Take the turn there, or begin again."
+        )
     await log.adopt(run.run_id, run.rows)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
     any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))
     before = _BEFORE.get(run.next, any_specialist)
-    if kept is None:
-        await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
-        return
-    saver = InMemorySaver(serde=strict_serializer())
-    elsewhere: Any = graph.copy({"checkpointer": saver})
-    await elsewhere.aupdate_state(config_of(thread_id), update, as_node=before)
-    state = await saver.aget_tuple(config_of(thread_id))
-    await put_back(kept, cast("CheckpointTuple", state), graph, thread_id)
+    await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
 
 
 def _next_node(snapshot: StateSnapshot) -> str | None:
     """The node that a run continues with; None if there is none, or it cannot travel from there."""
-    names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
+    names = {_STEPS if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
     return name if name in _BEFORE or name == "result_collector" else None
 

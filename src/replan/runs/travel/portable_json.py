@@ -8,7 +8,6 @@ from typing import Any, cast, get_type_hints
 from langchain_core.messages import AnyMessage
 from pydantic import JsonValue
 
-from replan.runs.travel.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult, result_as_json
@@ -19,8 +18,9 @@ HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_repl
 """Keys of the state that outlive a run, and that no later node of it reads."""
 
 _RESULTS = frozenset({"current_specialist_results", "kept_results"})
-_PLAN = "current_plan"
-_LONG = frozenset({_PLAN, "plan_history"})
+_LONG = frozenset({"current_plan", "plan_history"})
+ON_RECORD = "on_record"
+"""Where a state names a result that its rows have."""
 
 
 def state_as_json(
@@ -28,10 +28,7 @@ def state_as_json(
 ) -> dict[str, JsonValue]:
     """Write a state."""
     keys = {_text(result): key for key, result in recorded.items()}
-    written = {name: _dump(name, value, keys) for name, value in state.items()}
-    if isinstance(plan := written.get(_PLAN), dict):
-        written[_PLAN] = shortened(plan, recorded)
-    return written
+    return {name: _dump(name, value, keys) for name, value in state.items()}
 
 
 def state_in(
@@ -47,8 +44,6 @@ def state_in(
                 kinds[name], found, where, restored_strictly, is_copied=True
             )
         elif name in kinds:
-            if name == _PLAN and isinstance(value, dict):
-                value = lengthened(cast("dict[str, Any]", value), recorded, where, reading)  # noqa: PLW2901
             state[name] = reading.value(
                 kinds[name], value, where, restored_strictly, is_copied=True
             )
