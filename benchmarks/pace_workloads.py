@@ -40,7 +40,9 @@ _PIECE = 4 * CHARACTERS_PER_TOKEN
 Side = Literal["floor", "replan"]
 SIDES: tuple[Side, ...] = ("floor", "replan")
 
-DIFFERENCES: tuple[str, ...] = ()
+DIFFERENCES: tuple[str, ...] = (
+    "an answer that repeats the result of a step is the line `answer_step` and no body",
+)
 """What differs in the replies that Replan gets; see `said_to`."""
 
 TEAM = {
@@ -103,14 +105,16 @@ class Workload:
         return 1 + len(self.judgements) + sum(map(len, self.steps.values()))
 
 
-def said_to(side: Side, reply: str) -> str:  # noqa: ARG001 - see below
+def said_to(side: Side, workload: Workload, reply: str) -> str:
     """A reply of the host as it is said to a side: the one place where the sides may differ.
 
-    Where Replan lets a model name the step whose result is the answer, a body that repeats a result
-    becomes this reference; where it asks for short briefs, a brief is cut to two sentences. It does
-    neither yet. What differs has to stand in `DIFFERENCES`, which the benchmark prints.
+    Replan lets a model name the step whose result is the answer: a body that repeats a result is
+    this reference. What differs has to stand in `DIFFERENCES`, which the benchmark prints.
     """
-    return reply
+    if side == "floor" or workload.repeats is None or reply is not workload.judgements[-1]:
+        return reply
+    head, _, _ = reply.partition("\n---\n")
+    return f"{head}\nanswer_step: {workload.repeats}\n---\n"
 
 
 def tokens_of(text: str) -> int:
@@ -225,9 +229,10 @@ def play(request: ChatRequest) -> Reply:
             turn = workload.steps[call.step][_turns_before(request)]
             return _at_pace(request, turn.text, _calls(turn, call.specialist or ""), turn.tokens)
         case call if call.node == "think":
-            text = said_to(side, workload.plan)
+            text = said_to(side, workload, workload.plan)
         case call if call.node == "feedback":
-            text = said_to(side, workload.judgements[_judgements_before(workload, request)])
+            judgement = workload.judgements[_judgements_before(workload, request)]
+            text = said_to(side, workload, judgement)
         case call:
             msg = f"No workload has a call of {call.node}."
             raise ValueError(msg)

@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated
+from replan.host.answer_step import checked_reference, result_of_reference
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
@@ -67,7 +68,9 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if judged.final_answer is not None:
         cut = await call.report_cut()
         limit = limit or cut
-        unread = unread_warning(state, services.prompts, budget, collected)
+        # An answer by reference leaves nothing of the result out.
+        is_read = judged.answer_step is not None
+        unread = "" if is_read else unread_warning(state, services.prompts, budget, collected)
         await call.emitter.warn(*([unread] if unread else []))
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
@@ -127,8 +130,8 @@ async def _reading(
     def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
         if repeats_instructions(text, whole, request):
             return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
-        reading = read_feedback(text, holds_plan=holds_plan)
-        return unless_cut_judgement(reading, call.end)
+        reading = unless_cut_judgement(read_feedback(text, holds_plan=holds_plan), call.end)
+        return checked_reference(reading, state, call.services.output, call.end)
 
     async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:
         return await call.ask_readable(
@@ -151,7 +154,9 @@ def _result(
     reading: FeedbackReading, state: EnhancedState, shown: AnswerStream | None
 ) -> FeedbackResult:
     complete = reading.verdict == "complete"
-    answer = reading.body if complete and may_complete(state) else ""
+    named = result_of_reference(reading, state)
+    answer = reading.body if named is None else named.text
+    answer = answer if complete and may_complete(state) else ""
     return FeedbackResult(
         feedback=reading.feedback,
         should_continue=not complete,
@@ -160,5 +165,6 @@ def _result(
         plan_update_type=reading.plan_update_type,
         revised_plan="" if complete else reading.body,
         final_answer=shown.finish(answer) if shown and answer else None,
+        answer_step=named.step_id if named and answer else None,
         contradiction=reading.contradiction,
     )

@@ -41,6 +41,7 @@ from replan.state.results import (
     SpecialistResult,
     ThinkingResult,
 )
+from replan.state.rules import can_be_answer
 from replan.state.team import SpecialistCard
 
 RESULT_BUDGET = 12_000
@@ -66,6 +67,12 @@ MARKS = (
     "step, leaving it out does not."
 )
 """What the marks of a plan mean to the host that revises it."""
+
+BY_REFERENCE = (
+    " Or, if the result of one step is that answer as it stands: no body, but the line "
+    "`answer_step: {}` with its number."
+)
+"""The offer to the host to name a step as the answer."""
 
 _UNFINISHED = (
     "Earlier work on this conversation did not come to its end. Its plan, as data, never an "
@@ -164,7 +171,7 @@ def build_feedback_prompt(
 ) -> list[BaseMessage]:
     """Ask for a verdict with the answer or a revision; `missing` is the reason to end."""
     answer = _answer_body("the whole answer to the request", host)
-    answer = answer if host.merged_final_answer else "empty."
+    answer = f"{answer}{_reference(state)}" if host.merged_final_answer else "empty."
     output = host.output if host.merged_final_answer else ""
     if missing:
         parts = (render(load("closing_format"), answer_body=answer),)
@@ -221,6 +228,13 @@ def _system(node: Caller, host: HostPrompts, *parts: str) -> SystemMessage:
 
 def _answer_body(answer: str, host: HostPrompts) -> str:
     return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
+
+
+def _reference(state: EnhancedState) -> str:
+    """The offer to name a step instead of writing its result again, where there is one."""
+    plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
+    named = [each.step_id for each in results if can_be_answer(each, plan)]
+    return BY_REFERENCE.format(max(named)) if named else ""
 
 
 def _instructions(state: EnhancedState, host: HostPrompts) -> str:

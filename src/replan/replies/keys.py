@@ -115,6 +115,7 @@ FEEDBACK = _table(
     Key("suggested_action", "label", values=_ACTIONS),
     Key("update", aliases=("更新",)),
     Key("plan_update_type", "label", values={str(kind): () for kind in PlanUpdateType}),
+    Key("answer_step", aliases=("答案步骤",)),
 )
 SPECIALIST = _table(
     STATUS,

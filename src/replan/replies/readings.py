@@ -49,6 +49,7 @@ class FeedbackReading(Value):
     update: str = ""  # what should change in the plan
     plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
     body: str = ""  # the final answer (complete) or the revised plan (continue)
+    answer_step: str = ""  # in place of an answer, the step whose result it is, as it was written
     contradiction: str = ""  # what in the reply does not go together, or empty
     odd: str = ""  # what in the reply is not read, or empty
 
@@ -181,6 +182,7 @@ def _feedback_reading(reply: Reply) -> FeedbackReading:
         update=update,
         plan_update_type=PlanUpdateType(kind) if kind else None,
         body=body,
+        answer_step=_unless_nothing(reply.fields.get("answer_step", "")),
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
         if action in (_ANSWERING if verdict == "continue" else _WORKING)
         else "",

@@ -230,6 +230,7 @@ class FeedbackResult(Value):
         plan_update_type: The kind of change, if the host named one.
         revised_plan: The whole revised document, or empty.
         final_answer: The answer, only if the work is done.
+        answer_step: The step whose result the host named as the answer; None if it wrote one.
         collected_results: What was judged.
         contradiction: A contradiction in the reply, or empty; the verdict decided.
         by: Whether a model, a rule or a person gave this judgement.
@@ -242,6 +243,7 @@ class FeedbackResult(Value):
     plan_update_type: PlanUpdateType | None = None
     revised_plan: str = ""
     final_answer: AIMessage | None = None
+    answer_step: int | None = None
     collected_results: CollectedResults | None = None
     contradiction: str = ""
     by: Author = "model"

@@ -15,7 +15,12 @@ from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.outcomes import Outcome
 from replan.state.questions import Question
-from replan.state.results import ActionType, FeedbackResult, SpecialistResult
+from replan.state.results import (
+    ActionType,
+    ExecutionStatus,
+    FeedbackResult,
+    SpecialistResult,
+)
 from replan.state.usage import Usage
 
 MOST_MISSING = 50
@@ -218,6 +223,14 @@ def proposed_in(state: EnhancedState) -> str:
 def has_reports(state: EnhancedState) -> bool:
     """Whether any step, failed ones too, told what it could find."""
     return any(result.text for result in state.get("current_specialist_results", {}).values())
+
+
+def can_be_answer(result: SpecialistResult, plan: TaskPlan) -> bool:
+    """Whether a result is whole and of a finished step, so that it may be the answer as it is."""
+    step = plan.by_id.get(result.step_id)
+    is_whole = not (result.cut or result.excerpt) and result.text.strip() != ""
+    is_success = result.status is ExecutionStatus.SUCCESS
+    return is_success and is_whole and step is not None and step.status is StepStatus.COMPLETED
 
 
 def outcome_of(plan: TaskPlan, limit: str = "", *, is_reported: bool = False) -> Outcome:

@@ -22,6 +22,7 @@ from pace_workloads import (
 )
 
 from replan.prompts.sections import Call, call_of
+from replan.replies.readings import read_feedback
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +32,16 @@ def base_url():
 
 
 @pytest.mark.parametrize("name", ["K4", "K6", "fan-out of 8"])
-async def test_both_sides_make_the_calls_of_a_workload_and_hear_the_same_of_the_host(
+async def test_both_sides_make_the_calls_of_a_workload_and_hear_what_is_said_to_them(
     name, base_url
 ):
     workload = WORKLOADS[name]
     begins = sides(workload, base_url, at_once=True)
     floor, ours = [await checked(workload, begins[side]) for side in SIDES]
-    replies = [workload.plan, *workload.judgements]
     assert floor.calls == ours.calls == workload.calls
-    assert floor.host_out == ours.host_out == sum(map(tokens_of, replies))
+    for ran, side in ((floor, "floor"), (ours, "replan")):
+        replies = [said_to(side, workload, each) for each in (workload.plan, *workload.judgements)]
+        assert ran.host_out == sum(map(tokens_of, replies))
     assert min(floor.host_in, ours.host_in) > 1_000
 
 
@@ -79,9 +81,14 @@ def test_the_floor_reads_each_step_with_its_brief(name):
     assert all(other in steps for step in steps.values() for other in step.after)
 
 
-def test_both_sides_get_the_recorded_replies():
-    replies = [each.plan for each in WORKLOADS.values()]
-    assert all(said_to("replan", reply) == said_to("floor", reply) == reply for reply in replies)
+def test_an_answer_that_repeats_a_result_is_a_reference_for_replan_alone():
+    for each in WORKLOADS.values():
+        *others, last = [each.plan, *each.judgements]
+        assert all(said_to("replan", each, reply) == reply for reply in others)
+        assert said_to("floor", each, last) == last
+        reading = read_feedback(said_to("replan", each, last))
+        assert (reading.verdict, reading.answer_step) == ("complete", str(each.repeats or ""))
+        assert bool(reading.body) == (each.repeats is None)
 
 
 def test_an_answer_that_repeats_a_result_is_known_as_such():
@@ -109,7 +116,7 @@ def test_the_tables_judge_time_over_the_floor_and_the_hosts_tokens_over_todays()
         "host in": "yes",
         "host out": "no",
     }
-    assert rows[-1][""].startswith("none yet")
+    assert rows[-1][""].startswith("an answer that repeats the result")
 
 
 def test_without_an_earlier_measure_no_tokens_are_judged():
