@@ -44,7 +44,7 @@ MOST_LINES = 40
 # Values that no program makes: the name that gives each, whose example is shown.
 GIVEN_BY = {
     "AgentResult": "process", "Agent": "build_agent", "Approval": "waiting_for",
-    "Question": "waiting_for", "Decision": "waiting_for", "RunView": "get",
+    "Question": "waiting_for", "Decision": "waiting_for", "RunReport": "get",
     "Run": "start", "Runtime": "open_runtime",
     "LeftAlone": "resume_interrupted", "RunStatus": "runs",
     "RunResult": "run_sync", "EnhancedState": "state",

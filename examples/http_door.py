@@ -52,7 +52,8 @@ class Door(BaseHTTPRequestHandler):
             case ["GET", "runs", run_id]:
                 run = self.runtime.get(run_id)
                 waiting = {ask.key: ask.text for ask in run.pending_questions}
-                return {"outcome": run.outcome, "steps": run.steps, "waiting": waiting}
+                steps = {each.step.id: each.status_text for each in run.steps}
+                return {"outcome": run.outcome, "steps": steps, "waiting": waiting}
             case ["GET", "runs", run_id, "events", after]:
                 self.runtime.get(run_id)
                 # A browser that lost the connection sends the number of its last event.

@@ -50,6 +50,7 @@ from replan.jobs.spec.action_spec import ActionSpec as ActionSpec, ParameterSpec
 from replan.jobs.spec.job_file import read_job_file as read_job_file
 from replan.jobs.spec.job_spec import Command as Command, JobSpec as JobSpec
 from replan.jobs.spec.slot import Slot as Slot
+from replan.log.report import RunReport as RunReport
 from replan.plan.markdown.document import PlanDocument as PlanDocument
 from replan.plan.model import (
     PlanStep as PlanStep,
@@ -78,7 +79,6 @@ from replan.ports.tool_provider import (
 )
 from replan.runs.continued.recovery import LeftAlone as LeftAlone, Recovery as Recovery
 from replan.runs.continued.resuming import raise_limits as raise_limits
-from replan.runs.looking import RunView as RunView
 from replan.runs.result import RunResult as RunResult
 from replan.runs.run import Run as Run
 from replan.runs.service import Runtime as Runtime

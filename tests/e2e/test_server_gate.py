@@ -8,6 +8,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from replan import Host, Specialist, Team, ask_user, open_runtime
+from replan.runs.reads import state_of
 from replan.testing import OpenAIServer, ScriptedModel, always
 from served import OWNER, as_, rested, served, tokens_of
 
@@ -99,7 +100,7 @@ async def test_a_run_uses_what_is_of_the_person_and_the_tenant_of_its_token(tmp_
         began = await client.post("/runs", json={"plan": DIG}, headers=as_("cleo"))
         run = (await rested(client, began.json()["run_id"], headers=as_("cleo")))["run_id"]
     async with open_runtime(house(), storage=where) as runtime:
-        settings = (await runtime.get(run)).state["settings"]
+        settings = (await state_of(run, runtime.resources))["settings"]
     assert (settings.tenant, settings.user) == ("north", "Cleo")
 
 

@@ -146,7 +146,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                 await asyncio.to_thread(models.wait_for_requests, 1)
                 both_begun.set()
                 # A call whose process is killed is charged, and nobody has its usage.
-                while 5 not in {each.step_id for each in (await runtime.get("r")).results}:  # noqa: ASYNC110 - in another process
+                while not (await runtime.get("r")).plan.step(5).is_finished:  # noqa: ASYNC110 - in another process
                     await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
             worker("there again", "gpu")

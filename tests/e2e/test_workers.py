@@ -140,7 +140,7 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
     async with queued(house) as (runtime, queue):
         run = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         again = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
-        assert (await run.view()).outcome == "running"
+        assert (await run.report()).outcome == "running"
         house.worker("--concurrency", 1)
         assert (await run).outcome == (await again).outcome == "waiting"
         assert not await queue.has(lock_of("asks"))
@@ -226,7 +226,7 @@ async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
         house.worker()
         async with queued(house) as (newer, _):
             assert (await newer.run(plan("new"), run_id="new")).outcome == "completed"
-        assert (await run.view()).outcome == "running"
+        assert (await run.report()).outcome == "running"
         house.team.write_text(old)
         house.worker()
         assert (await run).outcome == "completed"

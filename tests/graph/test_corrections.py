@@ -229,7 +229,7 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
         assert sorted(office.did) == [1, 2, 2, 3, 4]
         assert second.results[3].text == "3.1 of 2.2 of 1.1 of nothing"
         view = await runtime.get(second.run_id)
-        assert (view.origin, view.record.labels, view.record.title) == (
+        assert (view.origin, view.labels, view.title) == (
             first.run_id,
             {"user": "eva"},
             "Letters",

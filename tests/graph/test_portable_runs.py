@@ -23,6 +23,7 @@ from replan import (
     ask_user,
     open_runtime,
 )
+from replan.runs.reads import state_of
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -78,7 +79,8 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
         async with open_runtime(world.team(model), storage=elsewhere) as there:
             await there.adopt(run)
             view = await there.get("r")
-            assert (view.outcome, view.state.get("current_plan")) == ("waiting", waits.plan)
+            plan = (await state_of("r", there.resources)).get("current_plan")
+            assert (view.outcome, plan) == ("waiting", waits.plan)
             assert [ask.key for ask in view.pending_questions] == ["2/painter/1"]
             result = await (await there.answer("r", "blue"))
     assert waits.outcome == "waiting"

@@ -107,7 +107,7 @@ async def test_a_run_that_was_killed_before_it_had_a_state_begins(storage):
     shop.leave.set()
     async with shop.open(storage) as runtime:
         await runtime.run(PLAN, run_id="r")
-        record = (await runtime.get("r")).record
+        record = await storage.runs.get("r")
         await storage.runs.remove("r")
         await storage.runs.begin(record.replace(outcome="running"))
         await storage.runs.begin(record.replace(run_id="own", thread_id="own", order={"a": 1}))

@@ -78,9 +78,9 @@ async def test_a_run_is_begun_awaited_and_looked_at(bench, where):
         result = await run
         assert (result.outcome, result.text, result.run_id) == ("completed", "The end.", run.run_id)
         assert result.results[2].text == "did Two"
-        view = await run.view()
+        view = await run.report()
         assert (view.outcome, view.progress, view.pending_questions) == ("completed", (2, 2), ())
-        assert [(each.run_id, each.record.title) for each in await runtime.runs()] == [
+        assert [(each.run_id, each.title) for each in await runtime.runs()] == [
             (run.run_id, "Chain")
         ]
 
@@ -273,11 +273,11 @@ async def test_a_run_is_stopped_and_gone_on_with(bench, where):
         await run.stop(by="anna")
         bench.leave.set()
         assert (await run).outcome == "interrupted"
-        assert (await run.view()).outcome == "interrupted"
+        assert (await run.report()).outcome == "interrupted"
         assert bench.did == [1]
         bench.leave.clear()
         resumed = await runtime.resume(run.run_id, wait=False)
-        assert (await resumed.view()).outcome == "running"
+        assert (await resumed.report()).outcome == "running"
         bench.leave.set()
         assert ((await resumed).outcome, bench.did) == ("completed", [1, 2])
         assert (await runtime.resume(run.run_id)).text == "The end."
@@ -419,7 +419,7 @@ async def test_clock_and_ids_can_be_handed_in(bench, where):
         at = [event.at for event in await listed(run.events())]
         assert at == sorted(at)
         assert at[0] > noon
-        assert (await run.view()).record.started_at == noon
+        assert (await run.report()).started_at == noon
 
 
 async def test_the_clock_that_is_handed_in_is_that_of_attempts_too(bench):

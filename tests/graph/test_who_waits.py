@@ -70,11 +70,15 @@ async def asked_in(runtime, run, most):
     return sorted(told)
 
 
+def statuses(report):
+    return {each.step.id: each.status_text for each in report.steps}
+
+
 async def test_who_looks_at_a_run_sees_which_steps_run_and_which_wait(runtime):
     run = await runtime.start({"plan": PLAN})
     assert await asked_in(runtime, run, 3) == [2, 3, 5]
     view = await runtime.get(run.run_id)
-    assert (view.outcome, view.steps) == ("running", ALL)
+    assert (view.outcome, statuses(view)) == ("running", ALL)
     runtime.steps.may_end.set()
     result = await run
     assert [(ask.step_id, ask.who) for ask in result.pending_questions] == [
@@ -82,7 +86,7 @@ async def test_who_looks_at_a_run_sees_which_steps_run_and_which_wait(runtime):
         (5, "step 5 twin"),
     ]
     view = await runtime.get(run.run_id)
-    assert view.steps == ALL | {1: "completed"}
+    assert statuses(view) == ALL | {1: "completed"}
     assert sorted((ask.step_id, ask.text) for ask in view.pending_questions) == [
         (2, "Which colour?"),
         (3, "Which twin?"),

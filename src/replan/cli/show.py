@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from replan.events.types import Event
-    from replan.log.report import AttemptReport, RunReport
+    from replan.log.report import RunReport
+    from replan.log.step_reports import AttemptReport
     from replan.runs.reports import WholeReport
     from replan.state.results import SpecialistResult
     from replan.user_files.place import Place

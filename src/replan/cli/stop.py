@@ -19,6 +19,6 @@ async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
         record = await find_run(kept.runs, run_id)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
             await runtime.stop(record.run_id, by=user_name())
-            view = await runtime.get(record.run_id)
-    how = "is asked to stop" if view.outcome == "running" else f"is not at work: {view.outcome}"
+            report = await runtime.get(record.run_id)
+    how = "is asked to stop" if report.outcome == "running" else f"is not at work: {report.outcome}"
     typer.echo(f"run {short(record.run_id)} {how}")

@@ -7,7 +7,7 @@ value or selects from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -15,14 +15,13 @@ from typing import Any, Self, TypeVar
 
 from pydantic import Field, JsonValue
 
-from replan.events.types import Event, ModelCompleted, ToolCompleted, ToolInvoked
+from replan.events.types import Event, ToolCompleted
 from replan.log.amounts import Spending
 from replan.log.attempt_rows import LedgerEntry
-from replan.log.calls import Calls, calls_of, with_charged
+from replan.log.calls import Calls, with_charged
 from replan.log.fold import (
     HANDED_IN,
     Anomalies,
-    CallEvent,
     Fold,
     HostCall,
     Pause,
@@ -30,12 +29,16 @@ from replan.log.fold import (
     counts_in,
 )
 from replan.log.rows import Request
-from replan.log.statuses import RUNNING, WAITING
+from replan.log.statuses import INCOMPLETE, failures, not_run
+from replan.log.step_reports import AttemptReport, StepReport, report_of_step
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.secrets.known import MASK
 from replan.state.artifacts import Artifact
+from replan.state.cuts import CUTS
+from replan.state.outcomes import RunOutcome
 from replan.state.questions import Question
 from replan.state.usage import Usage
+from replan.texts.signs import one_line
 from replan.values import Value
 
 Report = TypeVar("Report", bound="RunReport")
@@ -43,87 +46,8 @@ Report = TypeVar("Report", bound="RunReport")
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 
 _OPEN = ("running", "waiting", "interrupted")
+_KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 _NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
-
-
-class AttemptReport(Value):
-    """What an attempt of a step did, assembled from what is kept of it."""
-
-    entry: LedgerEntry  # its rows in the log
-    # The calls of models and tools that it made, each as its last event: one that is not over, or
-    # was killed, is still `model_invoked` or `tool_invoked`.
-    calls: tuple[CallEvent, ...] = ()
-    running_at: datetime | None = None  # now, where a process works on it
-    is_asked_about: bool = False  # whether a person is asked, or was, what it did
-    went_on: bool = False  # whether another one came after it
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it took, or has taken until now; None if its end is unknown."""
-        ended = self.entry.ended_at or self.running_at
-        return ended and (ended - self.entry.started_at).total_seconds()
-
-    @property
-    def outcome(self) -> str:
-        """How it ended; `running` where it continues."""
-        return "running" if self.running_at else self.entry.outcome
-
-    @property
-    def outcome_text(self) -> str:
-        """How it ended, in words: an attempt that asks is followed by another after the answer."""
-        if self.outcome == "waiting":
-            return "asked, then went on" if self.went_on else "waits for a person"
-        is_cut_off = self.outcome in ("unknown_outcome", "cancelled") and not self.is_asked_about
-        return "cut off" if is_cut_off else self.outcome.replace("_", " ")
-
-    @property
-    def cost(self) -> float | None:
-        """What its model calls were charged; None where one of them has no price."""
-        ends = [each for each in self.calls if isinstance(each, ModelCompleted)]
-        costs = [each.cost for each in ends if each.cost is not None]
-        return sum(costs) if len(costs) == len(ends) else None
-
-
-class StepReport(Value):
-    """A step of the plan, or one that a revision removed."""
-
-    step: PlanStep
-    status: StepStatus  # as of now: one that is worked on is `executing`
-    attempts: tuple[AttemptReport, ...] = ()
-    removed: str = ""  # which revision took it out of the plan; empty for one that is in it
-    is_asking: bool = False  # whether it waits for a person
-
-    @property
-    def status_text(self) -> str:
-        """Its status, in words."""
-        is_running = self.status is StepStatus.EXECUTING
-        status = RUNNING if is_running else self.status.value
-        return self.removed or (WAITING if self.is_asking else status)
-
-    @property
-    def specialists(self) -> tuple[str, ...]:
-        tried = dict.fromkeys(each.entry.specialist for each in self.attempts)
-        return tuple(tried) or self.step.specialists
-
-    @property
-    def began(self) -> datetime | None:
-        """When its first attempt began."""
-        return min((each.entry.started_at for each in self.attempts), default=None)
-
-    @property
-    def seconds(self) -> float | None:
-        """How long its attempts took together, until now; None if no end is known."""
-        took = [each.seconds for each in self.attempts if each.seconds is not None]
-        return sum(took) if took else None
-
-    @property
-    def calls(self) -> Calls:
-        return calls_of(call for each in self.attempts for call in each.calls)
-
-    @property
-    def tools(self) -> list[ToolInvoked | ToolCompleted]:
-        calls = [call for each in self.attempts for call in each.calls]
-        return [call for call in calls if isinstance(call, ToolInvoked | ToolCompleted)]
 
 
 class StateFacts(Value):
@@ -139,22 +63,26 @@ class StateFacts(Value):
     questions: dict[str, Question] = Field(default_factory=dict[str, Question])
     artifacts: tuple[Artifact, ...] = ()  # the files that its steps left, each once
     origin: str = ""  # the run with whose document it began and whose results it kept
+    is_final: bool = False  # whether it ended, and not because of a limit
 
 
 class RunReport(StateFacts):
     """A run, from its beginning to now: at work, at rest, or exported.
 
-    Its rows are fields; `steps`, `attempts`, `pauses`, `revisions` and `calls` are what they tell.
+    Its rows are fields; `steps`, `attempts`, `pauses`, `revisions`, `calls` and `reason` are what
+    they tell.
     """
 
     run_id: str
     title: str = ""  # what it is about
-    outcome: str  # its status
+    outcome: RunOutcome  # its status
     started_at: datetime  # when it began
     last_seen_at: datetime  # the time of its last sign of life: now, while a process works on it
     labels: dict[str, str]  # what it is found by
     spent: dict[str, Spending]  # what each scope of its limits was charged
     pending_questions: tuple[Question, ...] = ()  # what it waits for
+    is_held: bool = False  # whether a process works on it now, or will: its work waits in a queue
+    is_queued: bool = False  # whether its work waits in a queue
     ledger: tuple[LedgerEntry, ...]  # every attempt of a step
     requests: tuple[Request, ...]  # what was asked of it, by whom: answers, decisions, stops
     events: tuple[Event, ...]  # what happened, in its order
@@ -193,6 +121,11 @@ class RunReport(StateFacts):
     def is_killed(self) -> bool:
         """Whether its process was killed, and no other has continued it."""
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, or does not continue, in words; empty while it is at work."""
+        return why_ended(self)
 
     @property
     def seconds(self) -> float:
@@ -299,7 +232,7 @@ class RunReport(StateFacts):
         removed = self._texts_of_removed(gone, taken)
         asking = self._asking_steps
         return tuple(
-            _step(
+            report_of_step(
                 step,
                 tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
@@ -381,21 +314,6 @@ class RunReport(StateFacts):
         return dict(self.fold.counts.unusable)
 
 
-def _step(
-    step: PlanStep, attempts: tuple[AttemptReport, ...], *, removed: str, is_asking: bool
-) -> StepReport:
-    status = StepStatus.SKIPPED if removed else step.status
-    if status.is_open and any(each.outcome == "running" for each in attempts):
-        status = StepStatus.EXECUTING
-    return StepReport(
-        step=step,
-        status=status,
-        attempts=attempts,
-        removed=removed,
-        is_asking=is_asking and status is StepStatus.PENDING,
-    )
-
-
 def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tuple[Request, ...]:
     """Return requests without answers that may have a secret in them."""
     secret = {key: MASK for key, each in questions.items() if each.secret}
@@ -416,3 +334,88 @@ def apply(report: Report, event: Event) -> Report:
         fold.apply(event)
         vars(after)["fold"] = fold
     return after
+
+
+def why_ended(
+    report: RunReport, *, when: Callable[[datetime], str] | None = None, has_failures: bool = True
+) -> str:
+    """Why a run ended, or has its status, in a sentence; `when` writes the times in it.
+
+    Without `has_failures`, what is to be said beside the steps that failed.
+    """
+    pauses = report.pauses
+    if report.outcome == "running":
+        return _waits(report) if report.pending_questions else ""
+    if not report.limit_reached and pauses and pauses[-1].ended is None:
+        return _stopped_why(report, when)
+    limit = [_limit_why(report)] if report.limit_reached else []
+    failed, left = _undone(report, has_limit=bool(limit))
+    if limit or failed or left:
+        return "; ".join([*limit, *(failed if has_failures else ()), *left])
+    if report.outcome == "rejected":
+        return _rejected_why(report)
+    judged = report.fold.judged
+    return one_line(judged.text) if judged else ""
+
+
+def _rejected_why(report: RunReport) -> str:
+    """Who rejected the plan, and why."""
+    decision = report.fold.decision
+    by = one_line(decision.by) if decision else ""
+    why = one_line(decision.text) if decision else ""
+    return f"{by or 'a person'} rejected the plan{why and f': {why}'}"
+
+
+def _limit_why(report: RunReport) -> str:
+    """The limit that was reached, its value, and why less than that was used."""
+    limit = report.limit_reached
+    own = (each for each in report.fold.limits if each.scope == "run")
+    reached = [each for each in own if each.limit == limit]
+    why = one_line(reached[-1].reason) if reached else ""
+    if limit in CUTS:
+        return f"{CUTS[limit]}{why and f': {why}'}"
+    if not reached:
+        return f"{one_line(limit)} was reached"
+    value = reached[-1].value
+    number = f"{value:.0f}" if value == int(value) else f"{value:g}"
+    if why:
+        return f"{one_line(limit)}={number} was reached: {why}"
+    kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
+    return f"{one_line(limit)}={number} was reached{kept}"
+
+
+def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]]:
+    """The steps that failed, with the reason, or did not run, if a run missed its goal."""
+    if report.outcome not in INCOMPLETE:
+        return [], []
+    failed = failures([(each.step, one_line(each.error)) for each in report.planned])
+    return failed, [] if failed or has_limit else not_run([each.step for each in report.planned])
+
+
+def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> str:
+    pause, stopped = report.pauses[-1], report.fold.stopped
+
+    def at(words: str, moment: datetime = pause.began) -> str:
+        return words.format(when(moment)) if when else ""
+
+    match pause.why:
+        case "waiting":
+            keys = {each.key for each in report.pending_questions}
+            asked = [moment for key, moment in report.fold.asked_at.items() if key in keys]
+            return f"{_waits(report)}{at(', since {}', *asked[:1])}"
+        case "interrupted":
+            by = one_line(stopped.by) if stopped else ""
+            return f"it was stopped{at(' at {}')}{by and f' by {by}'}"
+        case "failed":
+            return f"it broke off{at(' at {}')}: {one_line(stopped.error) if stopped else ''}"
+        case _ if report.pending_questions:
+            # A killed process could not say when it ended.
+            unknown = "; when its process ended is unknown, at {} at the earliest"
+            return f"{_waits(report)}{at(unknown)}"
+        case _:
+            return f"its process was killed{at(', at {} at the earliest')}"
+
+
+def _waits(report: RunReport) -> str:
+    number = len(report.pending_questions)
+    return f"it waits for {number} answer{'' if number == 1 else 's'}"

@@ -7,11 +7,7 @@ from typing import Literal, Protocol
 from pydantic import Field, JsonValue
 
 from replan.plan.model import Value
-from replan.state.outcomes import Outcome
-
-RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
-"""The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
-
+from replan.state.outcomes import RunOutcome
 
 RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
 """The orders of runs: the newest, longest or most expensive first, or those that need a person."""

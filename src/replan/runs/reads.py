@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.types import StateSnapshot
@@ -11,13 +10,15 @@ from replan.calling.compiled import shapes_of
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.kept_events import event_of, events_of
+from replan.log.report import RunReport
 from replan.log.whole_results import whole_values
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
-from replan.runs.looking import RunView, seen, snapshot_of
+from replan.runs.reports import read_run
 from replan.runs.result import RunResult, result_of
+from replan.runs.snapshots import snapshot_of
 from replan.runs.work import Resources
 from replan.state.enhanced import EnhancedState
 
@@ -45,19 +46,44 @@ def check_keeps_runs(resources: Resources) -> None:
         )
 
 
-async def view_of(record: RunRecord, resources: Resources, *, is_here: bool = False) -> RunView:
-    """The status of a run; `is_here` says whether this process works on it."""
+async def report_of(record: RunRecord, resources: Resources, *, is_here: bool = False) -> RunReport:
+    """The report of a run; `is_here` says whether this process works on it."""
     if resources.storage is None:
-        return RunView(record=record, last_seen_at=record.updated_at, state={}, is_held=is_here)
-    view = await seen(resources.graph, resources.storage, record, resources.clock())
+        return await _report_without_storage(record, resources, is_here=is_here)
+    report = await read_run(resources.graph, resources.storage, record, resources.clock())
     status = (
-        await resources.queued(record.run_id) if resources.queued and not view.is_held else None
+        await resources.queued(record.run_id) if resources.queued and not report.is_held else None
     )
     if status is not None:
         # A worker has it, or will have it: also one that has just put it back.
-        record = view.record.replace(outcome="running")
-        return replace(view, record=record, is_held=True, is_queued=status == "waits")
-    return view
+        changes = {"outcome": "running", "is_held": True, "is_queued": status == "waits"}
+        return report.model_copy(update=changes)
+    return report
+
+
+async def _report_without_storage(
+    record: RunRecord, resources: Resources, *, is_here: bool
+) -> RunReport:
+    """What is known of a run that ends with its call."""
+    return RunReport(
+        run_id=record.run_id,
+        title=record.title,
+        outcome=record.outcome,
+        started_at=record.started_at,
+        last_seen_at=record.updated_at,
+        labels=record.labels,
+        spent={},
+        is_held=is_here,
+        ledger=(),
+        requests=(),
+        events=tuple(await events_on_record(record.run_id, resources)),
+    )
+
+
+async def state_of(run_id: str, resources: Resources) -> EnhancedState:
+    """The state of a run with whole results: what its report does not tell, such as settings."""
+    snapshot = await snapshot_of(resources.graph, await kept_record_of(run_id, resources))
+    return await whole_values(cast("EnhancedState", snapshot.values), resources.log)
 
 
 async def is_worked_on(run_id: str, resources: Resources, *, is_followed: bool = False) -> bool:
@@ -81,9 +107,10 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources)
 
 
 async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
-    view = await view_of(await record_of(run_id, resources), resources)
-    snapshot = await snapshot_of(resources.graph, view.record)
-    state = {**state_at_rest(snapshot), "outcome": view.outcome}
+    record = await record_of(run_id, resources)
+    report = await report_of(record, resources)
+    snapshot = await snapshot_of(resources.graph, record)
+    state = {**state_at_rest(snapshot), "outcome": report.outcome}
     whole = await whole_values(cast("EnhancedState", state), resources.log)
     return result_in(whole, resources)
 

@@ -1,29 +1,35 @@
 """Read the report of a stored run, through any graph of a team with its storage: nothing is run."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from typing import get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast, get_args
 
 from pydantic import Field
 
 from replan.calling.compiled import Graph
 from replan.events.types import Event
+from replan.log.attempt_rows import LedgerEntry
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
 from replan.log.run_log import RunLog
+from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan
-from replan.ports.run_book import RunRecord
+from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.log.plan_so_far import plan_as_it_is
-from replan.runs.looking import RunView, seen
+from replan.runs.asked.asks import open_asks
+from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
+from replan.runs.snapshots import snapshot_of
 from replan.secrets.known import MASK
+from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.outcomes import Outcome
 from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
+from replan.state.rules import is_final
 from replan.state.usage import Usage
 from replan.threads.phases.suggestions import next_phase
 from replan.values import Value, restored
@@ -73,14 +79,8 @@ def facts_of(
         },
         artifacts=tuple({f.path: f for each in results for f in each.artifacts}.values()),
         origin=state.get("kept_from", ""),
+        is_final=is_final(state),
     )
-
-
-def facts_in(view: RunView) -> StateFacts:
-    """What a report shows of the state of a run that was looked at."""
-    results = {**view.state.get("current_specialist_results", {})}
-    results |= {each.key: each for each in view.results}
-    return facts_of(view.state, view.plan, results.values())
 
 
 async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
@@ -97,6 +97,105 @@ async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
     await log.keep_report(state.get("run_id", ""), kept)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """A run as its storage has it: its state, with what came since."""
+
+    record: RunRecord
+    state: EnhancedState
+    results: tuple[SpecialistResult, ...]  # those of its plan that came since its state
+    is_held: bool
+    plan: TaskPlan | None
+    questions: tuple[Question, ...]
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """Its status; also correct if its process was killed before it could record it."""
+        if self.state.get("is_completed") and (ended := self.state.get("outcome")):
+            return ended
+        if self.record.outcome != "running" or self.is_held:
+            return self.record.outcome
+        return "waiting" if self.questions else "interrupted"
+
+
+async def _read(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> _Run:
+    is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+    if record.outcome == "running" and not is_held:
+        # Its process may have come to rest since the record was read.
+        record = await storage.runs.get(record.run_id) or record
+    snapshot = await snapshot_of(graph, record)
+    state = await whole_values(cast("EnhancedState", snapshot.values), storage.log)
+    # A run that is over has everything in its state.
+    is_over = state.get("is_completed")
+    results = () if is_over else await results_on_record(state, storage.log)
+    return _Run(
+        record=record,
+        state=state,
+        results=tuple(results),
+        is_held=is_held,
+        plan=plan_as_it_is(state, results, at),
+        questions=() if is_over else await open_asks(snapshot, storage.log),
+    )
+
+
+async def read_run(
+    graph: Graph,
+    storage: Storage,
+    record: RunRecord,
+    at: datetime,
+    known: tuple[Event, ...] = (),  # its first events, if they were read before
+) -> RunReport:
+    """Read the report of a run, with what it waits for."""
+    run = await _read(graph, storage, record, at)
+    return await _report(run, run.results, storage, at, known)
+
+
+async def _report(
+    run: _Run,
+    results: Iterable[SpecialistResult],
+    storage: Storage,
+    at: datetime,
+    known: tuple[Event, ...],
+) -> RunReport:
+    record, log = run.record, storage.log
+    newest = {**run.state.get("current_specialist_results", {})}
+    newest |= {each.key: each for each in results}
+    facts = facts_of(run.state, run.plan, newest.values())
+    new = await log.events(record.run_id, known[-1].seq or 0 if known else 0)
+    events = (*known, *events_of(record.run_id, new))
+    ledger = tuple(await log.ledger(record.run_id))
+    requests = await log.requests([record.run_id], taken=True)
+    return RunReport(
+        **dict(facts),
+        run_id=record.run_id,
+        title=record.title,
+        outcome=run.outcome,
+        started_at=record.started_at,
+        last_seen_at=at if run.is_held else await _last_sign_of_life(record, ledger, events, log),
+        labels=record.labels,
+        spent=dict(await log.spent(record.run_id)),
+        pending_questions=run.questions,
+        is_held=run.is_held,
+        ledger=ledger,
+        requests=masked(requests, facts.questions),
+        events=events,
+    )
+
+
+async def _last_sign_of_life(
+    record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[Event], log: RunLog
+) -> datetime:
+    """The last sign of life; a killed process left its attempts, its events and its clock."""
+    if record.outcome != "running":
+        return record.updated_at
+    clocks = (await log.notes(record.run_id, f"{TIMES}run/")).values()
+    worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
+    at_work_at = record.started_at + timedelta(seconds=worked)
+    tried = [each.ended_at or each.started_at for each in ledger]
+    told = [event.at for event in events[-1:] if event.at is not None]
+    return max([record.updated_at, at_work_at, *tried, *told])
+
+
 async def read_report(
     graph: Graph,
     storage: Storage,
@@ -105,29 +204,16 @@ async def read_report(
     known: tuple[Event, ...] = (),  # its first events, if they were read before
 ) -> WholeReport:
     """Read a run; answers that may have a secret in them are masked, as in its events."""
-    run_id, view = record.run_id, await seen(graph, storage, record, at)
-    recorded = (await storage.log.results(run_id)).values()
+    run = await _read(graph, storage, record, at)
+    recorded = (await storage.log.results(record.run_id)).values()
     newest = {each.key: each for each in recorded}
-    newest |= view.state.get("current_specialist_results", {})
-    newest |= {each.key: each for each in view.results}
-    facts = facts_of(view.state, view.plan, newest.values())
-    requests = await storage.log.requests([run_id], taken=True)
-    new = await storage.log.events(run_id, known[-1].seq or 0 if known else 0)
+    newest |= run.state.get("current_specialist_results", {})
+    newest |= {each.key: each for each in run.results}
+    report = await _report(run, newest.values(), storage, at, known)
     return WholeReport(
-        **dict(facts),
-        run_id=run_id,
-        title=record.title,
-        outcome=view.outcome,
-        started_at=record.started_at,
-        last_seen_at=view.last_seen_at,
-        labels=record.labels,
-        spent=dict(await storage.log.spent(run_id)),
-        pending_questions=view.pending_questions,
-        ledger=tuple(await storage.log.ledger(run_id)),
-        requests=masked(requests, facts.questions),
-        events=(*known, *events_of(run_id, new)),
+        **dict(report),
         results=tuple(newest.values()),
-        threads=await thread_views(storage, run_id),
+        threads=await thread_views(storage, record.run_id),
     )
 
 
@@ -152,7 +238,7 @@ async def read_summary(
                 requests=(),
                 events=tuple(events_of(record.run_id, ends)),
             )
-    return await read_report(graph, storage, record, at)
+    return await read_run(graph, storage, record, at)
 
 
 async def with_texts(report: WholeReport, storage: Storage, events: Iterable[Event]) -> WholeReport:

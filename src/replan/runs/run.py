@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any, Generic, Protocol
 
 from replan.events.types import Event
-from replan.runs.looking import RunView
+from replan.log.report import RunReport
 from replan.runs.result import RunResult, T_co
 
 
@@ -24,7 +24,7 @@ class RunsById(Protocol):
 
     async def answer(self, run_id: str, answers: object, *, by: str = "") -> "Run": ...
 
-    async def get(self, run_id: str) -> RunView: ...
+    async def get(self, run_id: str) -> RunReport: ...
 
 
 class Run(Generic[T_co]):
@@ -67,6 +67,6 @@ class Run(Generic[T_co]):
         """Answer questions of the run; see `Runtime.answer`."""
         return await self._runtime.answer(self.run_id, answers, by=by)
 
-    async def view(self) -> RunView:
-        """Return the status of the run; see `Runtime.get`."""
+    async def report(self) -> RunReport:
+        """Return what is known of the run; see `Runtime.get`."""
         return await self._runtime.get(self.run_id)

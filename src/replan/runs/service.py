@@ -20,27 +20,28 @@ from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.facts.kept import Fact, facts_of
+from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.continued.correcting import Correction, is_over
+from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import checked_labels
-from replan.runs.looking import RunView, config_of
 from replan.runs.reads import (
     check_keeps_runs,
     follow_events,
     is_worked_on,
     kept_record_of,
     record_of,
+    report_of,
     result_at_rest,
-    view_of,
 )
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
+from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import with_team
 from replan.runs.work import Errand, Following, Resources
@@ -341,9 +342,8 @@ class Runtime(Generic[T_co]):
         self, run_id: str, correction: Correction, options: CorrectionOptions
     ) -> Run[T_co]:
         record = await kept_record_of(run_id, self._resources)
-        view = await self._view(record)
-        if is_over(view.state):
-            return await self._begin(await in_new_run(correction, view, options, self._resources))
+        if (await self._report(record)).is_final:
+            return await self._begin(await in_new_run(correction, record, options, self._resources))
         async with alone(self._resources.graph, config_of(record.thread_id)) as owner:
             with owner.at_work() if owner else nullcontext():
                 errand = await in_place(correction, record, options, self._resources)
@@ -368,18 +368,18 @@ class Runtime(Generic[T_co]):
             work.stop(force=force)
         record = await record_of(run_id, self._resources)
         is_at_rest = work is None and record.outcome not in ("running", "interrupted")
-        if is_at_rest and not (await self._view(record)).is_held:
+        if is_at_rest and not (await self._report(record)).is_held:
             return
         # Also of a run that was shut down: it then stays so.
         request = await self._works.ask(run_id, "stop", by, {})
         if work is not None:
             return
-        view = await self.get(run_id)
-        if view.is_held:
+        report = await self.get(run_id)
+        if report.is_held:
             return
         await self._resources.log.take_requests([request], self._resources.clock())
-        if view.record.outcome == "running":
-            outcome = cast("Any", view.outcome)
+        if (await record_of(run_id, self._resources)).outcome == "running":
+            outcome = cast("Any", report.outcome)
             await self._resources.runs.update(run_id, outcome, self._resources.clock())
 
     async def events(
@@ -409,13 +409,13 @@ class Runtime(Generic[T_co]):
             async for event in following:
                 yield event
 
-    async def get(self, run_id: str) -> RunView:
-        """Return the status of a run, its plan, and what it waits for.
+    async def get(self, run_id: str) -> RunReport:
+        """Return the report of a run: its status, its plan, its steps, and what it waits for.
 
         Raises:
             InputError: There is no such run.
         """
-        return await self._view(await record_of(run_id, self._resources))
+        return await self._report(await record_of(run_id, self._resources))
 
     async def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event, to which a `ref` in its `details` points.
@@ -434,7 +434,7 @@ class Runtime(Generic[T_co]):
         *,
         labels: Mapping[str, str] | None = None,
         status: RunStatus | Collection[RunStatus] | None = None,
-    ) -> list[RunView]:
+    ) -> list[RunReport]:
         """Return the latest runs, the newest first.
 
         Args:
@@ -446,16 +446,16 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such status.
         """
-        wanted, found = checked_statuses(status), list[RunView]()
+        wanted, found = checked_statuses(status), list[RunReport]()
         # The record of a run whose process was killed says `running`.
         outcomes: set[RunStatus] = {*wanted, "running"} if wanted else set()
         book, page = self._resources.runs, max(limit, 1)
         records = records_of(book, labels=checked_labels(labels), outcomes=outcomes, page=page)
         async with aclosing(records) as coming:
             while len(found) < limit and (record := await anext(coming, None)):
-                view = await self._view(record)
-                if not wanted or view.outcome in wanted:
-                    found.append(view)
+                report = await self._report(record)
+                if not wanted or report.outcome in wanted:
+                    found.append(report)
         return found
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
@@ -538,5 +538,5 @@ class Runtime(Generic[T_co]):
         self._is_closed = True
         await self._works.close()
 
-    async def _view(self, record: RunRecord) -> RunView:
-        return await view_of(record, self._resources, is_here=record.run_id in self._works)
+    async def _report(self, record: RunRecord) -> RunReport:
+        return await report_of(record, self._resources, is_here=record.run_id in self._works)

@@ -6,10 +6,10 @@ from typing import Generic, Unpack
 from replan.calling.new_or_continued import Input
 from replan.events.types import Event
 from replan.facts.kept import Fact
+from replan.log.report import RunReport
 from replan.own_loop import Portal
 from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
-from replan.runs.looking import RunView
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.service import Runtime, StartOptions
@@ -127,8 +127,8 @@ class SyncRuntime(Generic[T_co]):
             if self._portal.is_open:
                 self._portal.call(events.aclose)
 
-    def get(self, run_id: str) -> RunView:
-        """Return the status of a run, its plan, and the questions that it waits for."""
+    def get(self, run_id: str) -> RunReport:
+        """Return the report of a run; see `Runtime.get`."""
         return self._portal.call(lambda: self._runtime.get(run_id))
 
     def text(self, run_id: str, ref: str) -> str | None:
@@ -149,6 +149,6 @@ class SyncRuntime(Generic[T_co]):
         *,
         labels: Mapping[str, str] | None = None,
         status: RunStatus | Collection[RunStatus] | None = None,
-    ) -> list[RunView]:
+    ) -> list[RunReport]:
         """Return the latest runs, the newest first; see `Runtime.runs`."""
         return self._portal.call(lambda: self._runtime.runs(limit, labels=labels, status=status))

@@ -27,10 +27,10 @@ from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
-from replan.runs.looking import config_of
 from replan.runs.reports import keep_report
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
+from replan.runs.snapshots import config_of
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.events.types import Event
+from replan.log.report import RunReport
+from replan.log.step_reports import StepReport
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.looking import RunView
-from replan.runs.reports import facts_in
 from replan.runs.usage import Usage
 from replan.state.limits import RunSettings
 from replan.values import Value
@@ -82,17 +82,16 @@ class Run(Value):
     usage: Usage
 
     @classmethod
-    def of(cls, view: RunView) -> "Run":
+    def of(cls, report: RunReport) -> "Run":
         """Select what a client sees of a run."""
+        shown = cls.model_fields.keys() & {*RunReport.model_fields, "reason"}
         return cls(
-            **_selected(facts_in(view), "answer", "output", "limit_reached", "warnings", "origin"),
-            **_selected(view, "outcome", "reason", "last_seen_at"),
-            **_selected(view.record, "run_id", "title", "started_at", "labels"),
-            team=view.record.labels.get(TEAM, ""),
-            steps=_steps_of(view),
-            plan="" if view.plan is None else view.plan.content,
-            pending_questions=tuple(map(PendingQuestion.of, view.pending_questions)),
-            usage=Usage.of(view.usage),
+            **_selected(report, *shown - {"steps", "plan", "pending_questions", "usage"}),
+            team=report.labels.get(TEAM, ""),
+            steps=tuple(map(_step, report.planned)),
+            plan="" if report.plan is None else report.plan.content,
+            pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),
+            usage=Usage.of(report.calls),
         )
 
 
@@ -100,16 +99,9 @@ def _selected(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def _steps_of(view: RunView) -> tuple[Step, ...]:
-    status = view.steps
-    return tuple(
-        Step(
-            **_selected(step, "id", "description", "result", "feedback"),
-            specialist=step.assigned_to,
-            status=status[step.id],
-        )
-        for step in (view.plan.steps if view.plan else ())
-    )
+def _step(report: StepReport) -> Step:
+    own = _selected(report.step, "id", "description", "result", "feedback")
+    return Step(**own, specialist=report.step.assigned_to, status=report.status_text)
 
 
 class RunSummary(Value):

@@ -20,6 +20,7 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.calling.compiled import services_in
 from replan.errors import ReplanError
+from replan.log.report import RunReport
 from replan.metrics.watch import Watch, watch_loop_lag
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -122,7 +123,7 @@ class ServedTeams:
         is_own = SESSION not in labels or labels.get(USER) == who.person
         return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
-    def runtime_of(self, record: RunRecord) -> Runtime:
+    def runtime_of(self, record: RunRecord | RunReport) -> Runtime:
         """The runtime that works on a run."""
         return self.runtimes[record.labels.get(TEAM, "")]
 
@@ -165,7 +166,7 @@ class ServedTeams:
         # Whoever leaves does not take it from the others.
         return await asyncio.shield(self.resting[run_id])
 
-    def payer_of(self, record: RunRecord, who: Identity) -> Identity:
+    def payer_of(self, record: RunRecord | RunReport, who: Identity) -> Identity:
         """Whose allowance a run counts against: that of who began it."""
         return self.tokens.named(record.labels.get(TOKEN, "")) or who
 

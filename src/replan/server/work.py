@@ -6,10 +6,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.host.outside_plan import check_outside_plan
+from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.runs.asked.changed_plan import check_changed_plan
-from replan.runs.continued.correcting import is_over
+from replan.runs.reads import state_of
 from replan.runs.run import Run
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
@@ -19,6 +20,7 @@ from replan.server.served_teams import ServedTeams, team_services
 from replan.services import Services
 from replan.state.enhanced import plan_of, settings_of
 from replan.state.limits import Limits, RunSettings
+from replan.state.rules import is_final
 from replan.state.tightening import tightened
 from replan.values import Value
 
@@ -66,7 +68,7 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
 async def answer_run(
     served: ServedTeams,
     who: Identity,
-    record: RunRecord,
+    record: RunRecord | RunReport,
     answers: Mapping[str, JsonValue],
     *,
     tokens: bool = False,
@@ -79,10 +81,10 @@ async def answer_run(
         InputError: It asks nothing, or an answer does not fit.
     """
     runtime = served.runtime_of(record)
-    view = await runtime.get(record.run_id)
-    if view.pending_questions:
-        plan = plan_of(view.state)
-        check_changed_plan(view.pending_questions, answers, team_services(runtime), plan)
+    asks = (await runtime.get(record.run_id)).pending_questions
+    if asks:
+        plan = plan_of(await state_of(record.run_id, runtime.resources))
+        check_changed_plan(asks, answers, team_services(runtime), plan)
     lease, settings = await reserve_for(served, who, record)
     options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
     return await start_with_lease(
@@ -91,7 +93,7 @@ async def answer_run(
 
 
 async def resume_run(
-    served: ServedTeams, who: Identity, record: RunRecord, settings: RunSettings | None
+    served: ServedTeams, who: Identity, record: RunRecord | RunReport, settings: RunSettings | None
 ) -> Run:
     """Resume a run.
 
@@ -111,14 +113,14 @@ async def resume_run(
 async def reserve_for(
     served: ServedTeams,
     who: Identity,
-    record: RunRecord,
+    record: RunRecord | RunReport,
     settings: RunSettings | None = None,
     new_id: str = "",
 ) -> tuple[Lease, RunSettings | None]:
     """Reserve for a run that continues, or for the new one that continues from one that is over."""
-    state = (await served.runtime_of(record).get(record.run_id)).state
+    state = await state_of(record.run_id, served.runtime_of(record).resources)
     limits = settings_of(state).overridden_by(settings).limits
-    run_id = new_id if new_id and is_over(state) else record.run_id
+    run_id = new_id if new_id and is_final(state) else record.run_id
     lease = await served.allowances.reserve(served.payer_of(record, who), run_id, limits)
     return lease, cap_settings(lease, limits, settings)
 

@@ -28,10 +28,10 @@ from replan.ports.ownership import unowned
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.asked.requests import answer_row
-from replan.runs.looking import config_of
 from replan.runs.result import RunResult
 from replan.runs.running import followed_at_once
 from replan.runs.service import Runtime
+from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, adopted
 from replan.runs.work import Following

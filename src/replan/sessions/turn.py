@@ -12,13 +12,13 @@ from replan.calling.compiled import services_in, shapes_of
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
+from replan.log.statuses import INCOMPLETE
 from replan.log.whole_results import whole_values
 from replan.memory.conversation import Memory, resolved
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.result import RunResult, result_of
-from replan.runs.step_status import INCOMPLETE
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services

@@ -27,6 +27,11 @@ MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
 
 
+def is_final(state: EnhancedState) -> bool:
+    """Whether a run ended, and not because of a limit."""
+    return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
+
+
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
     """The plan's first `max_steps` steps; the others are never started."""
     if plan.total_steps <= max_steps:

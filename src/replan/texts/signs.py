@@ -24,6 +24,11 @@ def harmless(text: str) -> str:
     return _HARMFUL.sub("\ufffd", text.replace("\r", ""))
 
 
+def one_line(text: str) -> str:
+    """Return a text in one line, harmless."""
+    return harmless(" ".join(text.split()))
+
+
 def is_hidden(sign: str) -> bool:
     """Whether a sign of a name is not seen, breaks its line, or turns its direction."""
     return _HIDDEN.match(sign) is not None

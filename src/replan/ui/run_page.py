@@ -26,7 +26,7 @@ from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
 from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
-from replan.views.run.history import history_lines
+from replan.views.run.history import history_lines, why_text
 from replan.views.run.overview import (
     duration_text,
     goal_text,
@@ -34,7 +34,6 @@ from replan.views.run.overview import (
     tool_counts,
     usage_text,
 )
-from replan.views.run.reasons import why_ended
 
 TABS = {
     "plan": "Plan",
@@ -127,7 +126,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     asks = ";".join(
         f"{each.key} {each.fingerprint} {each.problem}" for each in run.pending_questions
     )
-    why, drawn = why_ended(report), run.plan.version if run.plan else 0
+    why, drawn = why_text(report), run.plan.version if run.plan else 0
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {

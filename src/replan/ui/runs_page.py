@@ -16,7 +16,7 @@ from replan.log.fold import Anomalies, Counts, counts_in
 from replan.log.kept_events import events_of
 from replan.log.rows import LoggedEvent
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
-from replan.runs.looking import RunView, seen
+from replan.runs.reports import read_run
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
@@ -197,13 +197,13 @@ async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEven
 
 
 async def _row_at_work(served: ServedTeams, record: RunRecord) -> Row:
-    view: RunView = await seen(graph_for(served, record), served.storage, record, served.clock())
+    report = await read_run(graph_for(served, record), served.storage, record, served.clock())
     return Row(
         record=record,
-        outcome=view.outcome,
-        seconds=view.seconds,
+        outcome=report.outcome,
+        seconds=report.seconds,
         calls=await _calls_charged(served, record),
-        asks=view.pending_questions,
+        asks=report.pending_questions,
     )
 
 

@@ -34,8 +34,8 @@ from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import seconds
 from replan.views.run.error_lines import error_of, is_in_text, short_error
+from replan.views.run.history import why_text
 from replan.views.run.overview import amount, day_and_time, money, tokens, usage_text
-from replan.views.run.reasons import why_ended
 
 
 @dataclass
@@ -156,7 +156,7 @@ def templates() -> Environment:
         "tokens": tokens,
         "used": usage_text,
         "day": day_and_time,
-        "why": partial(why_ended, has_failures=False),
+        "why": partial(why_text, has_failures=False),
         "error": error_of,
         "short": short_error,
         "moment": moment_of,

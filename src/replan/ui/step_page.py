@@ -14,7 +14,7 @@ from replan.events.types import (
     WorkEvent,
 )
 from replan.log.kept_events import prompt_of
-from replan.log.report import StepReport
+from replan.log.step_reports import StepReport
 from replan.runs.reports import ThreadView, WholeReport
 from replan.state.knowledge import Source
 from replan.ui.drawn.graph import step_states

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
-from replan.texts.signs import harmless
+from replan.texts.signs import harmless, one_line
 
 # Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(
@@ -20,11 +20,6 @@ _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
 _LONGEST_CELL = 16
 _MINUTE, _HOUR, _SHORT = 60, 3600, 10
-
-
-def one_line(text: str) -> str:
-    """Return a text in one line, harmless."""
-    return harmless(" ".join(text.split()))
 
 
 def steady(text: str) -> str:

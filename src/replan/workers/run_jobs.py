@@ -13,9 +13,9 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from replan.errors import ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.looking import snapshot_of
 from replan.runs.run import Run
 from replan.runs.service import Runtime
+from replan.runs.snapshots import snapshot_of
 from replan.runs.work import Errand
 from replan.workers.errands import Errands, errands_of
 

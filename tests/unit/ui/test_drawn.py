@@ -16,8 +16,7 @@ from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.step_page import threads_of
-from replan.views.run.history import history_lines
-from replan.views.run.reasons import why_ended
+from replan.views.run.history import history_lines, why_text
 
 
 @st.composite
@@ -94,7 +93,7 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         ledger=(attempt(2, 1, 20, None, "unknown_outcome"),),
     )
     assert step_states(doubtful)[2].text == "waits for a person"
-    assert why_ended(doubtful) == "it waits for 1 answer"
+    assert why_text(doubtful) == "it waits for 1 answer"
     assert step_states(whole())[3].text == "not begun: 2 failed"
 
 

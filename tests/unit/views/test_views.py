@@ -44,11 +44,10 @@ from replan.state.usage import TokenCount
 from replan.views.cells import harmless
 from replan.views.drawn_plan import boxes, mermaid
 from replan.views.run.attempt_calls import attempts_lines, step_lines, step_record
-from replan.views.run.history import history_lines, time_text
+from replan.views.run.history import history_lines, time_text, why_text
 from replan.views.run.markdown_report import markdown_report
 from replan.views.run.overview import money, overview, remark_texts, tool_counts, usage_text
 from replan.views.run.prompts import NONE_KEPT, prompts_lines
-from replan.views.run.reasons import why_ended
 from replan.views.run.run_record import run_record
 from replan.views.run.timeline import timeline
 
@@ -156,7 +155,7 @@ def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
 def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
     hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run")
     run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
-    why = why_ended(run)
+    why = why_text(run)
     assert why == (
         "max_cost=0.05 was reached; a part of it is kept for the answer; step 2 failed: no money"
     )
@@ -166,7 +165,7 @@ def test_a_limit_is_told_with_the_figures_where_a_call_was_refused():
     why = "0.044 spent, 0.012 kept for the answer, and the next call may need 0.01"
     hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run", reason=why)
     run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
-    told = why_ended(run)
+    told = why_text(run)
     assert told == f"max_cost=0.05 was reached: {why}; step 2 failed: no money"
 
 
@@ -341,7 +340,7 @@ def test_a_run_waits_since_its_first_open_question():
         event(4, 50, "run_stopped", reason="waiting"),
     )
     run = whole(outcome="waiting", pending_questions=tuple(asks), events=events)
-    assert why_ended(run) == f"it waits for 2 answers, since {time_text(at(20), NOON)}"
+    assert why_text(run) == f"it waits for 2 answers, since {time_text(at(20), NOON)}"
 
 
 def test_a_rejection_that_led_nowhere_is_told():
@@ -587,15 +586,15 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any("its process was killed" in line for line in killed)
     ask = Question(key="1", kind="question", text="?")
     old = whole(outcome="waiting", events=events[:-1], pending_questions=(ask,))
-    assert why_ended(old).startswith("it waits for 1 answer; when its process ended is ")
+    assert why_text(old).startswith("it waits for 1 answer; when its process ended is ")
 
 
 def test_a_rejected_run_says_who_rejected_it_and_why():
     said = {"key": "plan", "kind": "plan", "action": "rejected"}
     events = (event(1, 1, "answer_received", **said, by="anna", text="too dear"),)
-    told = why_ended(whole(outcome="rejected", events=events))
+    told = why_text(whole(outcome="rejected", events=events))
     assert told == "anna rejected the plan: too dear"
-    assert why_ended(whole(outcome="rejected", events=())) == "a person rejected the plan"
+    assert why_text(whole(outcome="rejected", events=())) == "a person rejected the plan"
 
 
 def test_what_a_model_was_told_is_shown_or_that_nothing_is_kept():
@@ -687,7 +686,7 @@ def hostile_run():
         requests=(request,),
         texts={"p": HOSTILE},
         limit_reached=HOSTILE,
-        outcome=HOSTILE,
+        outcome="failed",
         run_id=HOSTILE,
         ledger=tuple(each.replace(error=HOSTILE, specialist=HOSTILE) for each in whole().ledger),
         results=(SpecialistResult(specialist_name=HOSTILE, step_id=1, error=HOSTILE),),

@@ -19,6 +19,7 @@ from replan.cli.shared.shown import note_shown, shown_last
 from replan.cli.shared.site import Site
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
+from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.correcting import (
@@ -26,11 +27,10 @@ from replan.runs.continued.correcting import (
     check,
     failed_in,
     input_of_new_run,
-    is_over,
     repeated_by,
 )
-from replan.runs.log.plan_so_far import past_events
-from replan.runs.looking import RunView
+from replan.runs.log.plan_so_far import past_events, results_on_record
+from replan.runs.reads import state_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
@@ -84,24 +84,25 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
         order = _confirmed_order(record, request, site)
         at_work = open_at_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduce):
-            view = await runtime.get(record.run_id)
+            report = await runtime.get(record.run_id)
+            state = await state_of(record.run_id, runtime.resources)
             correction = request.correction
             if correction is not None:
-                check(correction, view)
+                check(correction, report)
                 if not request.allow_repeat:
-                    await _check_effects(correction, view, runtime, site)
-                if is_over(view.state):
-                    return await _start_new_run(runtime, view, order, request, site, introduce)
-            answers = await _answers_given(request, view, storage)
-            is_raised = request.limits is not None and view.state.get("limit_reached")
-            if view.state.get("is_completed") and not (is_raised or correction):
-                return _report_what_is_possible(view, site)
-            _check_team(view.state, runtime.graph)
-            made = [artifact for result in view.results for artifact in result.artifacts]
-            session = introduce(made, is_known=True)
-            session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
-            begun = _result_of_continuing(runtime, view, order, request, answers, session)
-            left = [ask for ask in view.pending_questions if ask.key not in answers]
+                    await _check_effects(correction, report, runtime, site)
+                if report.is_final:
+                    return await _start_new_run(runtime, state, order, request, site, introduce)
+            answers = await _answers_given(request, report, storage)
+            is_raised = request.limits is not None and state.get("limit_reached")
+            if state.get("is_completed") and not (is_raised or correction):
+                return _report_what_is_possible(report, state, site)
+            _check_team(state, runtime.graph)
+            session = introduce(report.artifacts, is_known=True)
+            results = await results_on_record(state, storage.log)
+            session.recall(past_events(state, results), state.get("warnings", []))
+            begun = _result_of_continuing(runtime, state, order, request, answers, session)
+            left = [ask for ask in report.pending_questions if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
             return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
@@ -109,7 +110,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
 
 async def _start_new_run(
     runtime: Runtime,
-    view: RunView,
+    state: EnhancedState,
     order: Order,
     request: ResumeRequest,
     site: Site,
@@ -118,14 +119,14 @@ async def _start_new_run(
     """Continue from a run that is over in a new one."""
     correction, run_id = cast("Correction", request.correction), uuid4().hex
     new = request.limits and RunSettings(limits=request.limits)
-    plan = input_of_new_run(correction, view)["plan"]
+    plan = input_of_new_run(correction, state)["plan"]
     settings = (order.settings or RunSettings()).overridden_by(new)
     order = order.replace(plan=plan, settings=settings)
     session = introduce(is_known=True, run_id=run_id, order=order)
 
     async def begun() -> RunResult:
         run = await _retry_or_skip(runtime, correction)(
-            view.run_id,
+            state.get("run_id", ""),
             correction.step,
             by=correction.by,
             settings=new,
@@ -140,14 +141,14 @@ async def _start_new_run(
 
 
 async def _check_effects(
-    correction: Correction, view: RunView, runtime: Runtime, site: Site
+    correction: Correction, report: RunReport, runtime: Runtime, site: Site
 ) -> None:
     """Ask a person to agree to work that would be done a second time."""
     log = cast("Storage", runtime.storage).log
-    effects = await repeated_by(correction, view, team_of(runtime.graph), log)
+    effects = await repeated_by(correction, report, team_of(runtime.graph), log)
     if not effects:
         return
-    is_new, run = is_over(view.state), short(view.run_id)
+    is_new, run = report.is_final, short(report.run_id)
     who = f"Run {run} is over, and a new run would" if is_new else f"Run {run} would"
     what = f"{who} repeat work that must not be repeated without asking: {'; '.join(effects)}."
     if not site.asks:
@@ -163,20 +164,20 @@ def _retry_or_skip(runtime: Runtime, correction: Correction) -> Callable[..., Aw
 
 async def _result_of_continuing(
     runtime: Runtime,
-    view: RunView,
+    state: EnhancedState,
     order: Order,
     request: ResumeRequest,
     answers: Mapping[str, JsonValue],
     session: Session,
 ) -> RunResult:
-    new, run_id = request.limits and RunSettings(limits=request.limits), view.run_id
+    new, run_id = request.limits and RunSettings(limits=request.limits), session.run_id
     if request.correction is not None:
         do, of = _retry_or_skip(runtime, request.correction), request.correction
         return await (await do(run_id, of.step, by=of.by, settings=new, **session.following))
     if answers:
         by, options = user_name(), session.following
         return await (await runtime.answer(run_id, answers, settings=new, by=by, **options))
-    if view.state:
+    if state:
         return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
     # It was killed before it had a state, and takes its settings again.
     settings = (order.settings or RunSettings()).overridden_by(new)
@@ -204,18 +205,18 @@ def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> O
 
 
 async def _answers_given(
-    request: ResumeRequest, view: RunView, storage: Storage
+    request: ResumeRequest, report: RunReport, storage: Storage
 ) -> dict[str, JsonValue]:
     """Read the answers of the command line, bound to what this user was shown last."""
-    asks = view.pending_questions
+    asks = report.pending_questions
     if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
-    shown = await shown_last(storage, view.run_id)
+    shown = await shown_last(storage, report.run_id)
     try:
         found = [bound_answers(text, asks, shown=shown) for text in request.answers]
     except InputError as error:
-        await note_shown(storage, view.run_id, asks)
-        now = waiting_lines(asks, short(view.run_id), "")
+        await note_shown(storage, report.run_id, asks)
+        now = waiting_lines(asks, short(report.run_id), "")
         raise InputError("\n".join([str(error), *now])) from error
     answers = {key: answer for each in found for key, answer in each.items()}
     if len(answers) < sum(map(len, found)):
@@ -244,25 +245,25 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
 _MOST_STEPS = 5  # that are named
 
 
-def _report_what_is_possible(view: RunView, site: Site) -> int:
+def _report_what_is_possible(report: RunReport, state: EnhancedState, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
-    run, limit = short(view.run_id), view.state.get("limit_reached", "")
-    lines = [f"run {run} is over: {view.outcome}"]
+    run, limit = short(report.run_id), report.limit_reached
+    lines = [f"run {run} is over: {report.outcome}"]
     if limit in CUTS:
         lines.append(answer_warning(limit))
     if limit and limit not in CUTS:
-        why = why_reached(view.state, limit)
+        why = why_reached(state, limit)
         lines.append(
-            f"the limit {limit}={limit_value(view.state, limit):g} ended it{why and f': {why}'}"
+            f"the limit {limit}={limit_value(state, limit):g} ended it{why and f': {why}'}"
         )
-        if least := least_value(view.state, limit):
+        if least := least_value(state, limit):
             lines.append(f"the next call alone needs {rounded_up(least)} at least")
-        lines.append(f"continue with: {site.resume(view.run_id)} --set {limit}=NUMBER")
+        lines.append(f"continue with: {site.resume(report.run_id)} --set {limit}=NUMBER")
     else:
-        for step in failed_in(view.plan)[:_MOST_STEPS]:
+        for step in failed_in(report.plan)[:_MOST_STEPS]:
             of = f"{run} {step}{site.place.option}"
             lines.append(f"do step {step} again with: replan retry {of}")
             lines.append(f"leave it out with: replan skip {of}")
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))
-    return CODES.get(view.outcome, INCOMPLETE)
+    return CODES.get(report.outcome, INCOMPLETE)

@@ -44,7 +44,7 @@ class Session:
         self, run_id: str, runtime: Runtime, site: Site, reporter: Reporter, plan_file: PlanFile
     ) -> None:
         """Prepare; nothing happens before `follow`."""
-        self._run_id = run_id
+        self.run_id = run_id
         self._runtime = runtime
         self._site = site
         self._plan_file = plan_file
@@ -95,7 +95,7 @@ class Session:
                 going.result()
             if self._runtime.storage is not None and self._outcome == "waiting":
                 # What is printed below is what this user sees last.
-                await note_shown(self._runtime.storage, self._run_id, self._asks)
+                await note_shown(self._runtime.storage, self.run_id, self._asks)
             return self._exit_code()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
@@ -124,7 +124,7 @@ class Session:
         given = {ask.key: ask.bound(answer)}
         self._course = with_answer(self._course, ask.key)
         self._answered = await self._runtime.answer(
-            self._run_id, given, by=user_name(), **self.following
+            self.run_id, given, by=user_name(), **self.following
         )
 
     async def _announce_stop(self, going: "asyncio.Future[None]") -> None:
@@ -144,7 +144,7 @@ class Session:
 
     def _stop_at_once(self) -> None:
         self._hurrying = asyncio.ensure_future(
-            self._runtime.stop(self._run_id, by=user_name(), force=True)
+            self._runtime.stop(self.run_id, by=user_name(), force=True)
         )
 
     def _on_event(self, event: Event) -> None:
@@ -201,10 +201,10 @@ class Session:
 
     def _exit_code(self) -> int:
         """Print how to continue a run that is not over, and return the exit code."""
-        stopped, resume = self._stop.code, self._site.resume(self._run_id)
+        stopped, resume = self._stop.code, self._site.resume(self.run_id)
         match self._outcome:
             case "waiting":
-                lines = waiting_lines(self._asks, short(self._run_id), resume)
+                lines = waiting_lines(self._asks, short(self.run_id), resume)
             case "interrupted":
                 lines = [
                     self._interrupted_line(),
@@ -213,7 +213,7 @@ class Session:
             case outcome:
                 return CODES.get(outcome, INCOMPLETE)
         if self._site.manner.as_json:
-            self._site.output.write(rest_line(self._outcome, self._run_id, self._asks, resume))
+            self._site.output.write(rest_line(self._outcome, self.run_id, self._asks, resume))
             self._site.output.flush()
         new = dict.fromkeys(each for each in self._warnings if each not in self._shown_warnings)
         warned = [f"warning: {each}" for each in new] if self._site.shows_all else []

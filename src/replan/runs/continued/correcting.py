@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 from replan.errors import InputError
 from replan.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidated
 from replan.log.attempt_rows import LedgerEntry
+from replan.log.report import RunReport
 from replan.log.run_log import ACTED, DOUBTED, RunLog
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import sealed, unsealed
@@ -21,9 +22,7 @@ from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
-from replan.runs.looking import RunView
 from replan.state.changed_steps import plan_write
-from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
@@ -64,26 +63,21 @@ class Correction:
         )
 
 
-def is_over(state: EnhancedState) -> bool:
-    """Whether a run ended, and not because of a limit."""
-    return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
-
-
 def failed_in(plan: TaskPlan | None) -> list[int]:
     """The failed steps of a plan, which a person can repeat or skip."""
     return [step.id for step in plan.steps if step.status is StepStatus.FAILED] if plan else []
 
 
-def check(correction: Correction, view: RunView) -> None:
+def check(correction: Correction, report: RunReport) -> None:
     """Refuse impossible corrections of a run, before anything is done."""
-    plan = view.plan
+    plan = report.plan
     if plan is None:
         raise InputError("This run has no plan, so there is no step in it.")
     step = plan.by_id.get(correction.step)
     if step is None:
         raise InputError(f"This run has no step {correction.step}. Its steps: {_list_steps(plan)}.")
     if correction.action == "retry" and step.status.is_open:
-        raise InputError(_why_open(step, view))
+        raise InputError(_why_open(step, report))
     if correction.action == "skip" and step.is_finished:
         done = step.status is StepStatus.COMPLETED
         why = "completed, so there is nothing to skip" if done else "skipped already"
@@ -96,11 +90,11 @@ def _list_steps(plan: TaskPlan) -> str:
     return ", ".join([*ids[:_MOST_NAMED], *more])
 
 
-def _why_open(step: PlanStep, view: RunView) -> str:
-    failed = _failed_before(step, view.plan or TaskPlan())
+def _why_open(step: PlanStep, report: RunReport) -> str:
+    failed = _failed_before(step, report.plan or TaskPlan())
     if failed:
         return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
-    if any(ask.key.startswith(f"{step.id}/") for ask in view.pending_questions):
+    if any(ask.key.startswith(f"{step.id}/") for ask in report.pending_questions):
         return f"Step {step.id} waits for an answer. Answer it, or skip the step."
     return f"Step {step.id} is still to be done. Continue the run to do it."
 
@@ -191,10 +185,9 @@ def _make_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
     return more
 
 
-def input_of_new_run(correction: Correction, view: RunView) -> dict[str, Any]:
+def input_of_new_run(correction: Correction, state: EnhancedState) -> dict[str, Any]:
     """What a new run begins with that continues from one that is over."""
-    state = view.state
-    plan = sealed(plan_of(state), view.run_id, is_named=True)
+    plan = sealed(plan_of(state), state.get("run_id", ""), is_named=True)
     plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
     return {"messages": messages_before_answer(state), "plan": plan.content}
 
@@ -209,10 +202,10 @@ _MAY_HAVE_ACTED = "failed, and may have taken effect"
 
 
 async def repeated_by(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], log: RunLog
+    correction: Correction, report: RunReport, team: Sequence[SpecialistCard], log: RunLog
 ) -> list[str]:
     """Describe what would be done a second time that must not happen twice unasked."""
-    return [told async for told in _repeated(correction, view, team, log)]
+    return [told async for told in _repeated(correction, report, team, log)]
 
 
 def refuse_repeats(told: Sequence[str]) -> None:
@@ -225,12 +218,12 @@ def refuse_repeats(told: Sequence[str]) -> None:
 
 
 async def _repeated(
-    correction: Correction, view: RunView, team: Sequence[SpecialistCard], log: RunLog
+    correction: Correction, report: RunReport, team: Sequence[SpecialistCard], log: RunLog
 ) -> AsyncGenerator[str]:
-    plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
-    is_new = is_over(view.state)
-    ledger = await log.ledger(view.run_id)
-    noted = {**await log.notes(view.run_id, ACTED), **await log.notes(view.run_id, DOUBTED)}
+    plan, cards = report.plan or TaskPlan(), {card.name: card for card in team}
+    is_new = report.is_final
+    ledger = await log.ledger(report.run_id)
+    noted = {**await log.notes(report.run_id, ACTED), **await log.notes(report.run_id, DOUBTED)}
     for rerun in correction.reruns(plan):
         step = plan.step(rerun.step)
         tried = {entry.specialist for entry in ledger if entry.step_id == step.id}

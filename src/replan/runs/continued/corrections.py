@@ -18,9 +18,9 @@ from replan.runs.continued.correcting import (
     refuse_repeats,
     repeated_by,
 )
-from replan.runs.looking import RunView, config_of
-from replan.runs.reads import view_of
+from replan.runs.reads import report_of, state_of
 from replan.runs.run_input import kept_input
+from replan.runs.snapshots import config_of
 from replan.runs.work import Errand, Following, Resources
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
@@ -42,14 +42,15 @@ async def in_place(
 ) -> Errand:
     """Correct a run that continues; all of it is one write."""
     graph, config = cast("Any", resources.graph), config_of(record.thread_id)
-    view, settings = await view_of(record, resources), options.get("settings")
-    check(correction, view)
+    report, settings = await report_of(record, resources), options.get("settings")
+    state = await state_of(record.run_id, resources)
+    check(correction, report)
     check_newest(await graph.aget_state(config), record.run_id)
-    so_far = view.plan or TaskPlan()
+    so_far = report.plan or TaskPlan()
     now = resources.clock()
-    update, told = corrected(correction, view.state, so_far, settings, now)
+    update, told = corrected(correction, state, so_far, settings, now)
     if settings is not None and "settings" in update:
-        old, by = settings_of(view.state), correction.by or correction.action
+        old, by = settings_of(state), correction.by or correction.action
         update["warnings"] = loosened(resources.graph, old, update["settings"], by)
         settings = None
     await graph.aupdate_state(config, update, as_node="plan_update")
@@ -64,35 +65,37 @@ async def in_place(
 
 
 async def in_new_run(
-    correction: Correction, view: RunView, options: CorrectionOptions, resources: Resources
+    correction: Correction, record: RunRecord, options: CorrectionOptions, resources: Resources
 ) -> Errand:
     """What a new run is called with that continues from one that is over."""
-    check(correction, view)
+    report = await report_of(record, resources)
+    state = await state_of(record.run_id, resources)
+    check(correction, report)
     log = cast("Storage", resources.storage).log
     if not options.get("allow_repeat"):
         team = team_of(resources.graph)
-        refuse_repeats(await repeated_by(correction, view, team, log))
-    if not await log.results(view.run_id):
+        refuse_repeats(await repeated_by(correction, report, team, log))
+    if not await log.results(record.run_id):
         # One in memory has forgotten them; the state has them whole.
         whole = {
-            **view.state.get("kept_results", {}),
-            **view.state.get("current_specialist_results", {}),
+            **state.get("kept_results", {}),
+            **state.get("current_specialist_results", {}),
         }
-        await note_kept(view.run_id, whole.values(), log)
-    given, now = input_of_new_run(correction, view), resources.clock()
+        await note_kept(record.run_id, whole.values(), log)
+    given, now = input_of_new_run(correction, state), resources.clock()
     run_id, order = options.get("run_id") or resources.new_id(), options.get("order")
     if order is None:
-        old = view.record.order if isinstance(view.record.order, dict) else {}
+        old = record.order if isinstance(record.order, dict) else {}
         order = {**old, **kept_input(given)}
     return Errand(
-        record=view.record.replace(
+        record=record.replace(
             run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now
         ),
         input=given,
-        settings=settings_of(view.state).overridden_by(options.get("settings")),
+        settings=settings_of(state).overridden_by(options.get("settings")),
         config=options.get("config"),
         following=_following_options(options),
-        told=(correction.event(run_id, view.run_id),),
+        told=(correction.event(run_id, record.run_id),),
     )
 
 

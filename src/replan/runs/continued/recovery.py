@@ -17,9 +17,9 @@ from replan.ports.run_book import NOT_OVER, RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import SESSION, VERSION
-from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
+from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.statuses import records_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.team_on_record import is_of_team

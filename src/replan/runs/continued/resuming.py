@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.calling.compiled import Graph, is_served, loosened
 from replan.errors import InputError
-from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import only_waits
 from replan.runs.run_input import input_again
+from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.work import Errand, Resources
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of

@@ -23,9 +23,9 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.labels import checked_labels
-from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
+from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.team_on_record import with_team
 from replan.runs.travel.graph_questions import (
     GraphAsked,

@@ -5,7 +5,7 @@ it, too. A message that is sent twice is one task.
 """
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
@@ -22,11 +22,13 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from langchain_core.messages import BaseMessage
 
 from replan.errors import InputError
 from replan.events import types as events
+from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
-from replan.runs.looking import RunView
+from replan.runs.reads import state_of
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.doors import a2a_wire
@@ -62,7 +64,7 @@ class CallerTasks(RequestHandler):
                 await run
             config = params.configuration
             most = config.history_length if config.HasField("history_length") else None
-            return await self._task_of(await run.view(), most)
+            return await self._task_of(await run.report(), most)
 
     async def on_message_send_stream(
         self, params: a2a.SendMessageRequest, context: ServerCallContext
@@ -84,7 +86,7 @@ class CallerTasks(RequestHandler):
             view = await self._view(params.id)
             if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-            run = Run(self.served.runtime_of(view.record), view.run_id)
+            run = Run(self.served.runtime_of(view), view.run_id)
             known = len(await self.served.storage.log.events(view.run_id))
             async with aclosing(self._follow(run, known)) as events:
                 async for event in events:
@@ -107,7 +109,7 @@ class CallerTasks(RequestHandler):
             view = await self._view(params.id)
             if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise TaskNotCancelableError("The task is over.")
-            runtime = self.served.runtime_of(view.record)
+            runtime = self.served.runtime_of(view)
             store = self.served.storage.store
             await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
             await runtime.stop(view.run_id, by=self.who.person)
@@ -188,7 +190,7 @@ class CallerTasks(RequestHandler):
             raise InvalidParamsError("message.contextId: the task is of another context.")
         known = len(await self.served.storage.log.events(view.run_id))
         run, store = (
-            Run(self.served.runtime_of(view.record), view.run_id),
+            Run(self.served.runtime_of(view), view.run_id),
             self.served.storage.store,
         )
         name = self._digest(message)
@@ -196,19 +198,19 @@ class CallerTasks(RequestHandler):
             # It came before, and may not answer what is asked since.
             return run, known
         is_cancelled = await self._is_cancelled(view.run_id)
-        state = a2a_wire.task_of(view, is_cancelled=is_cancelled, most=0).status.state
+        state = a2a_wire.task_of(view, is_cancelled=is_cancelled).status.state
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
             )
         if view.outcome == "interrupted":
-            run = await resume_run(self.served, self.who, view.record, None)
+            run = await resume_run(self.served, self.who, view, None)
         else:
             check_role(self.who, "answer")
             try:
                 shown = await self._shown(view.run_id)
                 given = a2a_wire.answers_in_message(message, view.pending_questions, shown)
-                run = await answer_run(self.served, self.who, view.record, given, tokens=True)
+                run = await answer_run(self.served, self.who, view, given, tokens=True)
             except InputError as error:
                 await self._show(view)
                 raise InvalidParamsError(f"message.parts: {error} {reply_text(view)}") from error
@@ -217,7 +219,7 @@ class CallerTasks(RequestHandler):
 
     async def _follow(self, run: Run, after: int) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""
-        view = await run.view()
+        view = await run.report()
         ids: Any = {"task_id": view.run_id, "context_id": a2a_wire.context_of(view)}
         task = await self._task_of(view)
         yield task
@@ -237,7 +239,7 @@ class CallerTasks(RequestHandler):
                 elif course := progress_line(event):
                     yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
-        view = await run.view()
+        view = await run.report()
         await self._show(view)
         for artifact in a2a_wire.artifacts_of(view):
             # A reply may have been begun again: this is the whole of it.
@@ -247,7 +249,7 @@ class CallerTasks(RequestHandler):
             status=a2a_wire.status_of(view, is_cancelled=await self._is_cancelled(view.run_id)),
         )
 
-    async def _view(self, task_id: str) -> RunView:
+    async def _view(self, task_id: str) -> RunReport:
         record = await self.served.record_of(task_id, self.who)
         if record.labels.get(TEAM) != self.team:
             raise TaskNotFoundError("There is no such task here.")
@@ -258,7 +260,7 @@ class CallerTasks(RequestHandler):
         item = await self.served.storage.store.aget(self._place_of_shown, run_id)
         return cast("Shown", item.value) if item is not None else {}
 
-    async def _show(self, view: RunView) -> None:
+    async def _show(self, view: RunReport) -> None:
         """Note what a status shows the caller; an answer counts for nothing else."""
         shown = shown_in(view.pending_questions)
         if shown and shown != await self._shown(view.run_id):
@@ -269,9 +271,18 @@ class CallerTasks(RequestHandler):
     def _place_of_shown(self) -> tuple[str, ...]:
         return (*_SHOWN, f"t-{self.who.tenant}", f"n-{self.who.name}")
 
-    async def _task_of(self, view: RunView, most: int | None = None) -> a2a.Task:
+    async def _task_of(self, view: RunReport, most: int | None = None) -> a2a.Task:
         await self._show(view)
-        return a2a_wire.task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
+        said = await self._messages(view, most)
+        task = a2a_wire.task_of(view, said, is_cancelled=await self._is_cancelled(view.run_id))
+        del task.history[: 0 if most is None else max(0, len(task.history) - most)]
+        return task
+
+    async def _messages(self, view: RunReport, most: int | None) -> Sequence[BaseMessage]:
+        if most == 0:
+            return ()
+        state = await state_of(view.run_id, self.served.runtime_of(view).resources)
+        return state.get("messages", ())
 
     async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
         view = await self.served.runtime_of(record).get(record.run_id)
@@ -291,7 +302,7 @@ class CallerTasks(RequestHandler):
         return hashlib.sha256(whose + held).hexdigest()[:32]
 
 
-def _working(view: RunView, event: events.Event, course: str) -> a2a.TaskStatus:
+def _working(view: RunReport, event: events.Event, course: str) -> a2a.TaskStatus:
     status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
     status.message.CopyFrom(
         a2a_wire.message_of(view, [new_text_part(course.strip())], str(event.seq))

@@ -21,10 +21,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue
 
 from replan.errors import ReplanError
+from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.looking import RunView
-from replan.runs.reports import facts_in
 from replan.server.bodies import NAME, checked_file_name
 from replan.server.doors.conversations import reply_text
 from replan.server.problems import as_refusal
@@ -166,35 +165,35 @@ OVER = frozenset(
 """The states in which a task takes no more messages."""
 
 
-def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = None) -> Task:
+def task_of(
+    view: RunReport, messages: Sequence[BaseMessage] = (), *, is_cancelled: bool = False
+) -> Task:
     """Return a run as a task.
 
     Args:
         view: The run.
+        messages: The messages of its conversation.
         is_cancelled: Whether a client cancelled the task.
-        most: How many messages of its history are reported; None for all.
     """
-    history = list(_history(view))
-    kept = history if most is None else history[len(history) - min(most, len(history)) :]
     return Task(
         id=view.run_id,
         context_id=context_of(view),
         status=status_of(view, is_cancelled=is_cancelled),
         artifacts=artifacts_of(view),
-        history=kept,
+        history=list(_history(view, messages)),
         metadata=cast("Any", {"replan": {"outcome": view.outcome}}),
     )
 
 
-def context_of(view: RunView) -> str:
+def context_of(view: RunReport) -> str:
     """The context of a task; a run that began at another door has one of its own."""
-    return view.record.labels.get(CONTEXT, view.run_id)
+    return view.labels.get(CONTEXT, view.run_id)
 
 
-def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
+def status_of(view: RunReport, *, is_cancelled: bool = False) -> TaskStatus:
     """Return the status of a task, and what it asks or why it ended."""
     state = _STATES.get(view.outcome, TaskState.TASK_STATE_COMPLETED)
-    if view.is_queued and not view.state:
+    if view.is_queued and not view.events:
         # No worker has begun it yet.
         state = TaskState.TASK_STATE_SUBMITTED
     if is_cancelled and view.outcome in ("waiting", "interrupted"):
@@ -207,21 +206,20 @@ def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
     return status
 
 
-def artifacts_of(view: RunView) -> list[Artifact]:
+def artifacts_of(view: RunReport) -> list[Artifact]:
     """What a run made: its answer, as a text and, if the team has a type for it, as a value.
 
     The files that its steps left in the workspace are named, each in its own artifact.
     """
-    facts = facts_in(view)
-    if not facts.answer or view.outcome in ("running", "waiting", "interrupted"):
+    if not view.answer or view.outcome in ("running", "waiting", "interrupted"):
         return []
-    parts = [new_text_part(facts.answer)]
-    if facts.output is not None:
-        parts.append(new_data_part(facts.output))
-    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, facts.artifacts)]
+    parts = [new_text_part(view.answer)]
+    if view.output is not None:
+        parts.append(new_data_part(view.output))
+    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, view.artifacts)]
 
 
-def message_of(view: RunView, parts: list[Part], name: str) -> Message:
+def message_of(view: RunReport, parts: list[Part], name: str) -> Message:
     """Make a message of a task's agent."""
     return Message(
         message_id=f"{view.run_id}-{name}",
@@ -243,7 +241,7 @@ def _file(made: Made) -> Artifact:
     )
 
 
-def _parts(view: RunView) -> list[Part]:
+def _parts(view: RunReport) -> list[Part]:
     match view.outcome:
         case "waiting":
             asked: list[Any] = [
@@ -261,8 +259,7 @@ def _parts(view: RunView) -> list[Part]:
             return []
 
 
-def _history(view: RunView) -> Iterator[Message]:
-    messages: list[BaseMessage] = list(view.state.get("messages", ()))
+def _history(view: RunReport, messages: Sequence[BaseMessage]) -> Iterator[Message]:
     for number, each in enumerate(messages):
         if isinstance(each, HumanMessage | AIMessage) and each.text:
             is_user = isinstance(each, HumanMessage)

@@ -16,8 +16,8 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
+from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.looking import RunView
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.doors.conversations import (
@@ -69,7 +69,7 @@ class _Turn:
     body: ag_ui.RunAgentInput
     chats: Conversations
 
-    async def begin(self) -> Begun | RunView:
+    async def begin(self) -> Begun | RunReport:
         """Begin a run, or continue the one that waits, or let that one wait."""
         if not self.body.thread_id:
             fix = "Name the thread: what waits in it is found by its name."
@@ -97,16 +97,16 @@ class _Turn:
             return view
         return await self.chats.answer(view, given, shown_in(view.pending_questions), names)
 
-    async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
+    async def lines(self, begun: Begun | RunReport) -> AsyncGenerator[str]:
         """Report the course of the run as server-sent events."""
         encoder = EventEncoder()
         async with aclosing(self._events(begun)) as events:
             async for event in events:
                 yield encoder.encode(event)
 
-    async def _events(self, begun: Begun | RunView) -> AsyncGenerator[ag_ui.BaseEvent]:
+    async def _events(self, begun: Begun | RunReport) -> AsyncGenerator[ag_ui.BaseEvent]:
         ids: Any = {"thread_id": self.body.thread_id, "run_id": self.body.run_id}
-        is_left = isinstance(begun, RunView)
+        is_left = isinstance(begun, RunReport)
         behind = {"replan": {"run_id": begun.run_id if is_left else begun.run.run_id}}
         yield ag_ui.RunStartedEvent(**ids, protocol_version=ag_ui.PROTOCOL_VERSION, metadata=behind)
         if is_left:
@@ -119,7 +119,7 @@ class _Turn:
                     for each in await course.events_for(event):
                         yield each
             await begun.run
-            view = await begun.run.view()
+            view = await begun.run.report()
             await self.chats.told(begun)
             await self.chats.note(self._key, view)
         except ReplanError as error:
@@ -207,9 +207,9 @@ def _read_answers(
     return {asked[place].key: given[place].payload for place in asked}
 
 
-def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
+def _final_event(ids: Any, view: RunReport, problem: str) -> ag_ui.BaseEvent:
     """The final event of a run at rest."""
-    used = view.usage
+    used = view.calls
     usage = [
         ag_ui.TokenUsage(
             input_tokens=used.input_tokens,

@@ -7,9 +7,9 @@ from typing import Any
 from ag_ui import core as ag_ui
 
 from replan.events import types as events
+from replan.log.report import RunReport
 from replan.log.statuses import StepStatuses
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server import response_schemas
 from replan.server.doors.conversations import place_of
@@ -48,10 +48,10 @@ class Course:
     async def events_for(self, event: events.Event) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
         if isinstance(event, events.PlanEvent):
-            return [self._snapshot(await self._run.view())]
+            return [self._snapshot(await self._run.report())]
         return list(self._events_of(event))
 
-    def end(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
+    def end(self, view: RunReport, text: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
 
         A reply that was begun again cannot be taken back; it is followed by the whole one.
@@ -91,7 +91,7 @@ class Course:
             case _:
                 return
 
-    def _snapshot(self, view: RunView) -> ag_ui.StateSnapshotEvent:
+    def _snapshot(self, view: RunReport) -> ag_ui.StateSnapshotEvent:
         self._statuses.take_plan(view.plan.steps if view.plan else ())
         run = response_schemas.Run.of(view)
         kept = {"id", "description", "specialist", "status"}

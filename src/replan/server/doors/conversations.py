@@ -11,10 +11,9 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.events import types as events
+from replan.log.report import RunReport
 from replan.log.statuses import end_of
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.looking import RunView
-from replan.runs.reports import facts_in
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
@@ -92,7 +91,7 @@ class Conversations:
         run = await begin_run(self.served, self.who, self.team, given, tokens=True, **options)
         return Begun(run, request=request)
 
-    async def answer(self, view: RunView, said: object, shown: Shown, request: Request) -> Begun:
+    async def answer(self, view: RunReport, said: object, shown: Shown, request: Request) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem.
 
         Raises:
@@ -104,9 +103,9 @@ class Conversations:
             answers = bound_answers(said, view.pending_questions, shown=shown)
             # Before it continues: a repetition may come at any time.
             await self._note(request, {"run_id": view.run_id, "after": known, "answered": True})
-            run = await answer_run(self.served, self.who, view.record, answers, tokens=True)
+            run = await answer_run(self.served, self.who, view, answers, tokens=True)
         except InputError as error:
-            run = Run(self.served.runtime_of(view.record), view.run_id)
+            run = Run(self.served.runtime_of(view), view.run_id)
             return Begun(run, known, str(error))
         except RefusedError:
             # Nothing was answered.
@@ -140,7 +139,7 @@ class Conversations:
         value = {"run_id": begun.run.run_id, "after": begun.after, "answered": begun.has_answered}
         await self._note(begun.request, {**value, "reply": reply})
 
-    async def waiting(self, key: JsonValue) -> tuple[RunView, Shown] | None:
+    async def waiting(self, key: JsonValue) -> tuple[RunReport, Shown] | None:
         """The run of a conversation that waits, with what it showed."""
         item = await self.served.storage.store.aget(self._place, _digest(key))
         run_id = str(item.value["run_id"]) if item is not None else ""
@@ -151,7 +150,7 @@ class Conversations:
         shown = cast("Shown", item.value["shown"])
         return (view, shown) if view.outcome == "waiting" else None
 
-    async def note(self, key: JsonValue, view: RunView) -> None:
+    async def note(self, key: JsonValue, view: RunReport) -> None:
         """Note a run that waits, so that it is found again, and what it shows now."""
         if view.outcome == "waiting":
             value = {"run_id": view.run_id, "shown": shown_in(view.pending_questions)}
@@ -207,10 +206,10 @@ def text_in(event: events.Event) -> str:
     return event.text if isinstance(event, events.AnswerToken) else ""
 
 
-def reply_text(view: RunView, problem: str = "") -> str:
+def reply_text(view: RunReport, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     if view.outcome != "waiting":
-        return facts_in(view).answer or f"There is no answer: {view.reason}."
+        return view.answer or f"There is no answer: {view.reason}."
     problems = dict.fromkeys([problem, *(ask.problem for ask in view.pending_questions)])
     if len(view.pending_questions) == 1:
         asked = _question_text(view.pending_questions[0])

@@ -20,8 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
 from replan.events.types import Event
-from replan.runs.looking import RunView
-from replan.runs.reports import facts_in
+from replan.log.report import RunReport
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
 from replan.server.doors.conversations import place_of, progress_line, reply_text
@@ -138,7 +137,7 @@ class _Door:
             given = await self._ask_user(view.pending_questions)
             if not given:
                 return self._result_of(view)
-            run = await answer_run(self.served, self.who, view.record, given)
+            run = await answer_run(self.served, self.who, view, given)
 
     async def _begin(self, team: str, arguments: Mapping[str, Any]) -> Run:
         unknown = sorted(arguments.keys() - {"task", "plan"})
@@ -168,7 +167,7 @@ class _Door:
         check_role(self.who, "answer")
         return await answer_run(self.served, self.who, record, given)
 
-    async def _wait_for_rest(self, run: Run) -> RunView:
+    async def _wait_for_rest(self, run: Run) -> RunReport:
         """Wait until a run rests, and report its progress meanwhile."""
         done = 0
         async for event in run.events():
@@ -176,7 +175,7 @@ class _Door:
             if course := progress_line(event):
                 await self._report(done, event, course)
         await run
-        return await run.view()
+        return await run.report()
 
     async def _report(self, done: int, event: Event, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
@@ -197,17 +196,17 @@ class _Door:
         able = self.context.session.client_capabilities
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
-    def _result_of(self, view: RunView) -> mcp_types.CallToolResult:
+    def _result_of(self, view: RunReport) -> mcp_types.CallToolResult:
         text = reply_text(view)
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
         is_error = view.outcome in ("failed", "interrupted")
-        warnings: list[JsonValue] = [*facts_in(view).warnings]
+        warnings: list[JsonValue] = [*view.warnings]
         fields: dict[str, JsonValue] = {"warnings": warnings} if warnings else {}
         return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome, **fields)
 
 
-def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:
+def _retry_with_answers(view: RunReport) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
     asked = {
         place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.pending_questions

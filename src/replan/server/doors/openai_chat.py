@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from replan.errors import ReplanError
 from replan.events.types import Event
-from replan.runs.looking import RunView
+from replan.log.report import RunReport
 from replan.server.callers.identity import Identity
 from replan.server.doors import chat_wire
 from replan.server.doors.conversations import (
@@ -94,7 +94,7 @@ class Turn:
         view, shown = waiting
         return await self.chats.answer(view, body.messages[-1].text, shown, self.request)
 
-    async def reply_for(self, view: RunView, begun: Begun) -> str:
+    async def reply_for(self, view: RunReport, begun: Begun) -> str:
         """The reply about a run at rest; a run that waits is found again by its reply."""
         if begun.reply is not None:
             is_newest = self.body.session_id and view.outcome == "waiting"
@@ -111,7 +111,7 @@ class Turn:
         """Wait for the answer."""
         if begun.reply is None:
             await begun.run
-        view = await begun.run.view()
+        view = await begun.run.report()
         message = chat_wire.ChatReply(content=await self.reply_for(view, begun))
         if self.body.tells_course and begun.reply is None:
             events = begun.run.events(after=begun.after)
@@ -146,7 +146,7 @@ class Turn:
                             yield _piece(head, delta)
             if begun.reply is None:
                 await begun.run
-            view = await begun.run.view()
+            view = await begun.run.report()
             whole = await self.reply_for(view, begun)
         except ReplanError as error:
             yield f"data: {json.dumps(chat_wire.openai_error(as_refusal(error)))}\n\n"
@@ -189,12 +189,12 @@ def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None
     return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
 
 
-def _finish(view: RunView) -> Literal["stop", "length"]:
-    return "length" if view.state.get("limit_reached") else "stop"
+def _finish(view: RunReport) -> Literal["stop", "length"]:
+    return "length" if view.limit_reached else "stop"
 
 
-def _usage(view: RunView) -> chat_wire.ChatUsage:
-    used = view.usage
+def _usage(view: RunReport) -> chat_wire.ChatUsage:
+    used = view.calls
     return chat_wire.ChatUsage(
         prompt_tokens=used.input_tokens,
         completion_tokens=used.output_tokens,

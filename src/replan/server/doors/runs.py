@@ -104,8 +104,8 @@ async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply
     """What a start that comes again gets: its run, which continues if its process was killed."""
     if not _is_same_request(record, fingerprint) or not call.served.is_seen(record, call.who):
         raise _id_taken(record)
-    view = await call.served.runtime_of(record).get(record.run_id)
-    if view.is_killed:
+    report = await call.served.runtime_of(record).get(record.run_id)
+    if report.is_killed:
         await resume_run(call.served, call.who, record, None)
     return Reply(await _current_run(call, record.run_id), 200)
 
@@ -134,11 +134,11 @@ async def answer(call: Call) -> Run:
     name = _name_of_request(call)
     if name and await store.aget(place, name):
         return await _current_run(call, record.run_id)
-    view = await runtime.get(record.run_id)
-    if not view.pending_questions:
-        detail = f"This run waits for no answer: it is {view.outcome}."
+    report = await runtime.get(record.run_id)
+    if not report.pending_questions:
+        detail = f"This run waits for no answer: it is {report.outcome}."
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
-    _check_keys(call.body.answers, view.pending_questions)
+    _check_keys(call.body.answers, report.pending_questions)
     await answer_run(call.served, call.who, record, call.body.answers)
     if name:
         await store.aput(place, name, {"answered": True}, index=False)

@@ -13,6 +13,7 @@ from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.continued.correcting import messages_before_answer
+from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport
 from replan.runs.run_input import kept_input
 from replan.server.problems import RefusedError
@@ -163,7 +164,7 @@ async def _start_new_run(
     known = await served.storage.runs.get(run_id)
     if known is not None:
         return to_run(site, (await served.record_of(name, who)).run_id)
-    state = (await acted.runtime.get(record.run_id)).state
+    state = await state_of(record.run_id, acted.runtime.resources)
     given: dict[str, Any] = {"messages": messages_before_answer(state), "plan": text}
     await begin_run(
         served,

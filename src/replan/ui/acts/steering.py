@@ -7,11 +7,13 @@ from starlette.responses import Response
 
 from replan.calling.compiled import team_of
 from replan.errors import ReplanError
+from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
-from replan.runs.continued.correcting import Correction, check, failed_in, is_over, repeated_by
-from replan.runs.looking import RunView
+from replan.runs.continued.correcting import Correction, check, failed_in, repeated_by
+from replan.runs.reads import state_of
 from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
 from replan.server.doors import runs
+from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import (
@@ -66,25 +68,26 @@ async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to continue."""
     acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    view = await acted.runtime.get(record.run_id)
-    if not _can_resume(view):
-        return refuse_stale(site, request, reading, _why_not(view))
-    return _resume_page(site, request, reading, view)
+    report = await acted.runtime.get(record.run_id)
+    if not _can_resume(report):
+        return refuse_stale(site, request, reading, _why_not(report))
+    state = await state_of(record.run_id, acted.runtime.resources)
+    return _resume_page(site, request, reading, state)
 
 
 def _resume_page(
-    site: Site, request: Request, reading: Reading, view: RunView, **more: Any
+    site: Site, request: Request, reading: Reading, state: EnhancedState, **more: Any
 ) -> Response:
-    limit = view.state.get("limit_reached", "")
+    limit, plan = state.get("limit_reached", ""), state.get("current_plan")
     does = ["What is finished is kept. The run continues, and what it calls may cost."]
-    if view.plan:
-        does += _open_steps_text(view.plan)
+    if plan:
+        does += _open_steps_text(plan)
     limits = ""
     if limit:
-        value = limit_value(view.state, limit)
-        least = least_value(view.state, limit)
+        value = limit_value(state, limit)
+        least = least_value(state, limit)
         to = f" to {rounded_up(least)} at least, for the next call alone" if least else ""
-        why = why_reached(view.state, limit)
+        why = why_reached(state, limit)
         does.insert(0, f"The limit {limit}={value:g} ended it{why and f': {why}'}.")
         does.insert(1, f"It has to be raised{to}.")
         limits = f"{limit}={2 * value:.12g}"
@@ -102,19 +105,18 @@ def _open_steps_text(plan: TaskPlan, but: int = 0) -> list[str]:
     return [f"Not done yet, and to be done: step {text}."] if left else []
 
 
-def _can_resume(view: RunView) -> bool:
-    return view.outcome == "interrupted" or bool(
-        not view.is_held and not is_over(view.state) and view.outcome != "waiting"
-    )
+def _can_resume(report: RunReport) -> bool:
+    is_resting = not report.is_held and not report.is_final and report.outcome != "waiting"
+    return report.outcome == "interrupted" or is_resting
 
 
-def _why_not(view: RunView) -> str:
-    if view.is_held:
+def _why_not(report: RunReport) -> str:
+    if report.is_held:
         return "The run is at work: there is nothing to resume."
-    if view.outcome == "waiting":
+    if report.outcome == "waiting":
         return "The run waits for an answer, and continues when it is given."
     text = "The run is over: there is nothing to resume."
-    if failed := failed_in(view.plan):
+    if failed := failed_in(report.plan):
         steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
         text += (
             f" In a new run from its plan, {steps} can be repeated or skipped. What was done by "
@@ -136,11 +138,12 @@ async def resume(site: Site, request: Request) -> Response:
             endpoint_call(acted.served, request, ResumeBody(settings=settings), record.run_id)
         )
     except ReplanError as error:
-        view = await acted.runtime.get(record.run_id)
-        if not _can_resume(view):
+        report = await acted.runtime.get(record.run_id)
+        if not _can_resume(report):
             raise
+        state = await state_of(record.run_id, acted.runtime.resources)
         typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
-        return _resume_page(site, request, reading, view, **typed)
+        return _resume_page(site, request, reading, state, **typed)
     return to_run(site, record.run_id)
 
 
@@ -161,17 +164,17 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     record, reading = acted.record, acted.reading
     step = request.path_params["step"]
     runtime = acted.runtime
-    view = await runtime.get(record.run_id)
-    if is_over(view.state):
+    report = await runtime.get(record.run_id)
+    if report.is_final:
         acted.only_served(f"replan {action} {record.run_id[:8]} {step}")
     correction = Correction(action=action, step=step, by=request.state.who.person)
-    check(correction, view)
-    repeats = await repeated_by(correction, view, team_of(runtime.graph), site.served.storage.log)
-    planned = view.plan.step(step) if view.plan else None
-    again = correction.reruns(view.plan) if view.plan else ()
+    check(correction, report)
+    repeats = await repeated_by(correction, report, team_of(runtime.graph), site.served.storage.log)
+    planned = report.plan.step(step) if report.plan else None
+    again = correction.reruns(report.plan) if report.plan else ()
     reruns = [f"Step {e.step if e.reason == 'reopened' else e} runs again." for e in again]
-    reruns += _open_steps_text(view.plan, but=step) if view.plan else []
-    where = "A new run begins from this plan" if is_over(view.state) else "The run continues"
+    reruns += _open_steps_text(report.plan, but=step) if report.plan else []
+    where = "A new run begins from this plan" if report.is_final else "The run continues"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
     ticks = {"allow_repeat": asked} if repeats else {}

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from replan.log.report import RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.statuses import WAITING, WORDS, awaited
+from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
-from replan.runs.step_status import WAITING, WORDS, awaited
 from replan.ui.drawn.revision_diffs import changed_steps
 from replan.views.run.overview import remark_texts
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from replan.events.types import ToolCompleted
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import Pause
-from replan.log.report import RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import StepReport
 from replan.plan.order import critical_path
 from replan.views.run.waits import Span, spans_of
 

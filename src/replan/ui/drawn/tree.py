@@ -19,7 +19,8 @@ from replan.events.types import (
 )
 from replan.log.calls import Calls, calls_of
 from replan.log.kept_events import prompt_of, reply_of
-from replan.log.report import AttemptReport, RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.views.run.error_lines import is_in_text, same_error_before
 from replan.views.run.history import failure_text, short_call_text
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from replan.events import types as events
+from replan.log.statuses import awaited
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.runs.step_status import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 from replan.views.cells import one_line

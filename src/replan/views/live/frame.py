@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
+from replan.log.statuses import WAITING, WORDS
 from replan.plan.model import StepStatus
-from replan.runs.step_status import WAITING, WORDS
 from replan.views.cells import cut, folded, padded, seconds, steady
 from replan.views.live.course import Course, Row, waits_for
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.events import types as events
+from replan.log.statuses import awaited
 from replan.plan.model import PlanStep
-from replan.runs.step_status import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.texts.signs import harmless

@@ -15,7 +15,8 @@ from replan.events.types import (
 )
 from replan.log.calls import calls_of
 from replan.log.fold import CallEvent
-from replan.log.report import AttemptReport, RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import ThreadView, WholeReport
 from replan.state.results import SpecialistResult

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from replan.log.report import AttemptReport, StepReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.views.cells import cut, one_line
 
 _LONGEST = 200  # cells
@@ -13,8 +13,7 @@ _LONG_ID = re.compile(r"([0-9a-f]{8})[0-9a-f]{24,}", re.ASCII)
 
 def error_of(step: StepReport) -> str:
     """Why a step failed, in one line."""
-    errors = [each.entry.error for each in step.attempts if each.entry.error]
-    return one_line(errors[-1] if errors else step.step.feedback)
+    return one_line(step.error)
 
 
 def short_error(text: str) -> str:

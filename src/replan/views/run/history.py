@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
@@ -13,7 +14,7 @@ from pydantic import JsonValue
 from replan.errors import InputError
 from replan.events import types as events
 from replan.log.fold import HANDED_IN, Outline, Pause
-from replan.log.report import RunReport
+from replan.log.report import RunReport, why_ended
 from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
 from replan.state.questions import is_of_plan, short_key
@@ -41,6 +42,12 @@ def time_text(at: datetime, began: datetime) -> str:
     here = at.astimezone()
     is_same_day = here.date() == began.astimezone().date()
     return here.strftime("%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S")
+
+
+def why_text(report: RunReport, *, has_failures: bool = True) -> str:
+    """Why a run ended, or has its status, with the times as people here read them."""
+    when = partial(time_text, began=report.began)
+    return why_ended(report, when=when, has_failures=has_failures)
 
 
 def history_lines(

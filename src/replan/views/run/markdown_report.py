@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from replan.log.report import RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import StepReport
 from replan.runs.reports import WholeReport
 from replan.texts.signs import harmless
 from replan.views.cells import one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
-from replan.views.run.history import history_lines
+from replan.views.run.history import history_lines, why_text
 from replan.views.run.overview import day_and_time, duration_text, goal_text, money, usage_text
-from replan.views.run.reasons import why_ended
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")
@@ -23,7 +23,7 @@ def markdown_report(report: WholeReport) -> str:
         f"# {inline(title)}",
         "",
         f"- Run: {inline(report.run_id)}",
-        f"- Outcome: {inline(report.outcome)}{_in_brackets(why_ended(report))}",
+        f"- Outcome: {inline(report.outcome)}{_in_brackets(why_text(report))}",
         f"- Goal: {inline(goal_text(report))}",
         f"- Began: {day_and_time(report.began)}; {duration_text(report)}",
         f"- Used: {inline(usage_text(report.calls, is_running=report.outcome == 'running'))}",

@@ -14,13 +14,13 @@ from replan.events.types import (
 )
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import Anomalies, HostCall
-from replan.log.report import AttemptReport, RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.statuses import WAITING, WORDS
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
-from replan.runs.step_status import WAITING, WORDS
 from replan.state.cuts import cut_in_words
 from replan.views.cells import counted, cut, folded, one_line, padded, seconds
-from replan.views.run.history import LEAST_TOLD, history_lines, time_text
-from replan.views.run.reasons import why_ended
+from replan.views.run.history import LEAST_TOLD, history_lines, time_text, why_text
 
 MARKS = {
     StepStatus.PENDING: "[ ]",
@@ -110,7 +110,7 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
 
 
 def _head(report: RunReport) -> list[str]:
-    why, goal = why_ended(report), goal_text(report)
+    why, goal = why_text(report), goal_text(report)
     return [
         f"run {one_line(report.run_id)}",
         f"{one_line(report.outcome)}{_counts(report)}",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from replan.log.report import StepReport
+from replan.log.step_reports import StepReport
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.reports import WholeReport
 from replan.runs.usage import Usage

@@ -7,7 +7,8 @@ from rich.cells import cell_len
 
 from replan.events.types import ToolCompleted
 from replan.log.calls import calls_of
-from replan.log.report import RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import StepReport
 from replan.views.cells import cut, one_line, padded, seconds
 from replan.views.run.overview import mark_of, money
 from replan.views.run.waits import spans_of

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from replan.log.report import AttemptReport, RunReport, StepReport
+from replan.log.report import RunReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
 
 

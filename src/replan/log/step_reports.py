@@ -1,0 +1,114 @@
+"""What is reported of the steps of a run, and of their attempts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
+from replan.log.attempt_rows import LedgerEntry
+from replan.log.calls import Calls, calls_of
+from replan.log.fold import CallEvent
+from replan.log.statuses import RUNNING, WAITING
+from replan.plan.model import PlanStep, StepStatus
+from replan.values import Value
+
+
+class AttemptReport(Value):
+    """What an attempt of a step did, assembled from what is kept of it."""
+
+    entry: LedgerEntry  # its rows in the log
+    # The calls of models and tools that it made, each as its last event: one that is not over, or
+    # was killed, is still `model_invoked` or `tool_invoked`.
+    calls: tuple[CallEvent, ...] = ()
+    running_at: datetime | None = None  # now, where a process works on it
+    is_asked_about: bool = False  # whether a person is asked, or was, what it did
+    went_on: bool = False  # whether another one came after it
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or has taken until now; None if its end is unknown."""
+        ended = self.entry.ended_at or self.running_at
+        return ended and (ended - self.entry.started_at).total_seconds()
+
+    @property
+    def outcome(self) -> str:
+        """How it ended; `running` where it continues."""
+        return "running" if self.running_at else self.entry.outcome
+
+    @property
+    def outcome_text(self) -> str:
+        """How it ended, in words: an attempt that asks is followed by another after the answer."""
+        if self.outcome == "waiting":
+            return "asked, then went on" if self.went_on else "waits for a person"
+        is_cut_off = self.outcome in ("unknown_outcome", "cancelled") and not self.is_asked_about
+        return "cut off" if is_cut_off else self.outcome.replace("_", " ")
+
+    @property
+    def cost(self) -> float | None:
+        """What its model calls were charged; None where one of them has no price."""
+        ends = [each for each in self.calls if isinstance(each, ModelCompleted)]
+        costs = [each.cost for each in ends if each.cost is not None]
+        return sum(costs) if len(costs) == len(ends) else None
+
+
+class StepReport(Value):
+    """A step of the plan, or one that a revision removed."""
+
+    step: PlanStep
+    status: StepStatus  # as of now: one that is worked on is `executing`
+    attempts: tuple[AttemptReport, ...] = ()
+    removed: str = ""  # which revision took it out of the plan; empty for one that is in it
+    is_asking: bool = False  # whether it waits for a person
+
+    @property
+    def status_text(self) -> str:
+        """Its status, in words."""
+        is_running = self.status is StepStatus.EXECUTING
+        status = RUNNING if is_running else self.status.value
+        return self.removed or (WAITING if self.is_asking else status)
+
+    @property
+    def error(self) -> str:
+        """Why it failed, or was skipped."""
+        errors = [each.entry.error for each in self.attempts if each.entry.error]
+        return errors[-1] if errors else self.step.feedback
+
+    @property
+    def specialists(self) -> tuple[str, ...]:
+        tried = dict.fromkeys(each.entry.specialist for each in self.attempts)
+        return tuple(tried) or self.step.specialists
+
+    @property
+    def began(self) -> datetime | None:
+        """When its first attempt began."""
+        return min((each.entry.started_at for each in self.attempts), default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its attempts took together, until now; None if no end is known."""
+        took = [each.seconds for each in self.attempts if each.seconds is not None]
+        return sum(took) if took else None
+
+    @property
+    def calls(self) -> Calls:
+        return calls_of(call for each in self.attempts for call in each.calls)
+
+    @property
+    def tools(self) -> list[ToolInvoked | ToolCompleted]:
+        calls = [call for each in self.attempts for call in each.calls]
+        return [call for call in calls if isinstance(call, ToolInvoked | ToolCompleted)]
+
+
+def report_of_step(
+    step: PlanStep, attempts: tuple[AttemptReport, ...], *, removed: str, is_asking: bool
+) -> StepReport:
+    status = StepStatus.SKIPPED if removed else step.status
+    if status.is_open and any(each.outcome == "running" for each in attempts):
+        status = StepStatus.EXECUTING
+    return StepReport(
+        step=step,
+        status=status,
+        attempts=attempts,
+        removed=removed,
+        is_asking=is_asking and status is StepStatus.PENDING,
+    )

@@ -1,0 +1,26 @@
+"""The state of stored runs, through any graph of a team with its storage."""
+
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from replan.calling.compiled import Graph
+from replan.ports.run_book import RunRecord
+
+
+async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
+    """The newest state of a run, also where its thread has begun another one since."""
+    reads, config = cast("Any", graph), config_of(record.thread_id)
+    newest: StateSnapshot = await reads.aget_state(config)
+    if newest.values.get("run_id", record.run_id) == record.run_id:
+        return newest
+    own = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
+    async for found in own:
+        return found
+    return newest._replace(values={}, next=(), tasks=(), interrupts=())
+
+
+def config_of(thread_id: str) -> RunnableConfig:
+    """LangGraph's configuration of a run: its thread."""
+    return {"configurable": {"thread_id": thread_id}}
