@@ -88,6 +88,7 @@ class RunReport(StateFacts):
     events: tuple[Event, ...]  # what happened, in its order
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with changes, which tells what its own rows do."""
         copied = super().model_copy(update=update, deep=deep)
         # What the rows of the original tell may not be what those of the copy do.
         for name in vars(copied).keys() - type(self).model_fields.keys():
@@ -115,6 +116,7 @@ class RunReport(StateFacts):
 
     @property
     def is_over(self) -> bool:
+        """Whether it ended, and neither runs nor rests."""
         return self.outcome not in _OPEN
 
     @property
