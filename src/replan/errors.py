@@ -40,14 +40,18 @@ ReplanError
 (`ValueError`, `LookupError`) is a subclass of that builtin, too.
 """
 
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
+from replan.secrets.known import MASK
 from replan.secrets.masking import masked_beginning, without_secrets
+from replan.secrets.shapes import holds_key
 
-_LONGEST_VALUE = 1_000
+_LONGEST_VALUE = 75  # with quotes and an ellipsis, 80
+_MOST_LISTED = 20
+_SEARCHED = 2_000
 
 
 class ReplanError(Exception):
@@ -57,10 +61,102 @@ class ReplanError(Exception):
         super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
-def _told(value: object) -> str:
-    """A value in a message; of a large one, the beginning."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else masked_beginning(text, _LONGEST_VALUE)
+def _described(schema: dict[str, Any], kind: type[Any]) -> None:
+    from replan.values import described  # noqa: PLC0415 - errors alone need no pydantic
+
+    described(schema, kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One mistake in Python, a file, a document or a request; `mistake` makes those of fields.
+
+    Attributes:
+        field: The path of the field, such as `specialists[1].name`; empty if it is in no field.
+        value: The beginning of its value as text, without secrets; empty if nothing can be shown.
+        reason: What is wrong.
+        fix: What to write instead.
+        code: A stable machine-readable name of the kind of mistake.
+        line: The line in a document, from 1; 0 if there is no document.
+        column: The column in a document, from 1; 0 if there is no document.
+    """
+
+    field: str = ""
+    value: str = ""
+    reason: str
+    fix: str
+    code: str = "bad_value"
+    line: int = 0
+    column: int = 0
+
+    @property
+    def text(self) -> str:
+        """The mistake for people, without its line."""
+        if not self.field:
+            return f"{self.reason} {self.fix}"
+        got = f" (got {self.value})" if self.value else ""
+        return f"{self.field}: {self.phrase}{got}. {self.fix}"
+
+    @property
+    def phrase(self) -> str:
+        """The reason as a part of a sentence."""
+        reason, first = self.reason.removesuffix("."), self.reason.partition(" ")[0]
+        return reason[:1].lower() + reason[1:] if first.istitle() else reason
+
+    def __str__(self) -> str:
+        is_placed = self.line and not self.field
+        return f"line {self.line}, column {self.column}: {self.text}" if is_placed else self.text
+
+    # pydantic reads it where a mistake is a part of an answer.
+    __pydantic_config__ = {"json_schema_extra": _described}  # noqa: RUF012
+
+
+def mistake(  # noqa: PLR0913, PLR0917 - what is known of a mistake
+    field: str,
+    value: object,
+    reason: str,
+    fix: str,
+    code: str = "bad_value",
+    line: int = 0,
+    column: int = 0,
+) -> Mistake:
+    """Make the mistake of a field, from its value and from what is wrong with it."""
+    if reason.partition(" ")[0].isalpha():
+        reason = reason[:1].upper() + reason[1:]
+    return Mistake(
+        field=without_secrets(field),
+        value=shown(value),
+        reason=without_secrets(reason.rstrip(".") + "."),
+        fix=without_secrets(fix),
+        code=code,
+        line=line,
+        column=column,
+    )
+
+
+def shown(value: object) -> str:
+    """Write a single value for people: short, and without secrets; empty for None and for many."""
+    if value is None or isinstance(value, Mapping | list | tuple | set):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        is_secret = value == MASK or holds_key(value[:_SEARCHED])
+        return MASK if is_secret else repr(masked_beginning(value, _LONGEST_VALUE))
+    try:
+        return masked_beginning(repr(value), _LONGEST_VALUE)
+    except Exception:  # noqa: BLE001 - a foreign class, or a number of too many digits
+        return type(value).__name__
+
+
+def listed(mistakes: Sequence[Mistake], whole: str, line: Callable[[Mistake], str] = str) -> str:
+    """Write mistakes for people: a screen of them at most."""
+    count = len(mistakes)
+    head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the {whole}:"
+    lines = [head, *(f"  {line(each)}" for each in mistakes[:_MOST_LISTED])]
+    if count > _MOST_LISTED:
+        lines.append(f"  and {count - _MOST_LISTED} more")
+    return "\n".join(lines)
 
 
 class UsageError(ReplanError, ValueError):
@@ -71,49 +167,47 @@ class ConfigurationError(UsageError):
     """A field of the configuration cannot be used.
 
     Attributes:
-        field: The path of the field, for example `specialists[1].name`.
-        value: The value of the field.
-        problem: What is wrong with it.
-        fix: What to write instead.
-        code: A stable machine-readable name of the kind of mistake.
+        mistakes: Every mistake; `field`, `value`, `reason`, `fix` and `code` are of the first.
     """
 
+    whole = "configuration"
+
     def __init__(
-        self, field: str, value: object, problem: str, fix: str, code: str = "bad_value"
+        self, field: str, value: object, reason: str, fix: str, code: str = "bad_value"
     ) -> None:
-        self.code = code
-        self.field = field
-        self.value = value
-        self.problem = problem
-        self.fix = fix
-        super().__init__(f"{field}: {problem.removesuffix('.')} (got {_told(value)}). {fix}")
+        self._tell([mistake(field, value, reason, fix, code)])
+
+    @classmethod
+    def of(cls, mistakes: Sequence[Mistake]) -> Self:
+        """Make the error of some mistakes."""
+        error = cls.__new__(cls)
+        error._tell(mistakes)  # noqa: SLF001 - it is of this class
+        return error
 
     def at(self, field: str) -> "ConfigurationError":
         """Give the error of the same value at another path."""
-        return ConfigurationError(field, self.value, self.problem, self.fix, self.code)
+        return ConfigurationError.of([replace(self.mistakes[0], field=field)])
+
+    def _tell(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        first = self.mistakes[0]
+        self.field, self.value, self.code = first.field, first.value, first.code
+        self.reason, self.fix = first.reason, first.fix
+        is_one = len(self.mistakes) == 1
+        super().__init__(str(first) if is_one else listed(self.mistakes, self.whole))
 
 
 class _ListedError(ConfigurationError):
     """Several fields cannot be used; the error is that of the first, its message has them all."""
 
-    whole = ""
-    most = sys.maxsize
-
-    def __init__(self, mistakes: Sequence[ConfigurationError]) -> None:
-        self.mistakes = tuple(mistakes)
-        first, *others = self.mistakes
-        super().__init__(first.field, first.value, first.problem, first.fix, first.code)
-        if others:
-            shown, left = self.mistakes[: self.most], len(self.mistakes) - self.most
-            lines = [f"{len(self.mistakes)} mistakes in the {self.whole}:"]
-            lines += [f"  {each}" for each in shown]
-            self.args = ("\n".join([*lines, f"  and {left} more"] if left > 0 else lines),)
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self._tell(mistakes)
 
 
 class TeamError(_ListedError):
     """A team cannot be used. The message lists all its mistakes.
 
-    `field`, `value`, `problem` and `fix` are those of the first mistake.
+    `field`, `value`, `reason` and `fix` are those of the first mistake.
 
     Attributes:
         mistakes: Every mistake, in the order of the team.
@@ -125,7 +219,7 @@ class TeamError(_ListedError):
 class SettingsError(_ListedError):
     """What a run asks for cannot be used, such as a field of `RunSettings` or `Limits`.
 
-    `field`, `value`, `problem` and `fix` are those of the first mistake.
+    `field`, `value`, `reason` and `fix` are those of the first mistake.
 
     Attributes:
         mistakes: Every mistake, in the order of the fields.
@@ -137,15 +231,13 @@ class SettingsError(_ListedError):
 class ContextError(_ListedError):
     """A session's context, or an update of it, cannot be used. Nothing of it was used.
 
-    `field`, `value`, `problem` and `fix` are those of the first mistake. The message lists 50
-    mistakes at most.
+    `field`, `value`, `reason` and `fix` are those of the first mistake.
 
     Attributes:
         mistakes: Every mistake, in the order of the context.
     """
 
     whole = "context"
-    most = 50
 
 
 class JobSpecError(_ListedError):
@@ -161,14 +253,11 @@ class JobSpecError(_ListedError):
 class JobError(_ListedError):
     """A job that came from outside is not valid. No part of it was used.
 
-    The message lists 50 mistakes at most.
-
     Attributes:
         mistakes: Every mistake, in the order of the job.
     """
 
     whole = "job"
-    most = 50
 
 
 class UnpricedModelError(ConfigurationError):
@@ -235,23 +324,6 @@ class QuestionError(UsageError):
     """A question cannot be asked: here, without a text, or after the last allowed one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mistake:
-    """One mistake of a document: its position, what is wrong, and how to fix it.
-
-    Lines and columns count from 1. `code` is a stable machine-readable name of the kind of mistake.
-    """
-
-    line: int
-    column: int
-    code: str
-    reason: str
-    fix: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}: {self.reason} {self.fix}"
-
-
 class PlanDocumentError(InputError):
     """A plan document cannot be used. The message lists its mistakes, the first 20 at most.
 
@@ -259,37 +331,13 @@ class PlanDocumentError(InputError):
         mistakes: Every mistake, in the order of the document.
     """
 
-    most = 20
-
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
-        count = len(self.mistakes)
-        head = "1 mistake in the plan" if count == 1 else f"{count} mistakes in the plan"
-        lines = [f"{head}:", *(f"  {mistake}" for mistake in self.mistakes[: self.most])]
-        if count > self.most:
-            lines.append(f"  and {count - self.most} more")
-        super().__init__("\n".join(lines))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FieldMistake(Mistake):
-    """A mistake in a field of a team file.
-
-    `field` is the path of the field, such as `specialists[1].name`. `value` is its value as text,
-    shortened and without secrets. Both are empty if the mistake is in no field.
-    """
-
-    field: str = ""
-    value: str = ""
-
-    def __str__(self) -> str:
-        field = f"{self.field}: " if self.field else ""
-        got = f" Got {self.value}." if self.value else ""
-        return f"{field}{self.reason}{got} {self.fix}"
+        super().__init__(listed(self.mistakes, "plan"))
 
 
 class DeclaredFileError(UsageError):
-    """A file that declares something cannot be used. The message lists all its mistakes.
+    """A file that declares something cannot be used. The message lists 20 mistakes at most.
 
     Attributes:
         path: The file.
@@ -298,13 +346,14 @@ class DeclaredFileError(UsageError):
 
     kind = "file"
 
-    def __init__(self, path: Path, mistakes: Sequence[FieldMistake]) -> None:
+    def __init__(self, path: Path, mistakes: Sequence[Mistake]) -> None:
         self.path = path
         self.mistakes = tuple(mistakes)
-        count = len(self.mistakes)
-        head = f"{'1 mistake' if count == 1 else f'{count} mistakes'} in the {self.kind}"
-        lines = [f"  {path}:{each.line}:{each.column}: {each}" for each in self.mistakes]
-        super().__init__("\n".join([f"{head}:", *lines]))
+
+        def placed(each: Mistake) -> str:
+            return f"{path}:{each.line}:{each.column}: {each.text}"
+
+        super().__init__(listed(self.mistakes, self.kind, placed))
 
 
 class TeamFileError(DeclaredFileError):

@@ -193,7 +193,7 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
             assert (told.status_code, problem["status"]) == (422, 422), (field, problem)
             first = problem["mistakes"][0]
             assert first["field"] == field, problem
-            assert first["problem"], problem
+            assert first["reason"], problem
             assert first["fix"], problem
         assert problem["mistakes"][0]["line"] == 1
         never = f"/runs/{run}/events"

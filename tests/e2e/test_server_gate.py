@@ -226,7 +226,7 @@ async def test_half_slow_huge_and_deep_requests_are_refused_and_hold_nothing():
         deep = json.loads("[" * 500 + "]" * 500)
         told = await client.post("/runs", json={"task": "a", "answers": {"1": deep}})
         assert told.status_code == 422
-        assert "nested deeper" in told.json()["mistakes"][0]["problem"]
+        assert "nested deeper" in told.json()["mistakes"][0]["reason"]
         assert (await client.get("/runs")).json()["runs"] == []
 
 

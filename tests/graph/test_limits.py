@@ -336,7 +336,7 @@ def test_money_is_only_bound_where_every_configured_model_has_a_price(whose):
     with pytest.raises(UnpricedModelError) as caught:
         team(model, worker, limits=limits)
     assert isinstance(caught.value, ConfigurationError)
-    assert (caught.value.field, caught.value.value) == ("host.model", "ScriptedModel")
+    assert (caught.value.field, caught.value.value) == ("host.model", "'ScriptedModel'")
     assert "prices={'ScriptedModel': Price(input=..., output=...)}" in str(caught.value)
     team(model, worker, limits=limits, prices=PRICES)
 

@@ -128,7 +128,7 @@ async def test_of_dependent_steps_the_later_one_counts_and_of_parallel_ones_a_wa
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"run": {}}, "project_state.run: Replan writes this entry itself"),
+        ({"run": {}}, "project_state.run: this entry is Replan's own"),
         ({"ok": 1, "threads": None}, "project_state.threads"),
         ({"x": float("nan")}, "project_state.x"),
         ({"x": "y" * 1_100_000}, "project_state"),

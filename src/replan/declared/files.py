@@ -5,7 +5,7 @@ from typing import Any, NoReturn, cast
 
 from pydantic import BaseModel
 
-from replan.errors import DeclaredFileError, FieldMistake
+from replan.errors import DeclaredFileError, mistake
 
 LARGEST = 200_000
 
@@ -23,8 +23,7 @@ def read_text(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> s
     """
 
     def refuse(code: str, reason: str, fix: str, line: int = 1) -> NoReturn:
-        mistake = FieldMistake(line=line, column=1, code=code, reason=reason, fix=fix)
-        raise error(path, [mistake]) from None
+        raise error(path, [mistake("", None, reason, fix, code, line, 1)]) from None
 
     try:
         if not path.is_file():

@@ -1,19 +1,25 @@
 """Mistakes in declarations: the field, the value, the reason and the fix of each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, Protocol, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from replan.declared.fields import Where, did_you_mean, field_path
-from replan.errors import ConfigurationError
+from replan.errors import Mistake, mistake
 from replan.secrets.known import MASK
-from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key
 from replan.secrets.sources import holds_secret
 from replan.values import texts_of
+
+
+class Placed(Protocol):
+    """A document that knows where its fields are."""
+
+    def place_of(self, where: Where, *, name: bool = False) -> tuple[int, int]:
+        """The line and the column of a value, or of the name of its field."""
+        ...
 
 
 def key_fix(field: str, variable: str) -> str:
@@ -23,7 +29,6 @@ def key_fix(field: str, variable: str) -> str:
 
 
 FIX = key_fix("api_key_env", "OPENAI_API_KEY")
-_LONGEST = 60
 
 
 def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
@@ -37,26 +42,13 @@ def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
         yield where
 
 
-def shown(value: object) -> str:
-    """Write a single value for people: short, and without secrets; empty for None."""
-    if value is None or isinstance(value, dict | list):
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value)
-    if holds_key(text):
-        return MASK
-    text = without_secrets(text)
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return repr(text) if isinstance(value, str) else text
-
-
 # Fields that a team had once, and what to write instead.
 _FORMER = {"local": "Write use: replan_local:NAME in its place."}
 _NUMBER = "Write a number, without quotes."
 _FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
 # What pydantic finds: the code of the mistake, the reason, the fix.
 _WORDS = {
+    "missing": ("missing", "This is missing.", "Add it."),
     "string_type": ("wrong_type", "This must be text.", "Write text, in quotes where needed."),
     "int_type": ("wrong_type", "This must be a whole number.", _NUMBER),
     "float_type": ("wrong_type", "This must be a number.", _NUMBER),
@@ -83,58 +75,63 @@ _WORDS = {
 _SEE = "See `replan schema`."
 
 
-@dataclass(frozen=True)
-class Found:
-    """One mistake: where it is, and whether it is in the name of the field, not in its value."""
-
-    where: Where
-    code: str
-    reason: str
-    fix: str
-    value: object = None
-    in_name: bool = False
-
-
-def path_of(where: Where) -> str:
-    """Write a path as people do, without keys that stand in place of names."""
-    return field_path(tuple(_masked(part) for part in where))
-
-
-def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
-    for each in error.errors(include_url=False):
-        yield _found(each, kind, _SEE)
-
-
 _MOST = 200
 
 
 def mistakes_in(
-    error: ValidationError, kind: type[BaseModel], see: str = _SEE
-) -> Iterator[ConfigurationError]:
-    """Tell each mistake once, 200 at most; `see` is the fix where no other one is known."""
-    errors = error.errors(include_url=False)[:_MOST]
-    found = [_found(each, kind, see) for each in errors]
-    fields = {path_of(each.where): each for each in reversed(found)}
-    for field, each in reversed(fields.items()):
-        problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"
-        yield ConfigurationError(field, _masked(each.value), problem, each.fix, each.code)
+    error: ValidationError, kind: type[BaseModel], see: str = _SEE, source: Placed | None = None
+) -> Iterator[Mistake]:
+    """Tell what pydantic found: each field once, 200 at most.
+
+    Args:
+        error: What it found.
+        kind: What should have been made.
+        see: The fix where no other one is known.
+        source: The document, which knows where each field is.
+    """
+    fields: dict[str, Mistake] = {}
+    for each in error.errors(include_url=False)[:_MOST]:
+        found = _mistake(each, kind, see, source)
+        fields.setdefault(found.field, found)
+    yield from fields.values()
 
 
-def _found(error: ErrorDetails, kind: type[BaseModel], see: str) -> Found:
+def _mistake(
+    error: ErrorDetails, kind: type[BaseModel], see: str, source: Placed | None
+) -> Mistake:
     # A wrong key of a mapping has its own last part.
     where = tuple(part for part in error["loc"] if part != "[key]")
+    value, in_name = error["input"], where != error["loc"]
     if error["type"] == "extra_forbidden":
-        return _unknown(where, kind, error["input"])
-    if error["type"] == "missing":
+        (code, reason, fix), in_name = _unknown(where, kind), True
+    elif error["type"] == "missing":
+        code, reason, in_name, value = "missing", "This is missing.", True, None
         fix = f"Add {where[-1]}{_purpose(where, kind)}."
-        return Found(where, "missing", "This is missing.", fix, in_name=True)
-    code, reason, fix = _code_reason_fix(error, see)
-    value = MASK if code == "literal_secret" else error["input"]
-    return Found(where, code, reason, fix, value, in_name=where != error["loc"])
+    else:
+        code, reason, fix = code_reason_fix(error, see)
+    value = MASK if code == "literal_secret" else value
+    return mistake_at(where, value, reason, fix, code, source, in_name=in_name)
 
 
-def _code_reason_fix(error: ErrorDetails, see: str) -> tuple[str, str, str]:
-    """How a mistake that pydantic found is reported."""
+def mistake_at(  # noqa: PLR0913 - what is known of a mistake
+    where: Where,
+    value: object,
+    reason: str,
+    fix: str,
+    code: str,
+    source: Placed | None,
+    *,
+    in_name: bool = False,
+) -> Mistake:
+    """Make the mistake of a field, with its place in its document."""
+    # Keys that stand in place of names are not shown.
+    field = field_path(tuple(MASK if holds_key(str(part)) else part for part in where))
+    line, column = (0, 0) if source is None else source.place_of(where, name=in_name)
+    return mistake(field, value, reason, fix, code, line, column)
+
+
+def code_reason_fix(error: ErrorDetails, see: str) -> tuple[str, str, str]:
+    """The code, the reason and the fix of what pydantic found."""
     context = error.get("ctx", {})
     if "fix" in context:
         return error["type"], context["reason"], context["fix"]
@@ -144,19 +141,19 @@ def _code_reason_fix(error: ErrorDetails, see: str) -> tuple[str, str, str]:
     return code, reason, fix.format_map(context)
 
 
-def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
+def _unknown(where: Where, kind: type[BaseModel]) -> tuple[str, str, str]:
     name = str(where[-1])
     fields = _model_at(where[:-1], kind).model_fields
     if holds_secret(name):
         reason = "A file must not contain a key."
         named = ((each, fields[each].examples) for each in fields if each.endswith("_env"))
         fixes = (key_fix(each, str(examples[0])) for each, examples in named if examples)
-        return Found(where, "literal_secret", reason, next(fixes, FIX), MASK, in_name=True)
+        return "literal_secret", reason, next(fixes, FIX)
     known = list(fields)
     fix = _FORMER.get(name) or did_you_mean(
         name.casefold(), known, f"The fields are: {', '.join(known)}."
     )
-    return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
+    return "unknown_field", "There is no such field.", fix
 
 
 def _purpose(where: Where, kind: type[BaseModel]) -> str:
@@ -180,8 +177,3 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     found = (_model_in(part) for part in get_args(annotation))
     return next((each for each in found if each is not None), None)
-
-
-def _masked(value: Any) -> Any:
-    """Return a value; not one that looks like a key."""
-    return MASK if isinstance(value, str) and holds_key(value) else value

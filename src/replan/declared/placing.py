@@ -2,37 +2,24 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from replan.declared.fields import Surroundings
-from replan.declared.mistakes import FIX, Found, found_in, keys_in, path_of, shown
+from replan.declared.mistakes import FIX, keys_in, mistake_at, mistakes_in
 from replan.declared.part import Part
 from replan.declared.yaml_source import YamlSource
-from replan.errors import ConfigurationError, DeclaredFileError, FieldMistake, TeamFileError
-from replan.secrets.known import MASK
+from replan.errors import DeclaredFileError, Mistake, TeamFileError
 
 P = TypeVar("P", bound=Part)
 
 
-def field_mistake(found: Found, source: YamlSource) -> FieldMistake:
-    place = source.place_of(found.where, name=found.in_name)
-    return FieldMistake(
-        line=place.line,
-        column=place.column,
-        code=found.code,
-        reason=found.reason,
-        fix=found.fix,
-        field=path_of(found.where),
-        value=MASK if found.value == MASK else shown(found.value),
-    )
-
-
-def each_once_by_place(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
-    first: dict[object, FieldMistake] = {}
+def each_once_by_place(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
+    """Order mistakes as their document is, the first one of each field."""
+    first: dict[object, Mistake] = {}
     for mistake in mistakes:
         first.setdefault(mistake.field or (mistake.line, mistake.column), mistake)
     return sorted(first.values(), key=lambda each: (each.line, each.column))
@@ -42,7 +29,7 @@ def read_part(
     source: YamlSource,
     kind: type[P],
     around: Surroundings,
-    refused: Callable[[Sequence[FieldMistake]], DeclaredFileError],
+    refused: Callable[[Sequence[Mistake]], DeclaredFileError],
 ) -> P:
     """Make what a file declares.
 
@@ -50,20 +37,23 @@ def read_part(
         DeclaredFileError: It has mistakes, or a key stands in it; the error tells all of them.
     """
     found = [
-        Found(where, "literal_secret", "This looks like a key.", FIX, source.at(where))
-        for where in keys_in(source.value)
+        *source.mistakes,
+        *(
+            mistake_at(where, source.at(where), "This looks like a key.", FIX, _SECRET, source)
+            for where in keys_in(source.value)
+        ),
     ]
     part = None
     try:
         part = kind.model_validate(source.value, strict=True, context=around)
     except ValidationError as error:
-        found += found_in(error, kind)
-    mistakes = each_once_by_place(
-        [*source.mistakes, *(field_mistake(each, source) for each in found)]
-    )
-    if part is None or mistakes:
-        raise refused(mistakes)
+        found += mistakes_in(error, kind, source=source)
+    if part is None or found:
+        raise refused(each_once_by_place(found))
     return part
+
+
+_SECRET = "literal_secret"  # noqa: S105 - a kind of mistake
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +63,18 @@ class Origin:
     path: Path
     source: YamlSource
 
-    def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
+    def refusal(self, mistakes: Iterable[Mistake]) -> TeamFileError:
         """Return the error for mistakes that name fields, with their places in the file."""
-        found = each_once_by_place(field_mistake(_found(each), self.source) for each in mistakes)
-        return TeamFileError(self.path, found)
+        return TeamFileError(self.path, each_once_by_place(map(self._placed, mistakes)))
+
+    def _placed(self, mistake: Mistake) -> Mistake:
+        parts = re.findall(r"[^.\[\]]+", mistake.field)
+        where = tuple(int(part) if part.isdigit() else part for part in parts)
+        line, column = self.source.place_of(where)
+        return replace(mistake, line=line, column=column)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Origin)
 
     def __hash__(self) -> int:
         return hash(Origin)
-
-
-def _found(error: ConfigurationError) -> Found:
-    parts = re.findall(r"[^.\[\]]+", error.field)
-    where = tuple(int(part) if part.isdigit() else part for part in parts)
-    reason = f"{error.problem[:1].upper()}{error.problem[1:].rstrip('.')}."
-    return Found(where, error.code, reason, error.fix, error.value)

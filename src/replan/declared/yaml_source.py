@@ -4,13 +4,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 from yaml.constructor import SafeConstructor
 
 from replan.declared.fields import Where, field_path
-from replan.errors import FieldMistake
+from replan.errors import Mistake, mistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM
 from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
@@ -33,8 +33,7 @@ _FIXES = (
 _USUAL_FIX = "Check the indentation and the quotes here and in the line above."
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A line and a column, counted from 1."""
 
     line: int = 1
@@ -50,7 +49,7 @@ class YamlSource:
     keys: dict[Where, Place] = field(default_factory=dict[Where, Place])
     # Where the value of a field is.
     values: dict[Where, Place] = field(default_factory=dict[Where, Place])
-    mistakes: tuple[FieldMistake, ...] = ()  # what is wrong with the YAML itself
+    mistakes: tuple[Mistake, ...] = ()  # what is wrong with the YAML itself
 
     def place_of(self, where: Where, *, name: bool = False) -> Place:
         """Find a value, or the name of its field; what is not there is where it belongs."""
@@ -95,7 +94,8 @@ def read_yaml(text: str) -> YamlSource:
         node = cast("yaml.Node | None", yaml.compose(text, Loader=LOADER))
         value = None if node is None else reading.value(node, ())
     except YamlBoundError as excess:
-        return YamlSource(mistakes=(_excess(excess),))
+        place = Place(excess.line + 1, excess.column + 1)
+        return YamlSource(mistakes=(_broken(excess.problem, place),))
     except yaml.YAMLError as error:
         return YamlSource(mistakes=(_syntax_mistake(error, text),))
     return YamlSource(
@@ -112,7 +112,7 @@ class _Reading:
     def __init__(self) -> None:
         self.keys: dict[Where, Place] = {}
         self.values: dict[Where, Place] = {}
-        self.mistakes: list[FieldMistake] = []
+        self.mistakes: list[Mistake] = []
 
     def value(self, node: yaml.Node, where: Where) -> Any:
         # What aliases name is counted, but how deep it comes to be is seen only here.
@@ -185,17 +185,7 @@ class _Reading:
         self._report(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _report(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
-        place = _place(node)
-        self.mistakes.append(
-            FieldMistake(
-                line=place.line,
-                column=place.column,
-                code=code,
-                reason=reason,
-                fix=fix,
-                field=without_secrets(field_path(where)),
-            )
-        )
+        self.mistakes.append(mistake(field_path(where), None, reason, fix, code, *_place(node)))
 
 
 def _place(node: yaml.Node) -> Place:
@@ -206,21 +196,12 @@ def _refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _excess(excess: YamlBoundError) -> FieldMistake:
-    return FieldMistake(
-        line=excess.line + 1,
-        column=excess.column + 1,
-        code="yaml",
-        reason=f"{without_secrets(excess.problem)}.",
-        fix=_fix_of(excess.problem),
-    )
+def _broken(problem: str, place: Place, reason: str = "") -> Mistake:
+    fix = next((fix for sign, fix in _FIXES if sign in problem), _USUAL_FIX)
+    return mistake("", None, reason or problem, fix, "yaml", *place)
 
 
-def _fix_of(problem: str) -> str:
-    return next((fix for sign, fix in _FIXES if sign in problem), _USUAL_FIX)
-
-
-def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
+def _syntax_mistake(error: yaml.YAMLError, text: str) -> Mistake:
     problem, place = str(error), Place()
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
@@ -233,10 +214,4 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         before = text[: error.position]
         place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
         problem = "here is a character that YAML does not allow"
-    return FieldMistake(
-        line=place.line,
-        column=place.column,
-        code="yaml",
-        reason=f"This is not YAML: {without_secrets(problem)}.",
-        fix=_fix_of(problem),
-    )
+    return _broken(problem, place, f"This is not YAML: {problem}.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from replan.errors import FieldMistake, PlanDocumentError
+from replan.errors import Mistake, PlanDocumentError
 from replan.host.model_bounds import bounded_plan, given_retries, unsafe_members
 from replan.host.plan_texts import new_plan_of_model, with_fitting_document, with_team_names
 from replan.plan.changes import title_key
@@ -113,13 +113,13 @@ def _looser_of(
 
 def _removed(
     before: Iterable[PlanStep], step: PlanStep, document: PlanDocument
-) -> Iterator[FieldMistake]:
+) -> Iterator[Mistake]:
     """Refuse to take away what only the team may remove from a step, whatever its number is now."""
     title = title_key(step)
     same = [old for old in before if old.id == step.id or title_key(old) == title]
     for field in dict.fromkeys(name for old in same for name in removed_options(old, step)):
         words = WORDS[field]
-        yield FieldMistake(
+        yield Mistake(
             line=document.line_of(step.id) or 1,
             column=1,
             code="looser",
@@ -129,11 +129,11 @@ def _removed(
         )
 
 
-def _mistake(step: PlanStep, document: PlanDocument, looser: _Looser) -> FieldMistake:
+def _mistake(step: PlanStep, document: PlanDocument, looser: _Looser) -> Mistake:
     name, wanted, kept = looser
     line, column = mistake_place(step, name, document)
     fix = "Leave it out." if kept is None else f"Leave it out, or stay within {kept}."
-    return FieldMistake(
+    return Mistake(
         line=line,
         column=column,
         code="looser",

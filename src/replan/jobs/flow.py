@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from replan.errors import ConfigurationError, JobError, UsageError
+from replan.errors import JobError, UsageError, mistake
 from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.port import JobMessage, MessageLike
 from replan.jobs.job import Job, JobPhase
@@ -113,8 +113,7 @@ async def _job_in(metadata: JobMetadata, processor: JobProcessor, jobs: JobManag
     if (job_id := metadata.context.job_id) is not None:
         if jobs is None:
             fix = "Hand over the job itself, or leave job_id out to begin a new one."
-            mistake = ConfigurationError("job_id", job_id, "no jobs are kept here", fix)
-            raise JobError([mistake])
+            raise JobError([mistake("job_id", job_id, "no jobs are kept here", fix)])
         return await jobs.get_job(job_id)
     return processor.new_job(metadata.command)
 

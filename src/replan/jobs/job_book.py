@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from replan.errors import ConfigurationError, JobError
+from replan.errors import JobError, mistake
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
@@ -67,8 +67,7 @@ class JobManager:
         job = await self._jobs.load(job_id)
         if job is None:
             fix = "Hand over the job itself, or start a new one."
-            mistake = ConfigurationError("job_id", job_id, "there is no such job", fix)
-            raise JobError([mistake])
+            raise JobError([mistake("job_id", job_id, "there is no such job", fix)])
         return job
 
     async def update_job(self, job: Job) -> None:
@@ -85,8 +84,7 @@ class JobManager:
         is_ready, issues = self._corrector.validate_phase_prerequisites(job, new_phase)
         if not is_ready:
             fix = f"It belongs in {self._corrector.correct_phase(job)[0]}."
-            mistake = ConfigurationError("phase", str(new_phase), "; ".join(issues), fix)
-            raise JobError([mistake])
+            raise JobError([mistake("phase", str(new_phase), "; ".join(issues), fix)])
         job = job.replace(phase=new_phase).noted("moved")
         await self._jobs.save(job)
         return job

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from replan.declared.fields import did_you_mean
-from replan.errors import ConfigurationError, JobError
+from replan.errors import JobError, Mistake, mistake
 from replan.jobs.corrections import merge_values
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.phases.planning import has_own_id, is_stale
@@ -27,7 +27,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
     """
     if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
-        raise JobError([ConfigurationError("job", given, "it is not a mapping", fix, "wrong_type")])
+        raise JobError([mistake("job", given, "it is not a mapping", fix, "wrong_type")])
     fields = cast("Job | Mapping[str, Any]", given)
     job = fields if isinstance(fields, Job) else _read_at_once(fields)
     if job is None:
@@ -65,7 +65,7 @@ def _read_at_once(given: Mapping[str, Any]) -> Job | None:
         return None
 
 
-def _mistakes(job: Job, spec: JobSpec) -> Iterator[ConfigurationError]:
+def _mistakes(job: Job, spec: JobSpec) -> Iterator[Mistake]:
     """The parts of a job that are unknown to its spec."""
     if job.type != spec.name:
         yield _mistake("type", job.type, f"it is not a job of '{spec.name}'", "Use its own spec.")
@@ -101,8 +101,8 @@ def _named_in(job: Job) -> Iterator[tuple[str, str]]:
             yield f"asked.names[{index}]", name
 
 
-def _mistake(field: str, value: object, problem: str, fix: str) -> ConfigurationError:
-    return ConfigurationError(field, value, problem, fix, "unknown_name")
+def _mistake(field: str, value: object, reason: str, fix: str) -> Mistake:
+    return mistake(field, value, reason, fix, "unknown_name")
 
 
 def _recomputed(job: Job, spec: JobSpec) -> Job:

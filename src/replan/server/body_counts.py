@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from replan.server.problems import FieldProblem
+from replan.errors import Mistake, mistake
 from replan.state.session.context_fields import Path, shown_path
 
 MOST_ENTRIES = 10_000
@@ -21,26 +21,18 @@ MOST_ANSWERS = 1_000
 _MOST_PROBLEMS = 100  # that are named of one body
 
 
-def problems_of_counts(given: object, kind: type[BaseModel]) -> list[FieldProblem]:
+def problems_of_counts(given: object, kind: type[BaseModel]) -> list[Mistake]:
     """The fields of a body that have too many entries, each with its count and its bound.
 
     Args:
         given: The body, as JSON.
         kind: What it should be. Of fields that it does not have, nothing is said.
     """
-    found: list[FieldProblem] = []
+    found: list[Mistake] = []
     for path, count, most in _too_long(given, [kind], (), MOST_ENTRIES):
         problem = f"it has {count:,} entries; at most {most:,} are read"
         fix = f"Send {most:,} at most."
-        found.append(
-            FieldProblem(
-                field=shown_path(path),
-                value=f"{count:,} entries",
-                problem=problem,
-                fix=fix,
-                code="out_of_bounds",
-            )
-        )
+        found.append(mistake(shown_path(path), f"{count:,} entries", problem, fix, "out_of_bounds"))
         if len(found) == _MOST_PROBLEMS:
             break
     return found

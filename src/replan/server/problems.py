@@ -1,17 +1,14 @@
 """Errors as answers: problem details (RFC 9457) with the field, the value and the fix."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from http import HTTPStatus
-from typing import cast
-
-from pydantic import JsonValue
 
 from replan import errors
-from replan.secrets.masking import masked_beginning
 from replan.values import Value
 
-_LONGEST = 200
-"""Characters of a value that an answer repeats."""
+_PLAN = "plan"
+"""The field of a request whose document has mistakes."""
 
 _KINDS = (
     (errors.ThreadBusyError, 409, "busy", 1),
@@ -21,28 +18,6 @@ _KINDS = (
     (errors.StorageError, 503, "storage", 5),
 )
 """By the kind of an error: the status, the code, and the seconds until it may pass."""
-
-
-class FieldProblem(Value):
-    """One mistake of a request.
-
-    Attributes:
-        field: The path of the field, such as `settings.limits.max_rounds`; empty for the whole.
-        value: The beginning of its value, as text.
-        problem: What is wrong.
-        fix: What to send instead.
-        code: A stable name of the kind of mistake.
-        line: The line in a document, from 1; None if there is none.
-        column: The column in a document, from 1; None if there is none.
-    """
-
-    field: str = ""
-    value: str = ""
-    problem: str
-    fix: str
-    code: str = "bad_value"
-    line: int | None = None
-    column: int | None = None
 
 
 class Problem(Value):
@@ -62,7 +37,7 @@ class Problem(Value):
     status: int
     detail: str
     code: str
-    mistakes: tuple[FieldProblem, ...] = ()
+    mistakes: tuple[errors.Mistake, ...] = ()
 
 
 class RefusedError(errors.ReplanError):
@@ -78,7 +53,7 @@ class RefusedError(errors.ReplanError):
         status: int,
         code: str,
         detail: str,
-        mistakes: Sequence[FieldProblem] = (),
+        mistakes: Sequence[errors.Mistake] = (),
         retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
@@ -92,17 +67,20 @@ class RefusedError(errors.ReplanError):
         )
 
 
-def bad_field(field: str, value: object, problem: str, fix: str) -> RefusedError:
+def bad_field(field: str, value: object, reason: str, fix: str) -> RefusedError:
     """Refuse one field of a request."""
-    mistake = FieldProblem(field=field, value=value_text(value), problem=problem, fix=fix)
-    return bad_request([mistake])
+    return bad_request([errors.mistake(field, value, reason, fix)])
 
 
-def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
+def bad_request(mistakes: Sequence[errors.Mistake]) -> RefusedError:
     """Refuse a request for its mistakes."""
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    detail = "; ".join(f"{each.field}: {each.problem}" for each in mistakes[:3])
+    detail = "; ".join(_field_and_reason(each) for each in mistakes[:3])
     return RefusedError(422, "bad_request", f"{count} in the request: {detail}.", mistakes)
+
+
+def _field_and_reason(mistake: errors.Mistake) -> str:
+    return f"{mistake.field}: {mistake.phrase}"
 
 
 def as_refusal(error: errors.ReplanError) -> RefusedError:
@@ -110,47 +88,11 @@ def as_refusal(error: errors.ReplanError) -> RefusedError:
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, errors.PlanDocumentError | errors.TeamFileError):
-        return _document_refusal(error)
+        mistakes = [replace(each, field=each.field or _PLAN) for each in error.mistakes]
+        return RefusedError(422, "bad_document", str(error), mistakes)
     if isinstance(error, errors.ConfigurationError):
-        listed = isinstance(error, errors.TeamError | errors.ContextError)
-        return bad_request(
-            [field_problem(each) for each in (error.mistakes if listed else [error])]
-        )
+        return bad_request(error.mistakes)
     for kind, status, code, seconds in _KINDS:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error), retry_after=seconds)
     return RefusedError(500, "failed", str(error))
-
-
-def value_text(value: object) -> str:
-    """The beginning of a value, without secrets."""
-    text = value if isinstance(value, str) else repr(cast("JsonValue", value))
-    return masked_beginning(text, _LONGEST)
-
-
-def field_problem(error: errors.ConfigurationError) -> FieldProblem:
-    """The mistake of a field as an answer has it."""
-    return FieldProblem(
-        field=error.field,
-        value="" if error.value is None else value_text(error.value),
-        problem=error.problem,
-        fix=error.fix,
-        code=error.code,
-    )
-
-
-def _document_refusal(error: errors.PlanDocumentError | errors.TeamFileError) -> RefusedError:
-    mistakes: Sequence[errors.Mistake] = error.mistakes
-    listed = [
-        FieldProblem(
-            field=each.field if isinstance(each, errors.FieldMistake) else "plan",
-            value=each.value if isinstance(each, errors.FieldMistake) else "",
-            problem=each.reason,
-            fix=each.fix,
-            code=each.code,
-            line=each.line,
-            column=each.column,
-        )
-        for each in mistakes
-    ]
-    return RefusedError(422, "bad_document", str(error), listed)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -10,15 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
 from replan.declared.mistakes import mistakes_in
+from replan.errors import mistake
 from replan.server.body_counts import problems_of_counts
-from replan.server.problems import (
-    FieldProblem,
-    RefusedError,
-    bad_request,
-    field_problem,
-    value_text,
-)
-from replan.state.session.context_fields import DEFAULT_FIX, ValueReader, shown_path
+from replan.server.problems import RefusedError, bad_request
+from replan.state.session.context_fields import ValueReader
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
@@ -134,27 +130,22 @@ def read_json(held: bytes, kind: type[BaseModel]) -> object:
         ) from None
     except json.JSONDecodeError as error:
         fix = "Send JSON, with Content-Type: application/json."
-        mistake = FieldProblem(
-            problem=error.msg, fix=fix, code="bad_json", line=error.lineno, column=error.colno
-        )
+        wrong = mistake("", None, error.msg, fix, "bad_json", error.lineno, error.colno)
         detail = f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
-        raise RefusedError(400, "bad_json", detail, [mistake]) from None
+        raise RefusedError(400, "bad_json", detail, [wrong]) from None
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
     if mistakes := problems_of_counts(given, kind):
         raise bad_request(mistakes)
-    reading = ValueReader(MOST_BYTES, deepest=DEEPEST, most_values=MOST_VALUES)
+    reading = ValueReader(
+        MOST_BYTES, "Send only what JSON can hold.", deepest=DEEPEST, most_values=MOST_VALUES
+    )
     copy: object = reading.plain(given)
     if reading.mistakes:
         raise bad_request(
             [
-                FieldProblem(
-                    field=shown_path(path) if path else "",
-                    value=value_text(each.value),
-                    problem=each.problem,
-                    fix=each.fix if each.fix != DEFAULT_FIX else "Send only what JSON can hold.",
-                )
+                replace(each, field=each.field if path else "")
                 for path, each in reading.mistakes.items()
             ]
         )
@@ -170,5 +161,4 @@ def check_fields(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        mistakes = [field_problem(each) for each in mistakes_in(error, kind, _SEE)]
-        raise bad_request(mistakes) from None
+        raise bad_request([*mistakes_in(error, kind, _SEE)]) from None

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.errors import Mistake, mistake
 from replan.host.outside_plan import check_outside_plan
 from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
@@ -14,7 +15,7 @@ from replan.runs.reads import state_of
 from replan.runs.run import Run
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
-from replan.server.problems import FieldProblem, bad_request, value_text
+from replan.server.problems import bad_request
 from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
 from replan.services import Services
@@ -182,35 +183,35 @@ def _owner_settings(who: Identity, services: Services) -> dict[str, str]:
     }
 
 
-def _owner_mistakes(asked_for: RunSettings) -> list[FieldProblem]:
+def _owner_mistakes(asked_for: RunSettings) -> list[Mistake]:
     return [
-        FieldProblem(
-            field=f"settings.{name}",
-            value=value_text(getattr(asked_for, name)),
-            problem="the token says whose run it is",
-            fix="Leave it out.",
-            code="looser",
+        mistake(
+            f"settings.{name}",
+            getattr(asked_for, name),
+            "the token says whose run it is",
+            "Leave it out.",
+            "looser",
         )
         for name in _OWN_SETTINGS
         if name in asked_for.model_fields_set
     ]
 
 
-def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") -> list[FieldProblem]:
+def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") -> list[Mistake]:
     """The settings that are looser than the team's, given in `taken`."""
-    found = list[FieldProblem]()
+    found = list[Mistake]()
     for name in sorted(asked_for.model_fields_set):
         wanted, kept = getattr(asked_for, name), getattr(taken, name)
         if isinstance(wanted, Value):
             found += _looser_settings(wanted, kept, f"{place}.{name}")
         elif wanted != kept:
             found.append(
-                FieldProblem(
-                    field=f"{place}.{name}",
-                    value=value_text(wanted),
-                    problem="this is looser than the team's, and a request can only tighten",
-                    fix=f"Leave it out, or give {kept!r} or less.",
-                    code="looser",
+                mistake(
+                    f"{place}.{name}",
+                    wanted,
+                    "this is looser than the team's, and a request can only tighten",
+                    f"Leave it out, or give {kept!r} or less.",
+                    "looser",
                 )
             )
     return found

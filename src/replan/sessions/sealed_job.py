@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.errors import ConfigurationError, InputError, JobError
+from replan.errors import InputError, JobError, mistake
 from replan.jobs.job import Job
 from replan.jobs.sayings import is_small_talk
 from replan.jobs.spec.job_spec import JobSpec
@@ -174,4 +174,4 @@ def _unopened(name: str) -> JobError:
         "Give all agents of a session the same context_key and the unchanged job, or start again "
         "with new_request."
     )
-    return JobError([ConfigurationError(f"project_state.{name}", "***", problem, fix)])
+    return JobError([mistake(f"project_state.{name}", "***", problem, fix)])

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from replan.errors import ConfigurationError
+from replan.errors import ConfigurationError, Mistake
 from replan.team.fallback import models_in
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Chats:
         self.servers = servers or {}
         self.environment = environment or {}
         self.clock = clock or _no_clock
-        self.mistakes: list[ConfigurationError] = []
+        self.mistakes: list[Mistake] = []
         self._provider = provider
         # A provider without tenants is only asked without one.
         self._whose = {"tenant": tenant} if tenant else {}
@@ -91,7 +91,7 @@ class Chats:
             yield
         except ConfigurationError as error:
             if error.field not in [each.field for each in self.mistakes]:
-                self.mistakes.append(error)
+                self.mistakes += error.mistakes
 
     def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":
         from replan.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's

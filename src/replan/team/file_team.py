@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 from replan.declared.fields import Row
 from replan.declared.files import file_schema
 from replan.declared.placing import Origin
-from replan.errors import ConfigurationError, UsageError
+from replan.errors import Mistake, UsageError
 from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
@@ -71,7 +71,7 @@ class FileTeam(Team):
         names = with_fallbacks(name, {each: one.fallback for each, one in self.models.items()})
         return Fallback(*names) if len(names) > 1 else name
 
-    def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
+    def refusal(self, mistakes: Sequence[Mistake]) -> UsageError:
         """Return the error for what was found when it was built, with the places in its file."""
         return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
 

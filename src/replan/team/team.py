@@ -11,7 +11,7 @@ from replan.declared.fields import Row, did_you_mean, fields_of, list_in
 from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
-from replan.errors import ConfigurationError, TeamError, UsageError
+from replan.errors import Mistake, TeamError, UsageError
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
 from replan.team.fields.code import Callback, Function
@@ -133,7 +133,7 @@ class Team(Part, RunSettings):
             found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
         return found
 
-    def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
+    def refusal(self, mistakes: Sequence[Mistake]) -> UsageError:
         """Return the error for mistakes that were found while building."""
         return TeamError(mistakes)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from replan.declared.files import folder_of, read_text
-from replan.declared.mistakes import Found
+from replan.declared.mistakes import mistake_at
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, field_mistake, read_part
+from replan.declared.placing import Origin, read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
-from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
+from replan.errors import Mistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
 from replan.team.fields.given import TeamSurroundings
@@ -100,13 +100,13 @@ def read_team_file(
     return TeamFile(path=path, config=config, models=models)
 
 
-def _no_team(source: YamlSource) -> FieldMistake:
-    if not source.value:
-        fix = "Write a team; `replan init` writes a starter file."
-        return field_mistake(Found((), "empty", "The file is empty.", fix), source)
-    fix = "Begin with fields such as host: and specialists:."
-    reason = "A team file must have fields."
-    return field_mistake(Found((), "wrong_type", reason, fix, source.value), source)
+def _no_team(source: YamlSource) -> Mistake:
+    code, reason = "empty", "The file is empty."
+    fix = "Write a team; `replan init` writes a starter file."
+    if source.value:
+        code, reason = "wrong_type", "A team file must have fields."
+        fix = "Begin with fields such as host: and specialists:."
+    return mistake_at((), source.value, reason, fix, code, source)
 
 
 def _under_new_names(source: YamlSource) -> YamlSource:
@@ -146,13 +146,13 @@ def _priced(team: FileTeam) -> FileTeam:
     return team.replace(prices={**known, **team.prices}) if known else team
 
 
-def _unpriced(team: FileTeam) -> list[ConfigurationError]:
+def _unpriced(team: FileTeam) -> list[Mistake]:
     """The models without a price, if the file bounds money."""
     budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
     if all(budget.max_cost is None for budget in budgets):
         return []
     return [
-        UnpricedModelError(field, name)
+        UnpricedModelError(field, name).mistakes[0]
         for field, name in each_model(team.chat_models)
         if price_of(_names(name), team.prices) is None
     ]

@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part, rule_error
-from replan.errors import ConfigurationError
+from replan.errors import ConfigurationError, Mistake
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
 from replan.team.fields.texts import ServerUrl, VariableName
@@ -158,15 +158,15 @@ else:
 
 def build_servers(
     servers: Mapping[str, "AnyToolServer"], environment: Mapping[str, str]
-) -> tuple[dict[str, ToolProvider], list[ConfigurationError]]:
+) -> tuple[dict[str, ToolProvider], list[Mistake]]:
     """Build the tool servers of a team; what is wrong with some is returned with them."""
     built: dict[str, ToolProvider] = {}
-    mistakes: list[ConfigurationError] = []
+    mistakes: list[Mistake] = []
     for name, server in servers.items():
         try:
             built[name] = (
                 server.built(name, environment) if isinstance(server, ToolServer) else server
             )
         except ConfigurationError as error:
-            mistakes.append(error)
+            mistakes += error.mistakes
     return built, mistakes

@@ -245,7 +245,7 @@ def test_a_check_finds_a_module_that_is_not_there_without_importing_any(files, e
     files[1].write_text(EVIL.replace("evil:work", "evli:work"))
     result = check(files[0], "--team", files[1])
     assert result.exit_code == 2
-    assert "There is no module 'evli'" in result.stderr
+    assert "there is no module 'evli'" in result.stderr
     assert "Did you mean evil?" in result.stderr
     assert not evil.exists()
 
@@ -311,7 +311,7 @@ def test_all_mistakes_of_a_team_are_told_with_those_of_the_plan(files):
     result = check(plan, team)
     assert result.exit_code == 2
     assert "waits for step 7" in result.stdout
-    assert "hosts: There is no such field. Did you mean host?" in result.stderr
+    assert "hosts: there is no such field. Did you mean host?" in result.stderr
     assert "writr" in result.stderr
     told = json.loads(check(plan, team, "--json").stdout)["mistakes"]
     assert [each.get("field") for each in told][:2] == [None, "host"]

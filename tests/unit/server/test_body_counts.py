@@ -54,7 +54,7 @@ def test_a_field_with_too_many_entries_is_refused_with_its_count_and_its_bound(
     assert problem.status == 422
     (mistake,) = problem.mistakes
     assert mistake.field == field
-    assert told in mistake.problem
+    assert told in mistake.reason
     assert mistake.fix.startswith("Send ")
     assert len(problem.model_dump_json()) < 2_000
 

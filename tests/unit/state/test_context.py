@@ -207,7 +207,7 @@ def test_every_bad_field_is_named_at_once():
 
 def test_a_message_of_many_mistakes_has_an_end():
     data = {"session_id": "s", "dialogue_history": [1] * 1_000}
-    with pytest.raises(ContextError, match="and 51 more") as refused:
+    with pytest.raises(ContextError, match="and 81 more") as refused:
         AgentContext.from_dict(data)
     assert len(refused.value.mistakes) == 101
 

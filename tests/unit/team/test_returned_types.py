@@ -137,7 +137,7 @@ def test_such_a_function_is_refused_when_the_team_is_made(work):
         Team(Host("offline"), [Specialist("a", "A.", run=work, output_type=Offer)])
     (mistake,) = refused.value.mistakes
     assert (mistake.field, mistake.code) == ("specialists[0].run", "wrong_return")
-    assert "its output_type is Offer" in mistake.problem
+    assert "its output_type is Offer" in mistake.reason
     assert "SpecialistResult" in mistake.fix
 
 

@@ -65,7 +65,7 @@ def test_all_mistakes_of_a_team_and_its_parts_are_told_at_once():
     }
     assert told["limits.max_runds"].fix == "Did you mean max_rounds?"
     assert told["host.feedbak_model"].fix == "Did you mean feedback_model?"
-    assert told["round_scope"].value == "all"
+    assert told["round_scope"].value == "'all'"
     lines = str(caught.value).splitlines()
     assert lines[0] == "10 mistakes in the team:"
     assert all(str(each) in str(caught.value) and each.fix for each in told.values())

@@ -6,8 +6,8 @@ from typing import Any
 
 from replan.declared.fields import Surroundings
 from replan.declared.files import file_schema, folder_of, read_text
-from replan.declared.mistakes import Found
-from replan.declared.placing import field_mistake, read_part
+from replan.declared.mistakes import mistake_at
+from replan.declared.placing import read_part
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
 from replan.jobs.spec.job_spec import JobSpec
@@ -33,7 +33,7 @@ def read_job_file(path: Path, *, imports: bool = True) -> JobSpec:
     content: Any = source.value
     if not isinstance(content, dict) or not content:
         fix = "Begin with fields such as name:, slots: and commands:."
-        none = Found((), "empty", "A job file must have fields.", fix)
-        raise JobFileError(path, source.mistakes or [field_mistake(none, source)])
+        none = mistake_at((), None, "A job file must have fields.", fix, "empty", source)
+        raise JobFileError(path, source.mistakes or [none])
     around = Surroundings(folder=folder_of(path), imports=imports)
     return read_part(source, JobSpec, around, partial(JobFileError, path))

@@ -195,5 +195,5 @@ def _file_of(path: Path) -> TokenFile:
         first = next(mistakes_in(error, TokenFile, see))
         # What stands there may be a token.
         raise ConfigurationError(
-            first.field or "tokens", "***", first.problem, first.fix, first.code
+            first.field or "tokens", "***", first.reason, first.fix, first.code
         ) from None

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from replan.errors import ReplanError
+from replan.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.labels import checked_labels
@@ -18,7 +18,7 @@ from replan.runs.run_input import asked, kept_input
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call, Reply
-from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, value_text
+from replan.server.problems import RefusedError, bad_field, bad_request
 from replan.server.response_schemas import (
     OWN_LABELS,
     TEAM,
@@ -96,8 +96,8 @@ def _is_same_request(record: RunRecord, fingerprint: str) -> bool:
 def _id_taken(record: RunRecord) -> RefusedError:
     fix = "Send the same request again, or give the new one another run_id."
     problem = "another request began a run of this name"
-    mistake = FieldProblem(field="run_id", value=record.run_id, problem=problem, fix=fix)
-    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
+    found = mistake("run_id", record.run_id, problem, fix)
+    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [found])
 
 
 async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply[Run]:
@@ -206,12 +206,12 @@ def _check_labels(labels: Mapping[str, str]) -> None:
 def _check_keys(answers: Mapping[str, JsonValue], asked: Sequence[Question]) -> None:
     """Refuse answers to questions that are not open, before any is taken."""
     mistakes = [
-        FieldProblem(
-            field=f"answers.{name}",
-            value=value_text(given),
-            problem="the run does not wait for this answer",
-            fix=f"Give one of: {', '.join(each.key for each in asked)}.",
-            code="unknown_key",
+        mistake(
+            f"answers.{name}",
+            given,
+            "the run does not wait for this answer",
+            f"Give one of: {', '.join(each.key for each in asked)}.",
+            "unknown_key",
         )
         for name, given in answers.items()
         if not meant_by(name, asked)

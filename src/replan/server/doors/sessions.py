@@ -3,11 +3,12 @@
 import re
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TypeVar
 
 from starlette.responses import Response
 
-from replan.errors import ContextError, InputError, ReplanError
+from replan.errors import ContextError, InputError, Mistake, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.server.bodies import NAME
 from replan.server.doors.session_wire import (
@@ -20,7 +21,6 @@ from replan.server.doors.session_wire import (
 )
 from replan.server.endpoints import EVENTS, Call, check_role
 from replan.server.problems import (
-    FieldProblem,
     RefusedError,
     as_refusal,
     bad_field,
@@ -89,9 +89,7 @@ async def import_session(call: Call) -> ImportedSession:
     try:
         context = await read_context(call.body.context)
     except ContextError as error:
-        raise bad_request(
-            [_mistake_in_context(each) for each in as_refusal(error).problem.mistakes]
-        ) from None
+        raise bad_request([_mistake_in_context(each) for each in error.mistakes]) from None
     check_session_id(context.session_id, "context.session_id")
     if RUN in context.project_state:
         # It could say that something was approved, or that there are no limits.
@@ -114,11 +112,11 @@ async def delete(call: Call) -> Response:
     return Response(status_code=204)
 
 
-def _mistake_in_context(mistake: FieldProblem) -> FieldProblem:
+def _mistake_in_context(mistake: Mistake) -> Mistake:
     """A mistake of a session, by the path of its field in the request."""
     inner = mistake.field.removeprefix("context")
     sign = "." if inner and not inner.startswith(("[", ".")) else ""
-    return mistake.replace(field=f"context{sign}{inner}")
+    return replace(mistake, field=f"context{sign}{inner}")
 
 
 def _client(call: Call) -> ClientAgentAdapter:

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from replan.errors import ConfigurationError, ContextError
+from replan.declared.mistakes import code_reason_fix
+from replan.errors import ContextError, Mistake, mistake
 from replan.texts.storable import DEEPEST, LARGEST, first_unwritable
 from replan.values import adapter
 
@@ -26,22 +27,10 @@ Path = tuple[str | int, ...]
 _MOST_MISTAKES = 100  # that are named of one value
 _SMALL = 2_000  # values, and kilobytes of text, that are read in no time
 
+_LONGEST_NAME = 80
 _NODE = 8  # bytes that a value counts for in addition to its text
 DEFAULT_FIX = "Write what to_dict() gives."
 """Of a mistake without a better fix."""
-
-_WORDS = {
-    "missing": ("it is missing", "Add it."),
-    "literal_error": ("it is not one of the choices", "{told}."),
-    "string_type": ("it is not text", "Write a text."),
-    "bool_type": ("it is neither true nor false", "Write true or false."),
-    "float_type": ("it is not a number", "Write a number."),
-    "tuple_type": ("it is not a list", "Write a list."),
-    "dict_type": ("it is not a mapping", "Write a mapping with texts as keys."),
-    "model_type": ("it is not a mapping", "Write a mapping with texts as keys."),
-    "string_too_short": ("it is empty", "Write something."),
-}
-"""What pydantic finds, in words: the problem and its fix."""
 
 
 class ValueReader:
@@ -50,20 +39,24 @@ class ValueReader:
     def __init__(
         self,
         most_bytes: int = MOST_BYTES,
+        fix: str = DEFAULT_FIX,
         *,
         deepest: int = DEEPEST_CONTEXT,
         most_values: int = MOST_VALUES,
     ) -> None:
-        self.mistakes: dict[Path, ConfigurationError] = {}
+        self.mistakes: dict[Path, Mistake] = {}
+        self._fix = fix
         self._values_left = self._most_values = most_values
         self._left = self._most = most_bytes
         self._deepest = deepest
         self._is_full = False  # whether there was too much, which is said once
 
-    def refuse(self, path: Path, value: object, problem: str, fix: str = DEFAULT_FIX) -> None:
+    def refuse(
+        self, path: Path, value: object, reason: str, fix: str = "", code: str = "bad_value"
+    ) -> None:
         """Keep a mistake; the first one of a field counts."""
-        mistake = ConfigurationError(shown_path(path), _shown(value), problem, fix)
-        self.mistakes.setdefault(path, mistake)
+        found = mistake(shown_path(path), value, reason, fix or self._fix, code)
+        self.mistakes.setdefault(path, found)
 
     @property
     def is_nearly_full(self) -> bool:
@@ -109,7 +102,7 @@ class ValueReader:
         try:
             value = read(kind, copy)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False)
+            found = error.errors(include_url=False)
         # LangChain's messages fail on other values before pydantic can refuse them.
         except (AttributeError, KeyError, TypeError):
             self.refuse(path, data, "it has an entry that is not a message")
@@ -120,10 +113,9 @@ class ValueReader:
             where = (*path, *each["loc"])
             # What could not be copied is named already.
             if not any(where[: len(one)] == one for one in broken):
-                told = each["msg"].removeprefix("Value error, ")
-                problem, fix = _WORDS.get(each["type"], (told, DEFAULT_FIX))
                 given = None if each["type"] == "missing" else each["input"]
-                self.refuse(where, given, problem, fix.format(told=told))
+                code, reason, fix = code_reason_fix(each, self._fix)
+                self.refuse(where, given, reason, fix, code)
         if len(found) > _MOST_MISTAKES:
             problem = f"it has {len(found):,} mistakes; the first {_MOST_MISTAKES} are named"
             self.refuse(path, f"{len(found):,} mistakes", problem, "Correct these first.")
@@ -218,18 +210,9 @@ def shown_path(path: Path) -> str:
     text = ""
     for part in path:
         is_name = isinstance(part, str) and part.isidentifier()
-        text += f".{_shown(part)}" if is_name else f"[{reprlib.repr(part)}]"
+        text += f".{str(part)[:_LONGEST_NAME]}" if is_name else f"[{reprlib.repr(part)}]"
     return text.removeprefix(".") or "context"
 
 
 def _bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-
-def _shown(value: object) -> object:
-    """The beginning of a value, for a message; a number may have more digits than Python writes."""
-    if value is None:
-        return None
-    if isinstance(value, int):
-        return value if abs(value) <= LARGEST else hex(value)[:_NODE] + "..."
-    return reprlib.repr(value).strip("'\"") if isinstance(value, str) else reprlib.repr(value)

@@ -74,6 +74,6 @@ def check_project_state(changes: Mapping[str, JsonValue]) -> None:
         problem = f"one step may write {MOST_BYTES_OF_A_STEP:,} bytes of JSON"
         reading.refuse(path, f"{size:,} bytes", problem, "Write files, and name them here.")
     for name in changes.keys() & OWN_NAMES:
-        problem = "Replan writes this entry itself"
+        problem = "this entry is Replan's own"
         reading.refuse((*path, name), changes[name], problem, "Use another name.")
     reading.end()
