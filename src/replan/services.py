@@ -17,6 +17,7 @@ from replan.models.chat import Chat
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.folders import HERE, Folders
 from replan.ports.retriever import Retriever
+from replan.ports.run_book import TeamIdentity
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import ThreadRepository
 from replan.ports.tool_provider import ToolProvider
@@ -55,6 +56,7 @@ class Services:
     models: HostModels
     specialists: Mapping[str, SpecialistPort]
     prompts: HostPrompts  # the host's prompts, with the team's cards
+    identity: TeamIdentity  # what runs are known to be done by
     log: RunLog  # where finished work is on record first
     settings: RunSettings  # what a run may do, where its request does not say
     # What specialists see of the conversation, by name, where they do not see what the host sees.

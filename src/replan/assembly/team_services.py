@@ -77,6 +77,7 @@ def services_of(
     return Services(
         models=models,
         specialists=specialists,
+        identity=team.identity,
         prompts=_host_prompts(team, models, memory),
         log=log or memory_log(),
         settings=team.settings.replace(memory=memory),

@@ -44,6 +44,7 @@ class Call:
     settings: RunSettings | None
     config: RunnableConfig
     name: str = ""  # the name that the caller gave the run, or empty
+    warnings: tuple[str, ...] = ()  # what is to be known of a run that continues
 
 
 async def entered(graph: Graph, call: Call) -> Call:
@@ -202,6 +203,8 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     if update and not is_served(graph):
         new = cast("RunSettings", update["settings"])
         update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
+    if call.warnings:
+        update["warnings"] = [*call.warnings, *update.get("warnings", ())]
     if update and given is None:
         given = Command(update=update)
     elif update and given is not None:

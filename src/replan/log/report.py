@@ -75,6 +75,7 @@ class RunReport(StateFacts):
 
     run_id: str
     title: str = ""  # what it is about
+    team: str = ""  # the name of its team; empty if it is not known
     outcome: RunOutcome  # its status
     started_at: datetime  # when it began
     last_seen_at: datetime  # the time of its last sign of life: now, while a process works on it

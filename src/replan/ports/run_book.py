@@ -1,8 +1,9 @@
 """The list of runs: which there were, their status, and what it takes to continue one."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from pydantic import Field, JsonValue
 
@@ -30,6 +31,34 @@ NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
 """The outcomes with which a run can still continue."""
 
 
+class TeamIdentity(Value):
+    """Which team works on a run.
+
+    Attributes:
+        name: Its name.
+        digest: The first 16 hexadecimal digits of a SHA-256: of its file, else of what is declared.
+        source: Its file, `default` for the team that is used where none is named, or `python`.
+    """
+
+    name: str
+    digest: str
+    source: str
+
+    @classmethod
+    def of(cls, name: str, content: str, source: str) -> Self:
+        """Make the identity of what a team is made from."""
+        return cls(name=name, digest=digest_of(content), source=source)
+
+
+DEFAULT, PYTHON = "default", "python"
+"""The sources of a team that no path names."""
+
+
+def digest_of(content: str) -> str:
+    """What a content is known by."""
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
 class RunRecord(Value):
     """One run."""
 
@@ -37,12 +66,18 @@ class RunRecord(Value):
     thread_id: str  # the LangGraph thread whose checkpoints hold its state
     title: str = ""  # what it is about, for people
     order: JsonValue = None  # what is needed to build the same graph again; no secrets
+    team: TeamIdentity | None = None  # who worked on it last; None if no team is known
     # Its status. A process that is killed cannot say so: its run reads `running`.
     outcome: RunOutcome = "running"
     started_at: datetime  # when it began
     updated_at: datetime  # the time of its last sign of life
     # What it is found by, such as its user; given where it begins, and never encrypted.
     labels: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def team_name(self) -> str:
+        """The name of its team; empty if none is known."""
+        return "" if self.team is None else self.team.name
 
 
 class RunBook(Protocol):

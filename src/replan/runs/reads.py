@@ -68,6 +68,7 @@ async def _report_without_storage(
     return RunReport(
         run_id=record.run_id,
         title=record.title,
+        team=record.team_name,
         outcome=record.outcome,
         started_at=record.started_at,
         last_seen_at=record.updated_at,

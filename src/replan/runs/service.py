@@ -43,7 +43,7 @@ from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
-from replan.runs.team_on_record import with_team
+from replan.runs.team_on_record import team_for, with_team
 from replan.runs.work import Errand, Following, Resources
 from replan.runs.works import Works
 from replan.state.limits import RunSettings
@@ -155,6 +155,7 @@ class Runtime(Generic[T_co]):
             thread_id=thread_id or run_id,
             title=title or title_of(given),
             order=with_team(kept_input(given), self._resources.graph) if order is None else order,
+            team=team_for(labels or {}, self._resources.team),
             started_at=now,
             updated_at=now,
             labels=checked_labels(labels),

@@ -16,12 +16,12 @@ from replan.calling.new_or_continued import Call, Input
 from replan.calling.team_graph import alone
 from replan.errors import StorageError, ThreadBusyError
 from replan.events.trace import worked_before
-from replan.events.types import Event
+from replan.events.types import Event, WarningReported
 from replan.langgraph_inside.tasks import without_tokens
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
-from replan.ports.run_book import RunBook, RunRecord
+from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
@@ -32,6 +32,7 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import RunStopped, put_an_end_to
+from replan.runs.team_on_record import changes_of_team, team_for
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import asks_of, resumption
@@ -63,6 +64,7 @@ class Resources:
     """What all runs of a runtime are worked on with."""
 
     graph: Graph
+    team: TeamIdentity  # who does them
     storage: Storage | None  # where runs are kept; None: nowhere
     runs: RunBook  # which runs there are
     log: RunLog  # their events, and what is asked of them
@@ -100,10 +102,12 @@ class Errand:
     def thread_id(self) -> str:
         return self.record.thread_id
 
-    def call(self, given: Input, settings: RunSettings | None) -> Call:
+    def call(
+        self, given: Input, settings: RunSettings | None, warnings: tuple[str, ...] = ()
+    ) -> Call:
         config = merge_configs(self.config or {}, config_of(self.thread_id))
         config = config if self.following.get("tokens") else without_tokens(config)
-        return Call(given, settings, config, self.run_id)
+        return Call(given, settings, config, self.run_id, warnings)
 
 
 class Work:
@@ -128,8 +132,13 @@ class Work:
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = resources.clock()
         hooks = services_in(resources.graph).hooks.of(errand.run_id)
+        self._changes = changes_of_team(errand.record, resources.team) if errand.goes_on else ()
+        told = (
+            *errand.told,
+            *(WarningReported(run_id=errand.run_id, text=t) for t in self._changes),
+        )
         self._rests = RestEvents(
-            log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
+            log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=told
         )
 
     def stop(self, *, force: bool = False) -> None:
@@ -168,7 +177,11 @@ class Work:
                 raise ThreadBusyError(errand.thread_id)
             with owner.at_work() if owner else nullcontext():
                 await resources.runs.begin(
-                    errand.record.replace(outcome="running", updated_at=resources.clock())
+                    errand.record.replace(
+                        outcome="running",
+                        team=team_for(errand.record.labels, resources.team),
+                        updated_at=resources.clock(),
+                    )
                 )
                 self.has_begun = True
                 self.is_known.set()
@@ -247,7 +260,7 @@ class Work:
             used = list(self._answers)
             state = await followed(
                 self._resources.graph,
-                self.errand.call(given, settings),
+                self.errand.call(given, settings, self._changes),
                 self._rests.take,
                 stop=self._stop,
                 grace=self._resources.grace,
@@ -264,7 +277,7 @@ class Work:
             if self.is_resting:
                 return state
             # The run has its settings by now.
-            given, settings = Command(resume=values), None
+            given, settings, self._changes = Command(resume=values), None, ()
 
     async def _first_input(self) -> Input:
         """What the run begins or continues with: answers that are there already, as one word."""

@@ -11,6 +11,7 @@ from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
+from replan.runs.team_on_record import team_name
 from replan.runs.usage import Usage
 from replan.state.limits import RunSettings
 from replan.values import Value
@@ -87,7 +88,6 @@ class Run(Value):
         shown = cls.model_fields.keys() & {*RunReport.model_fields, "reason"}
         return cls(
             **_selected(report, *shown - {"steps", "plan", "pending_questions", "usage"}),
-            team=report.labels.get(TEAM, ""),
             steps=tuple(map(_step, report.planned)),
             plan="" if report.plan is None else report.plan.content,
             pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),
@@ -129,7 +129,7 @@ class RunSummary(Value):
     def of(cls, record: RunRecord, outcome: RunOutcome) -> "RunSummary":
         """Select what a list shows of a run with this status."""
         own = _selected(record, "run_id", "title", "started_at", "updated_at", "labels")
-        return cls(**own, team=record.labels[TEAM], outcome=outcome)
+        return cls(**own, team=team_name(record), outcome=outcome)
 
 
 class RunPage(Value):

@@ -26,13 +26,14 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
+from replan.runs.team_on_record import TEAM, team_name, who_continues
 from replan.runtime import check_kept, open_runtime
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
 from replan.server.request_body import BODY_SECONDS
-from replan.server.response_schemas import SESSION, TEAM, TENANT, TOKEN, USER
+from replan.server.response_schemas import SESSION, TENANT, TOKEN, USER
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
@@ -115,17 +116,24 @@ class ServedTeams:
     def is_seen(self, record: RunRecord, who: Identity) -> bool:
         """Whether the caller may see a run: one of the same tenant, and of a served team.
 
-        A run of a session is seen by the person whose session it is.
+        A run of a session is seen by the person whose session it is; one that a terminal or another
+        program began, by an operator.
         """
         labels = record.labels
-        if labels.get(TEAM, "") not in self.runtimes:
+        if not who_continues(record, self.runtimes, is_operator=who.is_operator).team:
             return False
         is_own = SESSION not in labels or labels.get(USER) == who.person
         return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
+    def may_look(self, record: RunRecord, who: Identity) -> bool:
+        """Whether the caller may look at a run, also at one of a team that is not served here."""
+        if who.is_operator or self.is_seen(record, who):
+            return True
+        return not who.tenant and TEAM in record.labels
+
     def runtime_of(self, record: RunRecord | RunReport) -> Runtime:
         """The runtime that works on a run."""
-        return self.runtimes[record.labels.get(TEAM, "")]
+        return self.runtimes[team_name(record)]
 
     def new_id(self) -> str:
         """A new id of a run."""

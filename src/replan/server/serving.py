@@ -166,9 +166,9 @@ async def _open_queueing(
 def named_teams(wanted: ServeOptions) -> dict[str, TeamFile]:
     """The team files to serve, by the names of their teams."""
     files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
-    named = {_name_of(each): each for each in files}
+    named = {each.identity.name: each for each in files}
     if len(named) < len(files):
-        raise _same_name_error([_name_of(each) for each in files])
+        raise _same_name_error([each.identity.name for each in files])
     return named
 
 
@@ -186,12 +186,6 @@ def _file_of(path: Path, environment: Mapping[str, str]) -> TeamFile:
     read = read_team_file(path, environment, directory=folder, out=Path(out) if out else None)
     model, base_url = environment.get("REPLAN_MODEL"), environment.get("REPLAN_BASE_URL")
     return read.with_model(model or None, base_url or None)
-
-
-def _name_of(read: TeamFile) -> str:
-    """The name of a team: its own, else that of its file."""
-    named = "name" in read.config.model_fields_set or read.path == DEFAULT_TEAM
-    return read.config.name if named else read.path.stem
 
 
 def graph_of(read: TeamFile, storage: Storage) -> Graph:

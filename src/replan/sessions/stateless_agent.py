@@ -15,6 +15,7 @@ from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
+from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
 from replan.services import Services
@@ -138,6 +139,7 @@ class KeptAgent(StatelessAgent):
         self._runtime = Runtime(
             Resources(
                 graph=graph,
+                team=identity_of(graph),
                 storage=storage,
                 runs=storage.runs,
                 log=storage.log,

@@ -23,7 +23,7 @@ from replan.storage.schema import SCHEMA
 from replan.values import restored
 
 _RUNS = (
-    "SELECT run_id, title, outcome, started_at, updated_at FROM replan_runs"
+    "SELECT run_id, title, team, outcome, started_at, updated_at FROM replan_runs"
     " WHERE substr(run_id, 1, length(:name)) = :name ORDER BY started_at DESC, run_id"
 )
 _EVENTS = (
@@ -115,6 +115,7 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         **dict(facts),
         run_id=run_id,
         title=json.loads(run["title"]),
+        team=(json.loads(run["team"]) or {}).get("name", ""),
         outcome=run["outcome"],
         started_at=datetime.fromisoformat(run["started_at"]),
         last_seen_at=datetime.fromisoformat(run["updated_at"]),

@@ -5,15 +5,17 @@ from datetime import datetime
 from typing import Any
 
 from replan.ports.ownership import Holds
-from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord
+from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.storage import schema
 from replan.storage.database import Connection, Database, Row, first, marks, moment
 from replan.storage.encryption import Cipher
+from replan.values import restored
 
-_COLUMNS = "run_id, thread_id, title, team_order, outcome, started_at, updated_at"
+_COLUMNS = "run_id, thread_id, title, team_order, team, outcome, started_at, updated_at"
 _BEGIN = (
-    f"INSERT INTO replan_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id)"
-    " DO UPDATE SET outcome = excluded.outcome, updated_at = excluded.updated_at"
+    f"INSERT INTO replan_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id)"
+    " DO UPDATE SET team = excluded.team, outcome = excluded.outcome,"
+    " updated_at = excluded.updated_at"
 )
 _LABEL = (
     "INSERT INTO replan_labels (run_id, name, value) VALUES (?, ?, ?)"
@@ -53,6 +55,7 @@ class Runs:
             record.thread_id,
             encrypt(record.title, "replan_runs", run_id, "title"),
             encrypt(record.order, "replan_runs", run_id, "team_order"),
+            encrypt(record.team and record.team.model_dump(), "replan_runs", run_id, "team"),
             record.outcome,
             moment(record.started_at),
             moment(record.updated_at),
@@ -195,12 +198,14 @@ class Runs:
         return await self._database.read(work)
 
     def _record(self, row: Row, labels: Mapping[str, str]) -> RunRecord:
-        run_id, thread_id, title, order, outcome, started_at, updated_at = row
+        run_id, thread_id, title, order, team, outcome, started_at, updated_at = row
+        team = self._cipher.decrypt(team, "replan_runs", run_id, "team")
         return RunRecord(
             run_id=run_id,
             thread_id=thread_id,
             title=self._cipher.decrypt(title, "replan_runs", run_id, "title"),
             order=self._cipher.decrypt(order, "replan_runs", run_id, "team_order"),
+            team=team and restored(TeamIdentity, team),
             outcome=outcome,
             started_at=datetime.fromisoformat(started_at),
             updated_at=datetime.fromisoformat(updated_at),

@@ -11,6 +11,7 @@ from replan.declared.fields import Row
 from replan.declared.files import file_schema
 from replan.declared.placing import Origin
 from replan.errors import Mistake, UsageError
+from replan.ports.run_book import TeamIdentity
 from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
@@ -60,11 +61,17 @@ class FileTeam(Team):
     models: Mapping[NewModel, NamedModel] = Field(default_factory=dict[str, NamedModel])
 
     _origin: Origin | None = PrivateAttr(default=None)
+    _identity: TeamIdentity | None = PrivateAttr(default=None)
 
-    def with_origin(self, origin: Origin) -> Self:
-        """Return the same team, whose mistakes are reported with their places."""
-        self._origin = origin
+    def from_file(self, identity: TeamIdentity, origin: Origin | None) -> Self:
+        """Return the same team, known by its file, with the places of its mistakes."""
+        self._origin, self._identity = origin, identity
         return self
+
+    @property
+    def identity(self) -> TeamIdentity:
+        """What its runs are known to be done by, wherever they are continued."""
+        return self._identity or super().identity
 
     def named_model(self, name: str) -> Any:
         """Return the model of a name, with those that the file gives in its place."""

@@ -1,5 +1,6 @@
 """A team, and what its runs may do."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
@@ -12,6 +13,7 @@ from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
 from replan.errors import Mistake, TeamError, UsageError
+from replan.ports.run_book import PYTHON, TeamIdentity
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
 from replan.team.fields.code import Callback, Function
@@ -117,6 +119,13 @@ class Team(Part, RunSettings):
     def settings(self) -> RunSettings:
         """The settings of a run, unless its request sets others."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettings.model_fields})
+
+    @property
+    def identity(self) -> TeamIdentity:
+        """What its runs are known to be done by, wherever they are continued."""
+        cards = [each.card.model_dump(mode="json") for each in self.specialists]
+        whole = [cards, self.settings.model_dump(mode="json"), self.host.system_prompt]
+        return TeamIdentity.of(self.name, json.dumps(whole, sort_keys=True), PYTHON)
 
     def named_model(self, name: str) -> Any:
         """A placeholder for a model of which only the name is known."""

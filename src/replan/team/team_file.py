@@ -12,10 +12,11 @@ from replan.declared.part import tell_old_name
 from replan.declared.placing import Origin, read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import Mistake, TeamFileError, UnpricedModelError
+from replan.ports.run_book import DEFAULT, TeamIdentity, digest_of
 from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
 from replan.team.fields.given import TeamSurroundings
-from replan.team.file_team import FileTeam
+from replan.team.file_team import DEFAULT_TEAM, FileTeam
 from replan.team.host import MODELS, Host
 from replan.team.named_models import TeamModels
 
@@ -36,6 +37,11 @@ class TeamFile:
     config: FileTeam
     models: TeamModels
 
+    @property
+    def identity(self) -> TeamIdentity:
+        """What its runs are known to be done by: its name is its own, else that of its file."""
+        return self.config.identity
+
     def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
         """Return the team with another model for everything that its host does.
 
@@ -50,7 +56,9 @@ class TeamFile:
             # What is wrong with this model is not in the file. The folders are known where
             # the file is read, though it may not name them.
             folders = {"workspace": config.workspace, "out": config.out}
-            config = config.replace(host=host, **folders)
+            identity = self.identity
+            changed = identity.replace(digest=digest_of(f"{identity.digest} {model}"))
+            config = config.replace(host=host, **folders).from_file(changed, None)
         models = replace(self.models, base_url=base_url or self.models.base_url)
         return replace(self, config=config, models=models)
 
@@ -79,7 +87,8 @@ def read_team_file(
     Raises:
         TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
-    source = _under_new_names(read_yaml(read_text(path, TeamFileError, _HOME)))
+    text = read_text(path, TeamFileError, _HOME)
+    source = _under_new_names(read_yaml(text))
     content = _mapping(source.value)
     if not content:
         raise TeamFileError(path, source.mistakes or [_no_team(source)])
@@ -93,7 +102,11 @@ def read_team_file(
         imports=imports,
     )
     config = read_part(source, FileTeam, surroundings, partial(TeamFileError, path))
-    config = _priced(config).with_origin(Origin(path, source))
+    is_default = path == DEFAULT_TEAM
+    name = config.name if is_default or "name" in config.model_fields_set else path.stem
+    known_by = DEFAULT if is_default else str(path.absolute())
+    identity = TeamIdentity.of(name, text, known_by)
+    config = _priced(config).from_file(identity, Origin(path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)
     models = TeamModels(named=config.models, environment=environment)

@@ -10,9 +10,9 @@ from replan.errors import InputError
 from replan.events.types import Event
 from replan.ports.run_book import RunRecord
 from replan.runs.reports import WholeReport, read_report
+from replan.runs.team_on_record import team_name, who_continues
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
 from replan.user_files.order_signature import is_signed
 from replan.user_files.place import find_run
@@ -83,15 +83,14 @@ class Readings:
         return reading
 
     def _doer(self, record: RunRecord) -> str:
-        team = record.labels.get(TEAM, "")
-        if team in self.served.runtimes:
-            return "team"
-        return "terminal" if not team and is_signed(record.order, record.run_id) else ""
+        own = is_signed(record.order, record.run_id)
+        found = who_continues(record, self.served.runtimes, is_operator=True, is_signed=own)
+        return "terminal" if found.by_options else "team" if found.team else ""
 
 
 def graph_for(served: ServedTeams, record: RunRecord) -> Graph:
     """What reads the state of a run: its own graph if its team is served, else one for all."""
-    runtime = served.runtimes.get(record.labels.get(TEAM, ""))
+    runtime = served.runtimes.get(team_name(record))
     return viewer(served.storage) if runtime is None else runtime.graph
 
 
@@ -104,9 +103,11 @@ async def find_record(served: ServedTeams, name: str, who: Identity) -> RunRecor
     if who.tenant:
         return await served.record_of(name, who)
     try:
-        return await find_run(served.storage.runs, name)
+        record = await find_run(served.storage.runs, name)
     except InputError as error:
         raise RefusedError(404, "unknown_run", str(error)) from None
+    # One that the caller may not see looks as if it were not there.
+    return record if served.may_look(record, who) else await served.record_of(name, who)
 
 
 def event_numbered(run: WholeReport, seq: int) -> Event:

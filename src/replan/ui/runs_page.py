@@ -172,8 +172,7 @@ def _labels(request: Request, given: str = "") -> dict[str, str]:
 
 
 def _may_see(served: ServedTeams, request: Request, record: RunRecord) -> bool:
-    who = request.state.who
-    return not who.tenant or served.is_seen(record, who)
+    return served.may_look(record, request.state.who)
 
 
 def _matches(record: RunRecord, text: str) -> bool:

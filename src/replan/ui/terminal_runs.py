@@ -13,12 +13,10 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
+from replan.runs.team_on_record import team_name
 from replan.runtime import open_runtime
-from replan.server.callers.identity import Allowance, Identity
-from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
-from replan.user_files.order_signature import is_signed
-from replan.user_files.orders import prepare, restore_order
+from replan.user_files.orders import order_of, prepare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,29 +41,20 @@ class Terminals:
     )
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
-    async def teams_for(self, served: ServedTeams, record: RunRecord, who: Identity) -> ServedTeams:
-        """The served teams with the one that works on a run.
+    async def teams_for(self, served: ServedTeams, record: RunRecord) -> ServedTeams:
+        """The served teams with the one that works on a run whose options this user has signed.
 
         Raises:
-            RefusedError: It is not for this caller, or the signature of its order is unknown.
-            InputError: It was begun by another program, or its team cannot be built.
+            InputError: Its team cannot be built.
         """
-        short = record.run_id[:8]
-        detail = f"This run was begun by a terminal. Act on it there: replan resume {short}."
-        if who.tenant or who.limits != Allowance():
-            raise RefusedError(403, "not_allowed", detail)
-        if not is_signed(record.order, record.run_id):
-            whose = "Its stored options were written by somebody else, or were changed since."
-            raise RefusedError(409, "unsigned", f"{detail} {whose}")
         if record.run_id not in self.runtimes:
-            graph = prepare(
-                restore_order(record.order, short), self.environment, storage=self.storage
-            ).graph
+            order = order_of(record)
+            graph = prepare(order, self.environment, storage=self.storage).graph
             opened = self.runtimes[record.run_id] = asyncio.get_running_loop().create_future()
             task = asyncio.ensure_future(self._hold_open(record.run_id, graph, opened))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
-        return replace(served, runtimes={"": await self.runtimes[record.run_id]})
+        return replace(served, runtimes={team_name(record): await self.runtimes[record.run_id]})
 
     async def _hold_open(self, run_id: str, graph: Graph, opened: asyncio.Future[Runtime]) -> None:
         """Hold a runtime open until all close."""

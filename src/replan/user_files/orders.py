@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from langchain_core.messages import HumanMessage
@@ -13,7 +13,11 @@ from replan.assembly.graphs import Graph, build_graph
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
+from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.asked.attached import block_of, largest_of
+from replan.runs.labels import SESSION
+from replan.runs.run_input import kept_input
+from replan.runs.team_on_record import TERMINAL_OPTIONS, is_of_terminal, team_name
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -42,7 +46,7 @@ def _block(path: Path) -> dict[str, Any]:
 SIGNATURE = "signature"
 """The field of a stored order with its author."""
 
-_ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
+_NO_OPTIONS = (SIGNATURE, "input")
 
 
 class Order(Value):
@@ -127,12 +131,18 @@ def stored_form(order: Order) -> JsonValue:
     return order.replace(**changes, base_url=address).model_dump(mode="json", exclude_unset=True)
 
 
+def order_on_record(order: Order) -> JsonValue:
+    """Return an order as a run keeps it: with its input, for whoever continues it elsewhere."""
+    form = cast("dict[str, JsonValue]", stored_form(order))
+    return {**form, **kept_input(order.input)}
+
+
 def restore_order(record: JsonValue, run_id: str) -> Order:
     """Read a stored order."""
     if isinstance(record, dict):
-        record = {name: value for name, value in record.items() if name != SIGNATURE}
+        record = {name: value for name, value in record.items() if name not in _NO_OPTIONS}
     # Another program's own order may have a task, too, and more that must not be left out.
-    is_ours = isinstance(record, dict) and record.keys() >= _ALWAYS_KEPT
+    is_ours = isinstance(record, dict) and record.keys() >= TERMINAL_OPTIONS
     try:
         return restored(Order, record) if is_ours else Order.model_validate(record)
     except ValidationError as error:
@@ -140,6 +150,44 @@ def restore_order(record: JsonValue, run_id: str) -> Order:
             f"The run {run_id} was not begun by this version of `replan run`, "
             "so its graph cannot be built again here. Continue it with the program that began it."
         ) from error
+
+
+def order_of(record: RunRecord) -> Order:
+    """The order by which a run continues: that of its terminal, or the file of its team alone.
+
+    Raises:
+        InputError: It is a turn of a session, or no team is on record.
+    """
+    run, order = record.run_id[:8], record.order
+    if SESSION in record.labels:
+        session = record.labels[SESSION]
+        raise InputError(
+            f"The run {run} is a turn of a session. Continue that: replan chat --session {session}."
+        )
+    has_own = isinstance(order, dict) and "task" in order
+    if has_own or record.team is None:
+        return restore_order(order, run)
+    known_by = record.team.source
+    path = None if known_by in (DEFAULT, PYTHON) else Path(known_by)
+    return Order(task=record.title or run, team=path)
+
+
+def check_team(order: Order, record: RunRecord, team: TeamIdentity) -> None:
+    """Refuse another team than that of a run which another program began.
+
+    Raises:
+        InputError: It has another name.
+    """
+    name = team_name(record)
+    if is_of_terminal(record) or record.team is None:
+        return
+    is_known = order.team is not None or record.team.source == DEFAULT
+    if name != team.name or not is_known:
+        there = f"{order.team} is '{team.name}'" if is_known else "its file is not on record"
+        raise InputError(
+            f"The run {record.run_id[:8]} is of the team '{name}', and {there}. Name the file of "
+            f"'{name}' with --team."
+        )
 
 
 def prepare(
@@ -180,7 +228,9 @@ def read_limits(texts: list[str]) -> Limits | None:
     given: dict[str, Any] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
-        if not sign or name not in names:
+        if name in names and not sign:
+            raise InputError(f"The limit {name} has no value. Write {name}=NUMBER.")
+        if name not in names:
             raise InputError(
                 f"'{text}' is not a limit. Write NAME=VALUE with one of: {', '.join(names)}."
             )

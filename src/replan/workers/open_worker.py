@@ -18,7 +18,7 @@ from replan.metrics.watch import Watch, watch_loop_lag
 from replan.own_loop import run_in_own_loop
 from replan.runtime import open_runtime
 from replan.storage.opening import open_storage
-from replan.team.team_file import TeamFile, read_team_file
+from replan.team.team_file import read_team_file
 from replan.workers.fenced_jobs import APPLICATION
 from replan.workers.queue import LEASE, RUNS, TEAM, check_address, open_queue, queue_of
 from replan.workers.queued_runtime import queued_beside
@@ -83,7 +83,7 @@ async def open_worker(
         for each in schedules:
             if each.upkeep is not None:
                 upkeep.check(each.upkeep)
-        watch, name = Watch(), name_of(team)
+        watch, name = Watch(), team.identity.name
         # By this label a server knows whose runs they are.
         schedules = [each.replace(labels={TEAM: name, **each.labels}) for each in schedules]
         on_event = partial(watch.on_event, name)
@@ -127,17 +127,11 @@ def publish(team: Path, storage: str) -> str:
 
     async def done() -> str:
         async with open_queue(storage, connections=1) as queue:
-            is_new = await published(queue, version, name_of(read))
+            is_new = await published(queue, version, read.identity.name)
         text = "published" if is_new else "was published before:"
-        return f"{text} {name_of(read)} {version.digest}"
+        return f"{text} {read.identity.name} {version.digest}"
 
     return run_in_own_loop(done)
-
-
-def name_of(read: TeamFile) -> str:
-    """The name of a team: its own, else that of its file."""
-    named = "name" in read.config.model_fields_set
-    return read.config.name if named else read.path.stem
 
 
 def _with_application_name(address: str, name: str) -> str:

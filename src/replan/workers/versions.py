@@ -1,14 +1,12 @@
 """Versions of a team: each is named by the content of its file."""
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 from replan.declared.files import read_text
 from replan.errors import ConfigurationError, TeamFileError
+from replan.ports.run_book import digest_of
 from replan.workers.queue import Queue
-
-_LENGTH = 16
 
 
 class Version(NamedTuple):
@@ -22,7 +20,7 @@ class Version(NamedTuple):
 def version_of(path: Path) -> Version:
     """The version of the team in a file."""
     content = read_text(path, TeamFileError, "Check the path.")
-    return Version(hashlib.sha256(content.encode()).hexdigest()[:_LENGTH], path, content)
+    return Version(digest_of(content), path, content)
 
 
 async def published(queue: Queue, version: Version, name: str) -> bool:

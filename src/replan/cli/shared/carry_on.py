@@ -43,7 +43,7 @@ from replan.state.questions import PLAN
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
-from replan.user_files.orders import Order, restore_order, stored_form
+from replan.user_files.orders import Order, check_team, order_of, order_on_record
 from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
@@ -84,6 +84,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
         order = _confirmed_order(record, request, site)
         at_work = open_at_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduce):
+            check_team(order, record, runtime.resources.team)
             report = await runtime.get(record.run_id)
             state = await state_of(record.run_id, runtime.resources)
             correction = request.correction
@@ -132,7 +133,7 @@ async def _start_new_run(
             settings=new,
             allow_repeat=True,
             run_id=run_id,
-            order=sign(stored_form(order), run_id),
+            order=sign(order_on_record(order), run_id),
             **session.following,
         )
         return await run
@@ -177,19 +178,16 @@ async def _result_of_continuing(
     if answers:
         by, options = user_name(), session.following
         return await (await runtime.answer(run_id, answers, settings=new, by=by, **options))
-    if state:
-        return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
-    # It was killed before it had a state, and takes its settings again.
-    settings = (order.settings or RunSettings()).overridden_by(new)
-    return await (
-        await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
-    )
+    if not state and order.settings is not None:
+        # It was killed before it had a state, and takes its settings again.
+        new = order.settings.overridden_by(new)
+    return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
 
 
 def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
     """The stored order with the options given now; a person confirms what others stored."""
     run, changes = short(record.run_id), request.changes or {}
-    order = restore_order(record.order, run)
+    order = order_of(record)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
     if does:
         unknown = (

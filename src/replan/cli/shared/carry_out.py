@@ -31,7 +31,7 @@ from replan.traces.otlp import (
 )
 from replan.user_files.log_file import logging_to
 from replan.user_files.order_signature import sign, user_name
-from replan.user_files.orders import Order, prepare, stored_form
+from replan.user_files.orders import Order, order_on_record, prepare
 from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
 from replan.views.live.notices import traces_notice, tracing_notice
@@ -68,7 +68,7 @@ async def _run_order(order: Order, site: Site) -> int:
     ):
         check_input(runtime.graph, order.input)
         order = _with_user(order, runtime.graph)
-        session, record = introduce(), stored_form(order)
+        session, record = introduce(), order_on_record(order)
 
         async def begun() -> RunResult:
             run = await runtime.start(

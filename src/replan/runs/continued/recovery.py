@@ -246,7 +246,11 @@ class Recoverer(Generic[T_co]):
             return "in_queue"
         if SESSION in record.labels:
             return "in_session"
-        return None if is_of_team(record, self._resources.graph) else "other_team"
+        return (
+            None
+            if is_of_team(record, self._resources.graph, self._resources.team)
+            else "other_team"
+        )
 
     async def _is_answered(self, record: RunRecord) -> bool:
         """Whether a process was killed between the answer of a person and the run."""

@@ -26,7 +26,7 @@ from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
 from replan.runs.snapshots import config_of, snapshot_of
-from replan.runs.team_on_record import with_team
+from replan.runs.team_on_record import team_for, with_team
 from replan.runs.travel.graph_questions import (
     GraphAsked,
     asked_by_graphs,
@@ -289,6 +289,7 @@ async def adopt_into(
                 thread_id=thread_id,
                 title=title_of(run.state),
                 order=with_team({}, resources.graph) if order is None else order,
+                team=team_for(labels or {}, resources.team),
                 outcome="waiting" if run.waits else "interrupted",
                 started_at=now,
                 updated_at=now,

@@ -60,6 +60,11 @@ class Identity(Value):
         """The user, else the name of the token."""
         return self.user or self.name
 
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller is bound to no tenant and to no limits."""
+        return not self.tenant and self.limits == Allowance()
+
     def may(self, role: Role) -> bool:
         """Whether something is allowed; every role for runs includes reading."""
         if role == "read":

@@ -15,6 +15,7 @@ from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on
 from replan.runs.run_input import asked, kept_input
+from replan.runs.team_on_record import team_name
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call, Reply
@@ -157,7 +158,7 @@ async def resume(call: Call) -> Run:
     """Resume a run that was stopped or killed, or that a limit ended."""
     served, who = call.served, call.who
     record = await served.record_of(call.path["run_id"], who)
-    settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
+    settings = settings_for(served, who, team_name(record), call.body.settings)
     await resume_run(served, who, record, settings)
     return await _current_run(call, record.run_id)
 
@@ -170,7 +171,7 @@ async def correct(call: Call, action: Action) -> Run:
     if await call.served.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
-    asked_for = settings_for(call.served, call.who, record.labels.get(TEAM, ""), body.settings)
+    asked_for = settings_for(call.served, call.who, team_name(record), body.settings)
     lease, settings = await reserve_for(call.served, call.who, record, asked_for, new_id)
     options: Any = {
         "by": call.who.person,
@@ -240,7 +241,8 @@ async def runs(call: Call) -> RunPage:
             if len(found) == query.limit or _is_before(record, query):
                 return _page(found, last if len(found) == query.limit else None)
             last, scanned = record, scanned + 1
-            if call.served.is_seen(record, call.who):
+            is_of_team = query.team in (None, team_name(record))
+            if is_of_team and call.served.is_seen(record, call.who):
                 listed = await _list_entry(record, call.served)
                 found += [listed] if listed.outcome in (query.outcome or (listed.outcome,)) else []
     return _page(found, last if is_more else None)
@@ -284,7 +286,8 @@ def _stream_start(call: Call) -> int:
 
 def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     """The labels that the listed runs have."""
-    labels = {} if query.team is None else {TEAM: query.team}
+    # An operator sees runs of other programs, too, which have no label of their team.
+    labels = {} if query.team is None or who.is_operator else {TEAM: query.team}
     labels |= {TENANT: who.tenant} if who.tenant else {}
     for text in query.label:
         name, sign, value = text.partition(":")

@@ -10,13 +10,14 @@ from starlette.responses import RedirectResponse, Response
 from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
+from replan.runs.team_on_record import who_continues
 from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
 from replan.ui.read_runs import Reading, find_record
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
+from replan.user_files.order_signature import is_signed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +53,18 @@ async def run_to_act_on(site: Site, request: Request) -> Acted:
     """
     who = request.state.who
     record = await find_record(site.served, request.path_params["run_id"], who)
-    reading, team = await site.readings.of(record), record.labels.get(TEAM, "")
-    if team in site.served.runtimes:
+    reading = await site.readings.of(record)
+    found = who_continues(
+        record,
+        site.served.runtimes,
+        is_operator=who.is_operator,
+        is_signed=site.terminals is not None and is_signed(record.order, record.run_id),
+    )
+    if found.missing:
+        raise RefusedError(409 if who.is_operator else 403, found.code, found.missing)
+    if site.terminals is None or not found.by_options:
         return Acted(served=site.served, record=record, reading=reading)
-    if team or site.terminals is None:
-        detail = f"The team '{team}' of this run is not served here. Act on it where it is."
-        raise RefusedError(409, "other_team", detail)
-    served = await site.terminals.teams_for(site.served, record, who)
+    served = await site.terminals.teams_for(site.served, record)
     return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 
 

@@ -11,11 +11,11 @@ from starlette.responses import RedirectResponse, Response
 
 from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
+from replan.runs.team_on_record import team_name
 from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, check_session_id
 from replan.server.problems import RefusedError, bad_field
 from replan.server.request_body import check_fields
-from replan.server.response_schemas import TEAM
 from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
@@ -153,7 +153,7 @@ async def answer(site: Site, request: Request) -> Response:
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
         return confirm_answer(site, request, ask, fields, value, f"/chat/{_session(request)}")
     record = await site.served.storage.runs.get(run_id)
-    team = record.labels.get(TEAM, "") if record else ""
+    team = team_name(record) if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
     try:
         body = check_fields(TurnBody, lambda: TurnBody.model_validate(answers))

@@ -16,8 +16,9 @@ from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport
 from replan.runs.run_input import kept_input
+from replan.runs.team_on_record import team_name
 from replan.server.problems import RefusedError
-from replan.server.response_schemas import OWN_LABELS, TEAM
+from replan.server.response_schemas import OWN_LABELS
 from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of
@@ -169,7 +170,7 @@ async def _start_new_run(
     await begin_run(
         served,
         who,
-        record.labels[TEAM],
+        team_name(record),
         given,
         run_id=run_id,
         labels={n: each for n, each in record.labels.items() if n not in OWN_LABELS},
