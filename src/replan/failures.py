@@ -3,7 +3,9 @@
 import json
 import math
 import re
+import traceback
 from collections.abc import Iterator, Set as AbstractSet
+from types import TracebackType
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -13,6 +15,7 @@ from replan.errors import (
     LimitReachedError,
     ModelCallError,
     PhaseError,
+    ReplanError,
     ReplyTooLongError,
     StepElsewhereError,
     StorageError,
@@ -232,6 +235,26 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
         if cause is not None:
             yield cause
             cause = cause.__cause__
+
+
+_NOT_OWN = frozenset({"replan", "langgraph", "langchain_core", "asyncio", "concurrent", "pydantic"})
+
+
+def own_traceback(
+    error: BaseException,
+) -> tuple[type[BaseException], BaseException, TracebackType] | None:
+    """Return what a log shows of an error: the frames of the user's own code.
+
+    None where no frame is theirs, and where the message says it all: of an error of this package,
+    and of a server that was not reached.
+    """
+    if isinstance(error, ReplanError) or any(_is_of(e, _NO_CONNECTION) for e in causes_of(error)):
+        return None
+    found: TracebackType | None = None
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_OWN:
+            found = TracebackType(found, frame, frame.f_lasti, line)
+    return None if found is None else (type(error), error, found)
 
 
 def _class_and_message(error: BaseException) -> str:

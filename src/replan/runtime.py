@@ -119,6 +119,10 @@ class Opening(Generic[T]):
         self._exits = AsyncExitStack()
         self._portal: Portal | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        fix = "with open_runtime(...) as runtime: runtime.run(...)"
+        raise AttributeError(f"This runtime is not open, so it has no '{name}'. Write {fix}.")
+
     async def __aenter__(self) -> "Runtime[T]":
         return await self._exits.enter_async_context(self._opened())
 
@@ -156,6 +160,7 @@ async def _opened(
 ) -> "AsyncGenerator[Runtime[Any]]":
     # What `run` and `run_sync` do without is loaded when a runtime is opened.
     from replan.runs.service import Runtime  # noqa: PLC0415
+    from replan.runs.team_on_record import identity_of  # noqa: PLC0415
     from replan.runs.work import Resources  # noqa: PLC0415
     from replan.storage.memory_runs import memory_runs  # noqa: PLC0415
 
@@ -166,8 +171,10 @@ async def _opened(
             storage = await stack.enter_async_context(open_storage(storage))
         check_kept("team", team, storage)
         kept = storage or memory_runs()
+        graph = graph_of(team, storage, clock=clock)
         resources = Resources(
-            graph=graph_of(team, storage, clock=clock),
+            graph=graph,
+            team=identity_of(graph),
             storage=storage,
             runs=kept.runs,
             log=kept.log,

@@ -1,6 +1,6 @@
 """Mistakes in declarations: the field, the value, the reason and the fix of each."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Protocol, cast, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -150,8 +150,10 @@ def _unknown(where: Where, kind: type[BaseModel]) -> tuple[str, str, str]:
         fixes = (key_fix(each, str(examples[0])) for each, examples in named if examples)
         return "literal_secret", reason, next(fixes, FIX)
     known = list(fields)
+    inside = [field for field in known if name in _fields_in(fields[field].annotation)]
+    at = f"Write it under {inside[0]}: in Python {inside[0]}=...({name}=...)." if inside else ""
     fix = _FORMER.get(name) or did_you_mean(
-        name.casefold(), known, f"The fields are: {', '.join(known)}."
+        name.casefold(), known, at or f"The fields are: {', '.join(known)}."
     )
     return "unknown_field", "There is no such field.", fix
 
@@ -170,6 +172,11 @@ def _model_at(where: Where, kind: type[BaseModel]) -> type[BaseModel]:
         field = kind.model_fields.get(str(part))
         kind = (_model_in(field.annotation) if field else None) or kind
     return kind
+
+
+def _fields_in(annotation: Any) -> Container[str]:
+    model = _model_in(annotation)
+    return model.model_fields if model else ()
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -15,7 +15,7 @@ from replan.errors import LimitReachedError, QuestionError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
 from replan.facts.fact_tools import CurrentFacts, facts_at_work
-from replan.failures import can_pass, describe, is_busy
+from replan.failures import can_pass, describe, is_busy, own_traceback
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
     config_inside,
@@ -259,7 +259,8 @@ class Attempts:
         except Exception as error:
             self._cause = reason = self._limit_behind(error, meter) or error
             about = {"run_id": self.record.context.run_id, **self.record.names}
-            logger.warning("attempt failed", exc_info=error, extra=about)
+            said = describe(error)
+            logger.warning("attempt failed: %s", said, exc_info=own_traceback(error), extra=about)
             if self._is_unsafe and was_cut_off(reason) and not asker.asked:
                 return await self.record.cut_off(reason)
             return self._failure(reason)

@@ -82,8 +82,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             async with open_runtime(viewer(storage), storage=storage) as looking:
                 check(request.correction, await looking.get(record.run_id))
         order = _confirmed_order(record, request, site)
-        at_work = open_at_terminal(record.run_id, order, storage, site)
-        async with at_work as (runtime, introduce):
+        async with open_at_terminal(record.run_id, order, storage, site) as (runtime, introduce):
             check_team(order, record, runtime.resources.team)
             report = await runtime.get(record.run_id)
             state = await state_of(record.run_id, runtime.resources)

@@ -1,6 +1,7 @@
 """A specialist that is a plain function."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from pydantic_core import InitErrorDetails
@@ -30,6 +31,10 @@ class Function(Giving):
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """What it says that it returns can be of its output type."""
         work, wanted = given.get("run"), given.get("output_type")
+        if callable(work) and not _takes_context(work):
+            reason = "It takes no context."
+            fix = "Give it one parameter for the ExecutionContext: def work(context): ..."
+            yield rule_error(("run",), work, "no_context", reason, fix)
         # In a file, both are names.
         if callable(work) and wanted is not None:
             from replan.team.fields.returned_types import (
@@ -53,6 +58,21 @@ class Function(Giving):
 
         work = cast("StepFunction", self.run)
         return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)
+
+
+def _takes_context(work: Callable[..., Any]) -> bool:
+    try:
+        parameters = signature(work).parameters.values()
+    except (ValueError, TypeError):
+        return True  # a function in C does not say what it takes
+    return any(each.kind in _POSITIONAL for each in parameters)
+
+
+_POSITIONAL = (
+    Parameter.POSITIONAL_ONLY,
+    Parameter.POSITIONAL_OR_KEYWORD,
+    Parameter.VAR_POSITIONAL,
+)
 
 
 def _name_of(hint: object) -> str:

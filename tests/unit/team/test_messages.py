@@ -1,0 +1,83 @@
+"""What people read who make a mistake: short, and with something to type."""
+
+import pytest
+
+from replan import Host, Specialist, Team, open_runtime
+from replan.errors import InputError, TeamError, mistake, shown
+from replan.failures import own_traceback
+from replan.user_files.orders import read_limits
+
+
+def works(context):
+    return "Done."
+
+
+WORKER = Specialist("worker", "Works.", run=works)
+
+
+@pytest.mark.parametrize("fields", [{"specialists": WORKER}, {"host": WORKER}])
+def test_a_part_at_the_wrong_place_is_not_written_out(fields):
+    with pytest.raises(TeamError) as caught:
+        Team(**{"host": Host("offline"), "specialists": [WORKER], **fields})
+    assert all(len(line) < 300 for line in str(caught.value).splitlines())
+    assert all(len(each.value) <= 80 for each in caught.value.mistakes)
+
+
+def test_a_field_at_the_wrong_place_is_told_with_its_place():
+    with pytest.raises(TeamError, match=r"max_cost: .* Write it under limits: in Python limits="):
+        Team("offline", [WORKER], max_cost=1)
+
+
+def test_a_function_that_takes_no_context_is_refused_when_the_team_is_made():
+    with pytest.raises(TeamError, match=r"specialists\[0\].run: it takes no context"):
+        Team("offline", [Specialist("worker", "Works.", run=lambda: "Done.")])
+
+
+def test_a_runtime_that_is_not_open_says_how_to_open_it():
+    with pytest.raises(AttributeError, match=r"with open_runtime\(\.\.\.\) as runtime"):
+        _ = open_runtime(Team("offline", [WORKER])).run
+
+
+def test_a_limit_without_a_value_is_not_called_unknown():
+    with pytest.raises(InputError, match=r"max_cost has no value\. Write max_cost=NUMBER"):
+        read_limits(["max_cost"])
+
+
+def test_a_list_of_mistakes_fits_on_a_screen():
+    with pytest.raises(TeamError) as caught:
+        Team("offline", [Specialist(f"s{n}", "", run=works) for n in range(100)])
+    assert len(caught.value.mistakes) == 100
+    assert len(str(caught.value).splitlines()) <= 24
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ([1], ""),
+        (True, "true"),
+        (0.5, "0.5"),
+        ("red", "'red'"),
+        ("sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ", "***"),
+    ],
+)
+def test_a_value_is_shown_short_and_without_secrets(value, text):
+    assert shown(value) == text
+    assert len(shown("x" * 1_000_000)) == 80
+    assert shown(10**5000) == "int"
+
+
+def test_a_reason_is_a_sentence_alone_and_a_part_of_one_behind_its_field():
+    found = mistake("host.model", "gpt", "no model has this name", "Write openai:NAME.")
+    assert found.reason == "No model has this name."
+    assert str(found) == "host.model: no model has this name (got 'gpt'). Write openai:NAME."
+
+
+def test_a_log_shows_the_frames_of_the_users_code_only():
+    def fails():
+        raise KeyError("missing")
+
+    with pytest.raises(KeyError) as caught:
+        fails()
+    assert own_traceback(caught.value) is not None
+    assert own_traceback(InputError("No.")) is None
