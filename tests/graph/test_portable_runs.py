@@ -24,6 +24,7 @@ from replan import (
     open_runtime,
 )
 from replan.runs.reads import state_of
+from replan.runs.snapshots import config_of
 from replan.testing import ScriptedModel, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -109,6 +110,26 @@ async def test_the_keys_are_those_of_a_run_that_never_travelled(tmp_path):
             await there.adopt(run)
             await (await there.answer("r", {"2": "blue"}))
     assert worlds[0].done == worlds[1].done
+
+
+async def test_an_edited_plan_goes_on_elsewhere_with_the_row_of_its_edit(elsewhere, tmp_path):
+    world = World()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_runtime(world.team(model), storage=tmp_path / "here.sqlite") as here:
+            waits = await here.run({"plan": PLAN}, run_id="r")
+            assert waits.plan is not None
+            edit = {"current_plan": {"content": waits.plan.content.replace("Say so", "Sing it")}}
+            await here.graph.aupdate_state(config_of("r"), edit)
+            run = sent(await here.export("r"))
+            here_rows = [row for row in await here.storage.log.rows("r") if row.kind == "edit"]
+        async with open_runtime(world.team(model), storage=elsewhere) as there:
+            await there.adopt(run)
+            assert (await there.get("r")).plan.step(3).description == "Sing it"
+            there_rows = [row for row in await there.storage.log.rows("r") if row.kind == "edit"]
+            result = await (await there.answer("r", "blue"))
+    assert [row.value["by"] for row in here_rows] == ["a person"]
+    assert [row.value for row in there_rows] == [row.value for row in here_rows]
+    assert (result.outcome, result.results[3].text) == ("completed", "Sing it: done")
 
 
 async def test_a_plan_is_approved_elsewhere_and_only_for_what_was_shown(elsewhere):

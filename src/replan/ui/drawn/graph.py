@@ -68,7 +68,6 @@ def graph_of(report: RunReport) -> Graph:
 def step_states(report: RunReport) -> dict[int, StepState]:
     """The status of each step of a run, and for whom it waits."""
     steps = {each.step.id: each for each in report.steps}
-    asking = {ask.step_id for ask in report.pending_questions}
     changed = changed_steps(report)
     return {
         number: StepState(
@@ -78,7 +77,7 @@ def step_states(report: RunReport) -> dict[int, StepState]:
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
-        for state, text in [_state_of(each, steps, asks=number in asking, is_over=report.is_over)]
+        for state, text in [_state_of(each, steps, is_over=report.is_over)]
     }
 
 
@@ -88,13 +87,11 @@ def _remarks(step: StepReport, report: RunReport) -> list[str]:
 
 
 def _state_of(
-    step: StepReport, steps: Mapping[int, StepReport], *, asks: bool, is_over: bool
+    step: StepReport, steps: Mapping[int, StepReport], *, is_over: bool
 ) -> tuple[str, str]:
     if step.removed:
         return "removed", step.removed
-    # Where work is in doubt, its attempt has no end, but it is the person who is waited for.
-    is_asking = step.is_asking or (asks and step.status is StepStatus.PENDING)
-    if is_asking and not is_over:
+    if step.is_asking:
         return WAITING, "waits for a person"
     if step.status is not StepStatus.PENDING:
         state = WORDS[step.status]
