@@ -31,7 +31,7 @@ from replan.events.types import (
     WarningReported,
 )
 from replan.events.warnings import warnings_in
-from replan.langgraph_inside.tasks import does_nothing
+from replan.langgraph_inside.tasks import is_unread
 from replan.secrets.known import KNOWN
 from replan.secrets.masking import with_masked_traceback
 from replan.state.limits import HOOK_SECONDS
@@ -79,7 +79,7 @@ class Emitter:
 
     @property
     def _is_received(self) -> bool:
-        return self.hooks.hears_events or not does_nothing(self.write)
+        return self.hooks.hears_events or not is_unread(self.write)
 
     async def warn(self, *texts: str) -> None:
         """Report something that a person may not expect."""

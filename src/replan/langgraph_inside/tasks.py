@@ -1,7 +1,6 @@
 """What a running task of LangGraph has in addition to its arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -161,18 +160,16 @@ def without_tokens(config: RunnableConfig) -> RunnableConfig:
 
 def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
     """Whether tokens that are written to LangGraph's stream have a reader."""
-    return not (configurable(config).get(_UNHEARD) or does_nothing(write))
+    return not (configurable(config).get(_UNHEARD) or is_unread(write))
 
 
-def does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is LangGraph's writer for nodes whose custom events nobody reads."""
-    # It has no public sign, so its code is compared: an unknown writer counts as one that is read.
-    is_plain = isinstance(write, FunctionType) and write.__closure__ is None
-    return is_plain and write.__code__.co_code == _nothing.__code__.co_code
+def is_unread(write: Callable[[Any], None]) -> bool:
+    """Whether this is LangGraph's writer for nodes whose custom events nobody reads.
 
-
-def _nothing(_: Any) -> None:
-    pass
+    LangGraph's own function that holds no stream has none to write to; an unknown one is read.
+    """
+    is_of_langgraph = str(getattr(write, "__module__", "")).startswith("langgraph.")
+    return is_of_langgraph and getattr(write, "__closure__", ()) is None
 
 
 def of_whole_tasks(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:

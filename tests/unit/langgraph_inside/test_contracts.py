@@ -96,8 +96,8 @@ async def test_what_runs_in_a_node_inherits_a_configuration_that_is_set():
     assert given["who"] == "replan"
 
 
-async def test_the_writer_of_a_node_that_nobody_reads_is_known_by_its_code():
-    assert tasks.does_nothing((await config_in())[1].stream_writer)
+async def test_the_writer_of_a_node_that_nobody_reads_holds_no_stream():
+    assert tasks.is_unread((await config_in())[1].stream_writer)
 
     writers = []
 
@@ -107,7 +107,9 @@ async def test_the_writer_of_a_node_that_nobody_reads_is_known_by_its_code():
 
     async for _ in graph_of(node).astream({"numbers": []}, stream_mode="custom"):
         pass
-    assert not tasks.does_nothing(writers[0])
+    assert not tasks.is_unread(writers[0])
+    assert not tasks.is_unread(lambda _: None)
+    assert not tasks.is_unread([].append)
 
 
 async def test_a_text_is_pushed_to_the_messages_mode_and_to_no_key_of_the_state():
