@@ -63,6 +63,7 @@ class Services:
     memory: Mapping[str, MemoryOptions] = field(default_factory=dict[str, MemoryOptions])
     model_of: Callable[[str], Chat]  # the model of a name
     output: Shape | None = None  # the type that the answer has to be of, or none
+    is_direct: bool = False  # whether there is no host: the one specialist does the one step
     # Whether requests come from outside the process, and may loosen nothing.
     is_served: bool = False
     # The settings and limits that they may loosen all the same.

@@ -134,10 +134,9 @@ def _tracing(traces: Traces) -> Tracing:
 
 def viewer(storage: Storage) -> Graph:
     """Return a graph that can read every run's state, and run none: it takes no team and no key."""
-    from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - no team has it
-
-    nobody = Specialist("nobody", "Does nothing.", run=lambda _: "")
-    return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
+    return build_graph(
+        Team([Specialist("nobody", "Does nothing.", run=lambda _: "")]), storage=storage
+    )
 
 
 def team_graph(  # noqa: PLR0913 - what a team file leaves open
@@ -201,6 +200,8 @@ def with_output_type(team: AnyTeam, output_type: Any | None) -> AnyTeam:
     """
     if output_type is None:
         return team
+    if isinstance(team, Team) and team.is_direct:
+        return team.replace(specialists=[team.specialists[0].replace(output_type=output_type)])
     if isinstance(team, Team):
         return team.replace(host=Host(**{**dict(team.host), "output_type": output_type}))
     problem, fix = "This team is compiled.", "Give Host(..., output_type=...) before."

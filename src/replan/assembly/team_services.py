@@ -6,9 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
 
 from replan.assembly.environment import now, random_id
+from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent
@@ -45,8 +50,12 @@ def services_of(
     servers, missing = build_servers(team.tool_servers, os.environ)
     clock = clock or now
     host, chats = team.host, Chats(provider, servers, tenant, os.environ, clock)
+    host = host.replace(model=NoHost()) if team.is_direct else host
     chats.mistakes += missing
     built = chats.built(team.chat_models)
+    unpriced = _unpriced(built, team.prices)
+    if team.is_direct:
+        built["host.model"] = chats.of(host.model, "host.model")
     specialists: dict[str, SpecialistPort] = {}
     for index, specialist in enumerate(team.specialists):
         with chats.collecting():
@@ -89,7 +98,8 @@ def services_of(
         knowledge=cast("Retriever | None", knowledge),
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
         model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
-        output=host.shape,
+        output=(team.specialists[0] if team.is_direct else host).shape,
+        is_direct=team.is_direct,
         remembers=any(part.remembers for part in parts.values()),
         queues={each.name: each.queue for each in team.specialists if each.queue},
         tool_servers=servers,
@@ -99,13 +109,7 @@ def services_of(
         clock=clock,
         new_id=random_id,
         prices=with_free_ones(team.prices),
-        unpriced={
-            field: one.names[0]
-            for field, chat in built.items()
-            for one in chat.chain
-            if price_of(one.names, team.prices) is None
-        }
-        | _unpriced_embeddings(knowledge, team.prices),
+        unpriced=unpriced | _unpriced_embeddings(knowledge, team.prices),
         threads=MemoryThreads(most_closed=MOST_CLOSED),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
@@ -144,6 +148,16 @@ def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> Host
     )
 
 
+def _unpriced(built: Mapping[str, Chat], prices: Mapping[str, Price]) -> dict[str, str]:
+    """The models without a price under their fields."""
+    return {
+        field: one.names[0]
+        for field, chat in built.items()
+        for one in chat.chain
+        if price_of(one.names, prices) is None
+    }
+
+
 def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
     """The embedding model under its field, if it has no price."""
     embedding = getattr(knowledge, "embedding", None)
@@ -154,3 +168,15 @@ def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:
     await call(hook, event, {})
+
+
+class NoHost(BaseChatModel):
+    """In the place of the model of a host that does not exist."""
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        del messages
+        raise ConfigurationError("host", None, "the team has no host", "Give the team a host.")
+
+    @property
+    def _llm_type(self) -> str:
+        return "none"

@@ -39,7 +39,7 @@ class Part(Value):
         def __init__(self, *given: Any, **fields: Any) -> None:
             """Take the fields; those that are `kw_only=False` may be first, without a name."""
             kind = type(self)
-            fields = _named(kind, given) | fields
+            fields = kind.named(given) | fields
             for old, new in kind.old_names.items():
                 if old in fields and new not in fields:
                     called = kind.__name__
@@ -55,6 +55,11 @@ class Part(Value):
 
         # Else pydantic would call it for what a file holds, too, and leave out what is around.
         __init__.__pydantic_base_init__ = True
+
+    @classmethod
+    def named(cls, given: tuple[Any, ...]) -> dict[str, Any]:
+        """The fields that are given without their names."""
+        return _named(cls, given)
 
     def refuse(self, mistakes: ValidationError) -> None:
         """Keep mistakes until they are reported."""

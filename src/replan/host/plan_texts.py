@@ -92,6 +92,14 @@ def one_step_plan(request: str) -> TaskPlan:
     return plan.replace(content=render(plan))
 
 
+def direct_plan(request: str, specialist: str) -> TaskPlan:
+    """The plan of a team without a host: one step, with all words of the request."""
+    (step,) = one_step_plan(request).steps
+    brief = "" if step.description == request else request
+    plan = TaskPlan(steps=(step.replace(brief=brief, assigned_to=specialist),))
+    return plan.replace(content=render(plan))
+
+
 def with_fitting_document(plan: TaskPlan) -> TaskPlan:
     """The plan with a matching document; a document that stays faulty is written again."""
     kept = refresh_content(plan)

@@ -14,6 +14,7 @@ from replan.events.types import RunStarted, StepsInvalidated
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
+from replan.host.plan_texts import direct_plan
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.log.run_log import BEGAN, RunLog
 from replan.log.whole_results import short_results
@@ -49,6 +50,8 @@ async def begin(
     author = state.get("plan_by") or "person"
     plan, reruns = read_handed_plan(state.get("plan"), services, author, _unfinished(state))
     given = _request_messages(state, plan)
+    if plan is None and services.is_direct:
+        plan = direct_plan(request_text(request_messages(state)), services.names[0])
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)

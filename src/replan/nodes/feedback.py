@@ -49,7 +49,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     budget = RESULTS_BUDGET
-    if not needs_model(state):
+    if services.is_direct or not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
         judged, budget = await _ask_model(state, collected, call)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer_stream import AnswerStream, show
@@ -36,15 +37,19 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw, missing = "", ""
-    if answer is None:
-        answer, raw, missing = await _answered(state, call)
     output, problem = None, ""
-    if not (missing or is_rejected(state)):
+    is_direct = call.services.is_direct and not is_rejected(state)
+    if is_direct:
+        answer, output = _of_the_step(state, call)
+    elif answer is None:
+        answer, raw, missing = await _answered(state, call)
+    if not (missing or is_direct or is_rejected(state)):
         model = call.services.models.answering
         answer, output, problem = await with_output(
             call, model, _prompt_of(state, call), answer, raw
         )
-    answer = _with_missing(with_sources(answer, state, call), state, call)
+    if not is_direct:
+        answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _outcome_and_limit(state, call, problem, missing)
     end = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
@@ -105,6 +110,15 @@ def generate_final_answer(state: EnhancedState) -> str:
         kept = [step.result] if step.status is StepStatus.COMPLETED and step.result else []
         parts += [f"## {step.id}. {step.description}\n\n{text}" for text in own or kept]
     return "\n\n".join(parts) or "No step returned a result."
+
+
+def _of_the_step(state: EnhancedState, call: HostCall) -> tuple[AIMessage, JsonValue]:
+    """The result of the one step of a team without a host, as the answer."""
+    results = [*state.get("current_specialist_results", {}).values()]
+    text = "\n\n".join(each.marked_text for each in results if each.text)
+    output = results[-1].output if results and not results[-1].is_failed else None
+    text = text or "".join(each.error or "" for each in results) or generate_final_answer(state)
+    return AnswerStream(call.emitter, None).finish(text), output
 
 
 def generate_rejection(state: EnhancedState) -> str:

@@ -58,7 +58,7 @@ class StepPrompt:
 
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
-    task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
+    task = context.task
     # As for the host: what is known is before what was said.
     parts = [summary_section(context.summary)] if context.summary else []
     parts += [knowledge_section(context.knowledge_context)] if context.knowledge_context else []

@@ -56,10 +56,7 @@ class JobSpecialist:
         job = processor.new_job(
             str(command) if known else "", given, job_id=context.idempotency_key or None
         )
-        said = "\n".join(
-            part for part in (context.task_description, context.plan_step.brief) if part
-        )
-        result = await processor.process(job, [said])
+        result = await processor.process(job, [context.task])
         while result.need_user_input:
             job, spec = result.job, self.spec
             answer = ask(

@@ -99,10 +99,9 @@ class PipelineSpecialist:
 
 def _message_of_step(context: ExecutionContext) -> str:
     """The message of the step to the pipeline: its task and its inputs."""
-    task = "\n\n".join(part for part in (context.task_description, context.plan_step.brief) if part)
     known = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     inputs = [section("result", text, step=step) for step, text in context.inputs.items()]
-    return "\n\n".join([task, *known, *inputs])
+    return "\n\n".join([context.task, *known, *inputs])
 
 
 def _partial_result(turn: Turn, limit: LimitReachedError) -> SpecialistResult:

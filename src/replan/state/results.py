@@ -91,6 +91,14 @@ class ExecutionContext(Value):
     attempt: int = 1
     session: Session | None = None
 
+    @property
+    def task(self) -> str:
+        """The step's line and its brief; a brief that begins with the line is all of it."""
+        line, brief = self.task_description, self.plan_step.brief
+        if brief and " ".join(brief.split()).startswith(line):
+            return brief
+        return "\n\n".join(part for part in (line, brief) if part)
+
 
 class MadeOf(Value):
     """What a result was made of, to see later whether it or its inputs were edited.

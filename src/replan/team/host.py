@@ -1,9 +1,9 @@
 """The host: it thinks, plans, judges and answers."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from replan.declared.fields import Row
 from replan.state.knowledge import RAGOptions
@@ -59,6 +59,9 @@ class Host(Typed):
         """Its models, by their fields."""
         return models_of(self)
 
+
+NO_HOST: Host = cast("Any", BaseModel.model_construct).__func__(Host, model=None)
+"""In the place of the host of a team that has none."""
 
 MODELS = tuple(name for name in Host.model_fields if name.endswith("model"))
 """The fields of a host that hold a model."""

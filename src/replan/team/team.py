@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row, did_you_mean, fields_of, list_in
@@ -20,13 +20,16 @@ from replan.team.fields.code import Callback, Function
 from replan.team.fields.folders import Knowledge, Out, Workspace
 from replan.team.fields.models import Model, Prompt
 from replan.team.fields.texts import OpenField
-from replan.team.host import Host
+from replan.team.host import NO_HOST, Host
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName
 from replan.traces.option import Traces
+from replan.values import described
 
 if TYPE_CHECKING:
     from replan.models.streams import ToolCallChecker
+
+    AnyHost = Host | Model | Sequence[Specialist]
 
     class TheHost:
         """A host, or the one model that it has."""
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
         @overload
         def __get__(self, instance: object, owner: Any) -> Host: ...
         def __get__(self, instance: Any, owner: Any) -> Any: ...
-        def __set__(self, instance: object, value: Host | Model) -> None: ...
+        def __set__(self, instance: object, value: AnyHost) -> None: ...
 else:
 
     def _host(given: object) -> object:
@@ -47,6 +50,15 @@ else:
 
 Calls = Literal["merged", "separate"]
 """Whether one call of the host may do the work of two."""
+
+
+def _with_specialists(schema: dict[str, Any], kind: type[BaseModel]) -> None:
+    described(schema, kind)
+    schema["required"] = ["specialists"]
+
+
+def _no_host() -> Any:
+    return NO_HOST
 
 
 def _tool_call_checker() -> "ToolCallChecker":
@@ -61,8 +73,9 @@ class Team(Part, RunSettings):
     All mistakes of a team and its parts are reported together when the team is created.
 
     Attributes:
-        host: Thinks, plans, judges and answers. A model alone is a host with this model.
-        specialists: The members of the team; at least one.
+        host: Thinks, plans, judges and answers. A model alone is a host with this model. Without
+            one, a run is the one step of the one specialist, and its result is the answer.
+        specialists: The members of the team; at least one. A list of them may stand alone.
         name: The name of the system.
         calls: merged lets one call of the host do the work of two; separate does not.
         plan_template: The shape of a plan in the prompts.
@@ -93,8 +106,10 @@ class Team(Part, RunSettings):
         TeamError: Names the field, the value and the fix of each mistake.
     """
 
-    host: TheHost = Field(kw_only=False)
-    specialists: Row[Specialist] = Field(kw_only=False, min_length=1)
+    model_config = ConfigDict(json_schema_extra=_with_specialists)
+
+    host: TheHost = Field(default_factory=_no_host, kw_only=False)
+    specialists: Row[Specialist] = Field(default=(), kw_only=False, min_length=1)
     name: str = Field(default="replan", min_length=1)
     calls: Calls = "merged"
     plan_template: Prompt = ""
@@ -114,6 +129,18 @@ class Team(Part, RunSettings):
     def refuse(self, mistakes: ValidationError) -> None:
         """Report all mistakes together."""
         raise TeamError([*mistakes_in(mistakes, type(self))]) from None
+
+    @classmethod
+    def named(cls, given: tuple[Any, ...]) -> dict[str, Any]:
+        """A list alone is of the specialists of a team without a host."""
+        if len(given) == 1 and isinstance(given[0], list | tuple):
+            return {"specialists": given[0]}
+        return super().named(given)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it has no host."""
+        return not self.host.chat_models
 
     @property
     def settings(self) -> RunSettings:
@@ -151,6 +178,9 @@ class Team(Part, RunSettings):
         """Each specialist has a unique name, and everything that it names exists."""
         yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
+        yield from _unplanned(given)
+        if "specialists" not in given:
+            yield InitErrorDetails(type="missing", loc=("specialists",), input=None)
         seen: dict[str, int] = {}
         for index, each in enumerate(list_in(given.get("specialists"))):
             fields = fields_of(each)
@@ -178,6 +208,20 @@ def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
                 reason = f"There is no tool server '{server}'."
                 fix = did_you_mean(server, known, "Describe it under tool_servers.")
                 yield rule_error((*where, field, index), grant, "unknown_server", reason, fix)
+
+
+def _unplanned(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Find what needs a host in a team without one."""
+    if given.get("host", NO_HOST) is not NO_HOST:
+        return
+    if len(list_in(given.get("specialists"))) > 1:
+        fix = "Give the host, for example its model, or one specialist only."
+        reason = "It is missing, and there are several specialists."
+        yield rule_error(("host",), None, "no_host", reason, fix)
+    if _mode_of(given) == "summary":
+        reason = "The host writes the summary, and there is none."
+        fix = "Give the team a host, or another mode."
+        yield rule_error(("memory", "mode"), "summary", "no_host", reason, fix)
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

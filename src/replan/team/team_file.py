@@ -50,7 +50,7 @@ class TeamFile:
             base_url: The server for models without their own in the file.
         """
         config = self.config
-        if model is not None:
+        if model is not None and not config.is_direct:
             asked = config.named_model(model)
             host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
             # What is wrong with this model is not in the file. The folders are known where

@@ -6,6 +6,7 @@ from replan.errors import TeamFileError
 
 HOST = "host: {model: offline}\n"
 TEAM = "specialists: [{name: a, intended_use: A., chat_model: offline}]\n"
+TWO = TEAM.replace("]\n", ", {name: b, intended_use: B., chat_model: offline}]\n")
 GOOD = HOST + TEAM
 
 # text, line, column, code, field, value, a part of the fix
@@ -31,7 +32,7 @@ MISTAKES = [
         "unit_model or chat_model",
     ),
     (HOST, 1, 1, "missing", "specialists", "", "Add specialists"),
-    (f"host:\n{TEAM}", 1, 1, "missing", "host", "", "Add host"),
+    (TWO, 1, 1, "no_host", "host", "", "Give the host"),
     (f"host: {{system_prompt: x}}\n{TEAM}", 1, 1, "missing", "host.model", "", "Add"),
     (f"{HOST}specialists: []\n", 2, 14, "empty", "specialists", "", "at least one"),
     (f"{HOST}specialists: a\n", 2, 14, "wrong_type", "specialists", "'a'", "- "),

@@ -76,7 +76,8 @@ def team_of(
         per_step=None if config.knowledge is None else _calls_of_knowledge(config, asked, known),
         knowledge=config.knowledge,
         per_question=max(
-            _calls_of_question(model, known) for model in config.host.chat_models.values()
+            (_calls_of_question(model, known) for model in config.host.chat_models.values()),
+            default=0,
         ),
         merged=_is_merged(config),
         typed=config.host.output_type is not None,

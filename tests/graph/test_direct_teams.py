@@ -1,0 +1,109 @@
+"""A team without a host: a run is the one step of its one specialist, and its result the answer."""
+
+from typing import Any
+
+import pytest
+
+from pipelines import FourDeep
+from replan import (
+    AgentContext,
+    ExecutionContext,
+    Limits,
+    Specialist,
+    Team,
+    ask_user,
+    build_agent,
+    open_runtime,
+    run,
+)
+from replan.errors import TeamError
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
+from replan.testing import ScriptedModel
+
+
+def paint(context: ExecutionContext) -> str:
+    return f"{context.task}: {ask_user('Which colour?')}"
+
+
+def painter() -> Team:
+    return Team([Specialist("painter", "Paints.", run=paint, effects="pure")])
+
+
+async def test_a_run_is_the_step_and_its_questions_and_results_are_the_runs(tmp_path):
+    async with open_runtime(painter(), storage=tmp_path / "runs.sqlite") as here:
+        waits = await here.run("Paint the hall.\n\nWith care: `all` of it.", run_id="r")
+        assert (waits.outcome, [ask.text for ask in waits.pending_questions]) == (
+            "waiting",
+            ["Which colour?"],
+        )
+        result = await (await here.answer("r", "Blue"))
+        (listed,) = [each.run_id for each in await here.runs()]
+        kinds = [each.type async for each in here.events("r")]
+    assert (result.outcome, result.usage.calls, listed) == ("completed", 0, "r")
+    assert result.text == "Paint the hall.\n\nWith care: `all` of it.: Blue"
+    assert {"plan_created", "specialist_invoked", "task_completed"} <= set(kinds)
+
+
+async def test_a_step_that_fails_is_a_run_that_failed_and_says_why():
+    def fail(_: ExecutionContext) -> str:
+        raise ValueError("no paint")
+
+    result = await run(Team([Specialist("painter", "Paints.", run=fail)]), "Paint.")
+    assert result.outcome == "failed"
+    assert "no paint" in result.text
+
+
+async def test_its_value_is_the_output_of_the_run():
+    def count(_: ExecutionContext) -> Any:
+        return [1, 2]
+
+    team = Team([Specialist("counter", "Counts.", run=count, output_type=list[int])])
+    assert (await run(team, "Count.")).output == [1, 2]
+    plain = Team([Specialist("counter", "Counts.", run=count)])
+    assert (await run(plain, "Count.", output_type=list[int])).output == [1, 2]
+
+
+async def test_its_agent_takes_turns_and_begins_anew_after_an_answer():
+    agent, context = build_agent(painter()), AgentContext(session_id="s")
+    texts = ["Paint the hall", "Blue", "Paint the attic", "Grey"]
+    responses = []
+    for text in texts:
+        result = await agent.process(text, context)
+        context = context.apply(result.context_updates)
+        responses.append(result.response)
+    assert responses[::2] == ["Which colour?"] * 2
+    assert responses[1::2] == ["Paint the hall: Blue", "Paint the attic: Grey"]
+
+
+async def test_a_job_asks_for_what_it_needs_and_its_result_is_the_answer():
+    spec = JobSpec(
+        "shop",
+        slots=[Slot("what", question="What?")],
+        commands=[Command("order", needs=["what"], action="order_it")],
+        actions=[ActionSpec("order_it", run=lambda what: f"Ordered {what}.", effects="keyed")],
+    )
+    team = Team([Specialist("shop", "Sells.", job=spec)])
+    async with open_runtime(team, storage=":memory:") as here:
+        waits = await here.run("order", run_id="r")
+        assert waits.outcome == "waiting"
+        result = await (await here.answer("r", "tea"))
+    assert result.outcome == "completed"
+    assert result.text.endswith("Result: Ordered tea.")
+    assert result.output["collected_info"] == {"what": "tea"}
+
+
+async def test_a_pipeline_is_walked_to_its_end():
+    with ScriptedModel({}):
+        result = await run(Team([Specialist("deep", "Goes deep.", pipeline=FourDeep)]), "Begin.")
+    assert result.outcome == "completed", result.text
+
+
+def test_several_specialists_need_a_host():
+    two = [Specialist(name, "Works.", run=paint) for name in ("a", "b")]
+    with pytest.raises(TeamError, match="host") as refused:
+        Team(two)
+    assert "several specialists" in str(refused.value)
+    with pytest.raises(TeamError, match="host"):
+        Team(specialists=two, limits=Limits(max_rounds=3))
