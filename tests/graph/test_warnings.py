@@ -239,3 +239,29 @@ async def test_a_run_that_waits_and_that_nothing_can_answer_says_so(kind, kept):
         (text,) = warned
         assert text.startswith("Nothing can answer this run: ")
         assert "storage" in text
+
+
+def with_unknown_key(head, body):
+    return f"---\ntone: of {head.partition(':')[0]}\n{head}\n---\n{body}"
+
+
+async def test_an_unknown_key_of_any_reply_is_a_warning_and_no_text():
+    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Write @poet (after 1)\n"
+    script = {
+        "think": with_unknown_key("complexity: complex", "Soon."),
+        "plan_creation": with_unknown_key("reasoning: Two.\ncomplexity: complex", plan),
+        "feedback": with_unknown_key("verdict: complete", ""),
+        "final_answer": with_unknown_key("feedback: Good.\nverdict: complete", "The answer."),
+    }
+    poet = ScriptedModel([with_unknown_key("status: success", "A poem.")])
+    team = [
+        Specialist("payer", "Pays invoices.", run=lambda context: "paid"),
+        Specialist("poet", "Writes.", chat_model=poet),
+    ]
+    with ScriptedModel(script) as host:
+        state = (await run(build_graph(Team(Host(host), team)), "Pay, and write about it.")).state
+    assert state["final_answer"].text == "The answer."
+    assert state["current_plan"].step(2).result == "A poem."
+    told = "The front matter of a reply has lines that are not read: `tone: of {}`."
+    names = ("complexity", "reasoning", "status", "verdict", "feedback")
+    assert state["warnings"] == [told.format(name) for name in names]

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.events.calls import Calls, calls_at_work, emitter_at_work
+from replan.events.calls import Calls, calls_at_work, emitter_at_work, warn_here
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
@@ -28,7 +28,9 @@ from replan.plan.preview import TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
-from replan.replies.unreadable import Complaint
+from replan.replies.keys import HOST
+from replan.replies.reply import read_reply
+from replan.replies.unreadable import Complaint, odd_in
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
@@ -266,6 +268,13 @@ class HostCall:
         done = fallback if complaint.reading is None else complaint.done
         await self.report_unreadable(complaint.wrong, done)
         return complaint.reading
+
+    def text_in(self, reply: str) -> str:
+        """The text of a reply that should be nothing else; what of it is not read is a warning."""
+        read = read_reply(reply, HOST)
+        if unread := odd_in(read):
+            warn_here(unread)
+        return read.body
 
     async def report_unreadable(self, problem: str, fallback: str) -> None:
         """Report a reply that cannot be used; the state keeps it, too."""

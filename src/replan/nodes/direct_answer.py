@@ -17,7 +17,6 @@ from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt, request_messages
 from replan.prompts.sections import request_text
-from replan.replies.readings import read_answer
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.outcomes import Outcome, TaskComplexity
@@ -73,7 +72,7 @@ async def _answered(
     except LimitReachedError as error:
         await call.report_limit(error.limit, error.value, error.reason)
         return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
-    text = read_answer(reply)
+    text = call.text_in(reply)
     if text and call.end.words:
         return refused(shown.finish(text), call.end.words), reply, "failed", ""
     limit = await call.report_cut()

@@ -16,7 +16,6 @@ from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
 from replan.prompts.sections import request_text
-from replan.replies.readings import read_answer
 from replan.state.changed_steps import plan_write
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
@@ -145,7 +144,7 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
     try:
         reply, budget = await call.ask_in_room(chat, prompt_of, shown)
         reply = await call.unless_repeated(chat, prompt_of(budget), reply, request, shown)
-        text = read_answer(reply)
+        text = call.text_in(reply)
         if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:

@@ -19,7 +19,6 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
-from replan.replies.readings import read_answer
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import TaskComplexity, ThinkingResult
@@ -79,7 +78,7 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     if not holds_plan and not looks_like_plan(text):
         try:
             reply = await call.ask(services.models.planning, prompt)
-            found = PlanText(read_answer(reply), call.end)
+            found = PlanText(call.text_in(reply), call.end)
         except LimitReachedError as error:
             found = PlanText(str(error))
     plan, complaint = await read_model_plan(found, call, prompt)

@@ -5,8 +5,9 @@ import re
 from pydantic import Field
 
 from replan.plan.model import Value
-from replan.replies.keys import SPECIALIST
+from replan.replies.keys import SPECIALIST, squeezed
 from replan.replies.reply import Reply, read_reply
+from replan.replies.unreadable import odd_in
 from replan.replies.wrapping import Fence, behind_thoughts, fence_around, unwrapped
 from replan.state.results import ExecutionStatus
 
@@ -26,14 +27,14 @@ class SpecialistReading(Value):
     retry: bool = True  # whether another attempt can help
     body: str = ""  # the result
     problem: str = ""  # why it cannot be said how the work ended, or empty
+    odd: str = ""  # what of a front matter is not read, or empty
 
 
 def read_specialist(text: str) -> SpecialistReading:
     """Read a specialist's text, which is all body unless it begins with a front matter of ours.
 
     A report may begin with a line such as `status: on track` or with its own front matter: values
-    that do not fit make it text, and so do other keys, unless the work failed. A text without any
-    result is not a success.
+    that do not fit make it text. A text without any result is not a success.
     """
     reply = read_reply(text, SPECIALIST)
     fields = reply.fields
@@ -43,7 +44,8 @@ def read_specialist(text: str) -> SpecialistReading:
     source = unwrapped(text)
     inner = (fence_around(source) or Fence("", source)).inner
     is_data = inner.lstrip().startswith("{") and bool(reply.odd or not reply.body)
-    if not fields or is_data or (is_success and (reply.problem or reply.odd)):
+    is_misfit = any(squeezed(name) in SPECIALIST for name in reply.odd)
+    if not fields or is_data or (is_success and (reply.problem or is_misfit)):
         body = behind_thoughts(source)
         status = ExecutionStatus.SUCCESS if body else ExecutionStatus.FAILED
         return SpecialistReading(status=status, body=body, problem=_misplaced_in(body))
@@ -54,6 +56,7 @@ def read_specialist(text: str) -> SpecialistReading:
         retry=fields.get("retry") != "no",
         body=_body_of(reply),
         problem=reply.problem,
+        odd=odd_in(reply),
     )
 
 
@@ -64,7 +67,6 @@ def _misplaced_in(body: str) -> str:
 
 
 def _body_of(reply: Reply) -> str:
-    """The result, after what the front matter says of it in other words."""
-    others = "\n".join(f"{name}: {value}" for name, value in reply.odd.items())
-    parts = (reply.fields.get("reason", ""), others, reply.body)
-    return "\n\n".join(part for part in parts if part)
+    """The result, after what the front matter says of it; else all that there is."""
+    parts = [part for part in (reply.fields.get("reason", ""), reply.body) if part]
+    return "\n\n".join(parts) or "\n".join(f"{name}: {value}" for name, value in reply.odd.items())

@@ -194,7 +194,6 @@ def test_a_specialist_is_read_as_the_host_is(text, status, body):
         "status: success story\nof the year",
         "---\nstatus: open\n---\nText",
         "---\nHello\n---\nText",
-        "---\ntitle: A report\nstatus: success\n---\nIt is long.",
         '{"status": "success", "data": [1, 2, 3]}',
         '{"status": "failed", "orders": 3, "result": "late"}',
         '{"status": "failed", "reason": "late"}',
@@ -216,12 +215,25 @@ def test_a_specialist_keeps_every_line_that_is_not_front_matter(text):
         ("status: failed\ncode: 7\nwhere: Bonn", "", "failed", "code: 7\nwhere: Bonn"),
         ("status: success\nreason: in the register", "5", "success", "in the register\n\n5"),
         ("confidence: 0.5\nnote: two sources", "5", "success", "two sources\n\n5"),
-        ("status: failed\ncode: 7", "```json\n{}\n```", "failed", "code: 7\n\n```json\n{}\n```"),
     ],
 )
 def test_what_a_specialist_says_of_its_work_in_other_words_is_kept(header, rest, status, body):
     reading = read_specialist(f"---\n{header}\n---\n{rest}")
     assert (reading.status, reading.body) == (status, body)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "shown"),
+    [
+        ("---\ntitle: A report\nstatus: success\n---\nIt is long.", "success", "title: A report"),
+        ("---\nstatus: failed\ncode: 7\n---\nIt is long.", "failed", "code: 7"),
+        ("---\nconfidence: 0.4\n语气: 好\n---\nIt is long.", "success", "语气: 好"),
+    ],
+)
+def test_an_unknown_key_of_a_front_matter_is_reported_and_not_shown_as_text(text, status, shown):
+    reading = read_specialist(text)
+    assert (reading.status, reading.body) == (status, "It is long.")
+    assert f"`{shown}`" in reading.odd
 
 
 @pytest.mark.parametrize(
