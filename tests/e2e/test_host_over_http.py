@@ -1,9 +1,11 @@
 """The whole host through the real OpenAI client, against servers that behave in many ways."""
 
 import asyncio
+import json
 
 import pytest
 from langchain_core.callbacks import StreamingStdOutCallbackHandler
+from langchain_openai import ChatOpenAI
 
 from replan import (
     Host,
@@ -16,6 +18,7 @@ from replan import (
     stream,
 )
 from replan.adapters.chat_models import LangChainModels
+from replan.replies.keys import HOST
 from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, Truncated, always
 
 PLAN = """\
@@ -185,3 +188,43 @@ async def test_a_stream_that_is_closed_early_leaves_no_task_behind():
         await asyncio.to_thread(server.wait_for_requests, 4)
         await events.aclose()
         assert asyncio.all_tasks() <= before
+
+
+def model_at(server, **profile):
+    url = server.base_url
+    return ChatOpenAI(model="m", base_url=url, api_key="k", max_retries=0, profile=profile)
+
+
+def json_of(**fields):
+    return json.dumps(fields, ensure_ascii=False)
+
+
+TEXT = PLAN.partition("---\n- ")[2]
+JSON_SCRIPT = {
+    "think": json_of(complexity="complex", reasoning="Steps.", body=f"- {TEXT}"),
+    "feedback": json_of(verdict="complete", update="", feedback="", body="They differ in tariffs."),
+}
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("can", [True, False])
+async def test_a_provider_enforces_the_form_of_judgements_where_it_can_and_is_asked_to(asks, can):
+    is_enforced = asks and can
+    script = {**SCRIPT, **JSON_SCRIPT} if is_enforced else SCRIPT
+    with OpenAIServer(script, json_mode=is_enforced) as server:
+        model = model_at(server, structured_output=can)
+        team = [Specialist(each, "Works.", chat_model=model) for each in ("researcher", "analyst")]
+        host = Host(model, structured_output=asks)
+        state = (await run(build_graph(Team(host, team)), "Compare the policies.")).state
+        sent = {each.call.node: each.body.get("response_format") for each in server.requests}
+        prompts = {each.call.node: each.messages[0].text for each in server.requests}
+    assert state["final_answer"].text == "They differ in tariffs."
+    assert len(state["current_plan"].steps) == 3
+    assert sent["specialist"] is None
+    for node, key in (("think", "complexity"), ("feedback", "verdict")):
+        assert ("one JSON object" in prompts[node]) == is_enforced
+        assert bool(sent[node]) == is_enforced
+        if is_enforced:
+            schema = sent[node]["json_schema"]["schema"]
+            assert schema["properties"][key]["enum"] == [*HOST[key].values]
+            assert schema["required"] == [*schema["properties"]]

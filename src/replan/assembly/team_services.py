@@ -4,6 +4,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,8 @@ from replan.ports.model_provider import ModelProvider
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
+from replan.prompts.sections import Caller
+from replan.replies.keys import FEEDBACK_REPLY, THINK_REPLY
 from replan.services import HOST, HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.given_tools import chat_with_tools
@@ -78,6 +81,9 @@ def services_of(
         raise team.refusal(chats.mistakes)
     models = _host_models(built, direct)
     memory = joined(team.memory, host.memory)
+    prompts = _host_prompts(team, models, memory)
+    if host.structured_output:
+        models = _enforcing(models)
     parts = {HOST: host, **{each.name: each for each in team.specialists}}
     log_unused(memory)
     if team.knowledge is None:
@@ -87,7 +93,7 @@ def services_of(
         models=models,
         specialists=specialists,
         identity=team.identity,
-        prompts=_host_prompts(team, models, memory),
+        prompts=prompts,
         log=log or memory_log(),
         settings=team.settings.replace(memory=memory),
         memory={
@@ -128,6 +134,15 @@ def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:
     )
 
 
+def _enforcing(models: HostModels) -> HostModels:
+    """The models, whose providers enforce the form of judgements where they can."""
+    return replace(
+        models,
+        thinking=models.thinking.enforcing(THINK_REPLY),
+        feedback=models.feedback.enforcing(FEEDBACK_REPLY),
+    )
+
+
 def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> HostPrompts:
     host, merged = team.host, team.calls == "merged"
     # What has a model or a prompt of its own is asked in a call of its own.
@@ -145,6 +160,7 @@ def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> Host
         remembers=host.remembers,
         output="" if host.shape is None else host.shape.instruction,
         memory=memory,
+        as_json=_enforced(models) if host.structured_output else frozenset(),
     )
 
 
@@ -156,6 +172,12 @@ def _unpriced(built: Mapping[str, Chat], prices: Mapping[str, Price]) -> dict[st
         for one in chat.chain
         if price_of(one.names, prices) is None
     }
+
+
+def _enforced(models: HostModels) -> frozenset[Caller]:
+    """Whose replies are of a form that a provider enforces."""
+    judges: Mapping[Caller, Chat] = {"think": models.thinking, "feedback": models.feedback}
+    return frozenset(node for node, chat in judges.items() if chat.can_enforce)
 
 
 def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:

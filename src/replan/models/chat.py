@@ -79,6 +79,7 @@ class Chat:
         self.can_stream = True  # whether its server has not refused to stream
         self.sends_whole = True  # whether its server has not dropped a whole reply
         self.ends = StreamEnds()  # how its server ends streams
+        self.reply_format: Mapping[str, Any] | None = None  # what its provider enforces
 
     def within(self, tokens: int) -> "Chat":
         """The same model, whose replies end after this many tokens if it supports a bound."""
@@ -88,6 +89,18 @@ class Chat:
             return self
         twin = copy(self)
         twin.model = self.model.model_copy(update={field: tokens})
+        return twin
+
+    @property
+    def can_enforce(self) -> bool:
+        """Whether the model says that its provider can enforce the form of a reply."""
+        return bool((self.model.profile or {}).get("structured_output"))
+
+    def enforcing(self, reply_format: Mapping[str, Any]) -> "Chat":
+        """The same model, with a form of its replies that its provider enforces if it can."""
+        twin = copy(self)
+        twin.reply_format = reply_format if self.can_enforce else None
+        twin.other = self.other and self.other.enforcing(reply_format)
         return twin
 
     async def reply(
@@ -237,12 +250,13 @@ class _ReplyRequest:
         """Reserve one call, and return the model with `changes` to its fields."""
         # One of the changes says how long its reply may be.
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
+        schemas = () if chat.reply_format is None else (chat.reply_format,)
         length, own = _bound_of(chat.model)
         request = Request(
             model=chat.provider_name,
             names=chat.names,
             messages=self.messages,
-            tools=tools,
+            tools=[*tools, *schemas],
             most_output=own,
             cuttable=length is not None,
         )
@@ -254,7 +268,11 @@ class _ReplyRequest:
             changes = {**changes, length: most}
         model = chat.model.model_copy(update=changes) if changes else chat.model
         self.calls += 1
-        return model if self.toolset is None else model.bind_tools(tools)
+        if self.toolset is not None:
+            return model.bind_tools(tools)
+        if chat.reply_format is not None:
+            return model.bind(response_format=chat.reply_format)
+        return model
 
     def _join_pieces(self) -> AIMessage:
         chunks = self.chunks

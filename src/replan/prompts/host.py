@@ -92,6 +92,9 @@ REMEMBERS = (
     "forget something about the user is `simple`."
 )
 
+AS_JSON = "Write it as one JSON object: these keys, and the body, a text, under `body`."
+"""The instruction to the host if a provider enforces the form of its replies."""
+
 _AS_BUILT_IN = MemoryOptions()
 
 
@@ -110,6 +113,7 @@ class HostPrompts:
     merged_final_answer: bool = True  # whether feedback carries the final answer
     remembers: bool = False  # whether direct answers have the tools for facts
     output: str = ""  # what an answer has to be, where a program reads it
+    as_json: frozenset[Caller] = frozenset()  # whose replies are JSON, as the provider enforces
     memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
 
     def memory_in(self, state: EnhancedState) -> Memory:
@@ -131,7 +135,9 @@ def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -
     )
     output = host.output if host.merged_answer else ""
     facts = REMEMBERS if host.remembers else ""
-    text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), facts)
+    as_json = _as_json("think", host)
+    text = (host.thinking or load("thinking"), plan_format, reply_format, as_json)
+    text = (*text, _team(host), facts)
     system = _system("think", host, *text, output, instructions_in(seen.messages))
     return [system, *_conversation(seen, _knowledge(state), _unfinished(state))]
 
@@ -184,7 +190,8 @@ def build_feedback_prompt(
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    parts = (host.reflection or load("feedback"), *parts, output, _instructions(state, host))
+    parts = (host.reflection or load("feedback"), *parts, _as_json("feedback", host), output)
+    parts = (*parts, _instructions(state, host))
     system = _system("feedback", host, *parts)
     return [system, _data(state, host, collected_results, missing=missing, budget=budget)]
 
@@ -224,6 +231,10 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
 def _system(node: Caller, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+
+
+def _as_json(node: Caller, host: HostPrompts) -> str:
+    return AS_JSON if node in host.as_json else ""
 
 
 def _answer_body(answer: str, host: HostPrompts) -> str:

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from replan.plan.model import PlanUpdateType
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
@@ -103,17 +103,21 @@ REASON = Key(
     aliases=("error", "cause", "problem", "message", "note", "details", "explanation", "原因"),
 )
 
+REASONING = Key("reasoning", aliases=("理由", "推理"))
+FEEDBACK_TEXT = Key("feedback", aliases=("反馈",))
+UPDATE = Key("update", aliases=("更新",))
+
 THINK = _table(
     COMPLEXITY,
     Key("score", "number", ("complexity_score",)),
-    Key("reasoning", aliases=("理由", "推理")),
+    REASONING,
     Key("next_action", "label", values=_ACTIONS),
 )
 FEEDBACK = _table(
     VERDICT,
-    Key("feedback", aliases=("反馈",)),
+    FEEDBACK_TEXT,
     Key("suggested_action", "label", values=_ACTIONS),
-    Key("update", aliases=("更新",)),
+    UPDATE,
     Key("plan_update_type", "label", values={str(kind): () for kind in PlanUpdateType}),
     Key("answer_step", aliases=("答案步骤",)),
 )
@@ -127,12 +131,13 @@ SPECIALIST = _table(
 HOST = THINK | FEEDBACK
 """The keys of all replies of the host, by their squeezed names."""
 
+BODY = "body"
 BODIES = frozenset(
     map(
         squeezed,
         (
             *(
-                "body",
+                BODY,
                 "answer",
                 "final_answer",
                 "plan",
@@ -146,3 +151,22 @@ BODIES = frozenset(
     )
 )
 """Names under which a JSON object has the body."""
+
+
+def reply_format(name: str, *keys: Key) -> dict[str, Any]:
+    """What a provider is asked to enforce: a JSON object with these keys, and with the body."""
+    fields = {
+        key.name: {"type": "string", "enum": [*key.values]} if key.values else {"type": "string"}
+        for key in keys
+    }
+    schema = {
+        "type": "object",
+        "properties": {**fields, BODY: {"type": "string"}},
+        "required": [*fields, BODY],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+THINK_REPLY = reply_format("think", COMPLEXITY, REASONING)
+FEEDBACK_REPLY = reply_format("feedback", VERDICT, UPDATE, FEEDBACK_TEXT)

@@ -31,6 +31,8 @@ class Host(Typed):
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is
             requested again, then the run fails.
+        structured_output: Whether its judgements are requested as JSON that the provider enforces,
+            where the model's profile says that it can. Then an answer is not streamed.
         remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
             conversation, where it may use its tools. Each run names their user in its settings.
         memory: What it sees of the earlier conversation, if this differs from the team.
@@ -50,6 +52,7 @@ class Host(Typed):
     reflection_prompt: Prompt = ""
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
+    structured_output: bool = False
     remembers: bool = False
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
