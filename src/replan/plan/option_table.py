@@ -206,11 +206,9 @@ OPTIONS = (
         "condition", "if|condition|如果|条件", CONDITION, "if 2 failed", "order", in_prompt=True
     ),
     Option("optional", "optional|可选", FLAG, "optional", in_prompt=True),
-    Option("priority", "priority|优先级", WHOLE, "priority 2", "attempt", in_prompt=True),
-    Option("max_retries", "retries|重试", COUNT, "retries 1", "attempt", in_prompt=True),
-    Option(
-        "timeout", "timeout|time limit|超时", DURATION, "timeout 30s", "attempt", in_prompt=True
-    ),
+    Option("priority", "priority|优先级", WHOLE, "priority 2", "attempt"),
+    Option("max_retries", "retries|重试", COUNT, "retries 1", "attempt"),
+    Option("timeout", "timeout|time limit|超时", DURATION, "timeout 30s", "attempt"),
     Option("writes", "writes|写入", RESOURCES, "writes report.md", "attempt"),
     Option("estimated_duration", "estimate|预计", DURATION, "estimate 5m"),
     Option("model", "model|模型", WORD, "model fast", "task"),

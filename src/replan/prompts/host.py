@@ -127,18 +127,22 @@ class HostPrompts:
 
 def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -> list[BaseMessage]:
     """Ask for a judgement of the last request, and with it for the answer or the plan."""
-    plan_format = _plan_format(state, host) if host.merged_planning else ""
-    reply_format = render(
-        load("thinking_format"),
-        simple_body=_answer_body("the whole answer", host) if host.merged_answer else "empty.",
-        complex_body="the plan." if host.merged_planning else "empty.",
-    )
+    bodies = {
+        _answer_body(host): "if simple" if host.merged_answer else "",
+        "the plan": "otherwise" if host.merged_planning else "",
+    }
+    body = ", or ".join(f"{what} {when}" for what, when in bodies.items() if when)
+    reply_format = render(load("thinking_format"), body=f", then {body}:" if body else " alone:")
     output = host.output if host.merged_answer else ""
     facts = REMEMBERS if host.remembers else ""
-    as_json = _as_json("think", host)
-    text = (host.thinking or load("thinking"), plan_format, reply_format, as_json)
-    text = (*text, _team(host), facts)
-    system = _system("think", host, *text, output, instructions_in(seen.messages))
+    told = (host.thinking or load("thinking"), facts, reply_format, output)
+    system = _system(
+        "think",
+        host,
+        *_about_team(state, host, host.thinking, has_plan=host.merged_planning),
+        *told,
+        instructions_in(seen.messages),
+    )
     return [system, *_conversation(seen, _knowledge(state), _unfinished(state))]
 
 
@@ -156,13 +160,13 @@ def build_direct_answer_prompt(
 def build_planning_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
-    text = (host.planning or load("planning"), _plan_format(state, host), _team(host))
     seen = host.seen_in(state)
     parts = [summary_section(seen.summary), *request_sections(seen.messages)]
     if thinking_result.reasoning:
         parts.append(section("feedback", thinking_result.reasoning))
+    task, known = host.planning or load("planning"), _about_team(state, host, host.planning)
     return [
-        _system("plan_creation", host, *text, instructions_in(seen.messages)),
+        _system("plan_creation", host, *known, task, instructions_in(seen.messages)),
         HumanMessage("\n\n".join(part for part in parts if part)),
     ]
 
@@ -176,23 +180,21 @@ def build_feedback_prompt(
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
     """Ask for a verdict with the answer or a revision; `missing` is the reason to end."""
-    answer = _answer_body("the whole answer to the request", host)
-    answer = f"{answer}{_reference(state)}" if host.merged_final_answer else "empty."
+    by_reference = "" if "feedback" in host.as_json else _reference(state)
+    answer = f"{_answer_body(host)}.{by_reference}" if host.merged_final_answer else "nothing."
     output = host.output if host.merged_final_answer else ""
     if missing:
-        parts = (render(load("closing_format"), answer_body=answer),)
+        known = () if host.reflection else (load("host"),)
+        reply_format = render(load("closing_format"), answer_body=answer)
     else:
+        known = _about_team(state, host, host.reflection, has_plan=host.merged_planning)
         revision = f"the whole revised plan, or nothing to go on with it. {MARKS}"
-        revision = revision if host.merged_planning else "empty."
-        plan = state.get("current_plan")
-        if plan is not None and not plan.allow_dynamic_update:
-            revision = f"empty. {FIXED_PLAN}"
-        plan_format = _plan_format(state, host) if host.merged_planning else ""
+        revision = revision if host.merged_planning else "nothing."
+        if not plan_of(state).allow_dynamic_update:
+            revision = f"nothing. {FIXED_PLAN}"
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
-        parts = (plan_format, reply_format, _team(host))
-    parts = (host.reflection or load("feedback"), *parts, _as_json("feedback", host), output)
-    parts = (*parts, _instructions(state, host))
-    system = _system("feedback", host, *parts)
+    told = (host.reflection or load("feedback"), reply_format, output)
+    system = _system("feedback", host, *known, *told, _instructions(state, host))
     return [system, _data(state, host, collected_results, missing=missing, budget=budget)]
 
 
@@ -200,10 +202,10 @@ def build_plan_update_prompt(
     feedback_result: FeedbackResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     """Ask for the whole revised plan document."""
+    known = (*_about_team(state, host, host.planning), host.planning)
     revise = render(load("plan_update"), marks=MARKS)
-    text = (host.planning, revise, _plan_format(state, host), _team(host))
     return [
-        _system("plan_update", host, *text, _instructions(state, host)),
+        _system("plan_update", host, *known, revise, _instructions(state, host)),
         _data(state, host, feedback=feedback_result),
     ]
 
@@ -229,16 +231,13 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
 
 
 def _system(node: Caller, host: HostPrompts, *parts: str) -> SystemMessage:
-    tag = call_tag(Call(node=node))
-    return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
+    as_json = AS_JSON if node in host.as_json else ""
+    parts = (host.system, *parts, as_json, call_tag(Call(node=node)))
+    return SystemMessage("\n\n".join(part for part in parts if part))
 
 
-def _as_json(node: Caller, host: HostPrompts) -> str:
-    return AS_JSON if node in host.as_json else ""
-
-
-def _answer_body(answer: str, host: HostPrompts) -> str:
-    return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
+def _answer_body(host: HostPrompts) -> str:
+    return f"the whole answer ({'one JSON value' if host.output else 'Markdown'})"
 
 
 def _reference(state: EnhancedState) -> str:
@@ -253,18 +252,19 @@ def _instructions(state: EnhancedState, host: HostPrompts) -> str:
     return instructions_in(host.seen_in(state).messages)
 
 
-def _plan_format(state: EnhancedState, host: HostPrompts) -> str:
+def _about_team(
+    state: EnhancedState, host: HostPrompts, replaced: str, *, has_plan: bool = True
+) -> tuple[str, ...]:
+    """What the host is told in all calls about plans, at the beginning because of prompt caches."""
     settings = state.get("settings")
-    return render(
+    plan_format = render(
         load("plan_format"),
         plan_template=host.plan_template or PLAN_TEMPLATE,
         options=PROMPTED,
         max_steps=settings.limits.max_steps if settings else 100,
     )
-
-
-def _team(host: HostPrompts) -> str:
-    return section("team", "\n".join(_card(card) for card in host.team))
+    team = section("team", "\n".join(_card(card) for card in host.team))
+    return ("" if replaced else load("host"), plan_format if has_plan else "", team)
 
 
 def _card(card: SpecialistCard) -> str:
@@ -309,7 +309,7 @@ def _data(
         parts.append(f"[… {len(left_out)} more results left out]")
     if any(result.sources for result in shown):
         parts.append(KEEP_MARKS)
-    parts.append(section("plan", within_budget(render_for_model(plan).strip(), budget)))
+    parts.append(section("plan", within_budget(_judged_plan(plan, shown), budget)))
     if feedback is not None:
         said = (feedback.feedback, feedback.plan_update_suggestion)
         parts.append(section("feedback", "\n".join(text for text in said if text)))
@@ -317,6 +317,20 @@ def _data(
         parts.append(section("missing", within_budget(missing, budget)))
         parts.append("The run ends now. Give the best answer there is, and say what is missing.")
     return HumanMessage("\n\n".join(parts))
+
+
+def _judged_plan(plan: TaskPlan, shown: Sequence[SpecialistResult]) -> str:
+    """The plan without what its reader does not need: briefs of done steps, and shown failures."""
+    told = {result.step_id for result in shown if result.error}
+    steps = (
+        step.replace(brief="", parameters={})
+        if step.is_finished
+        else step.replace(feedback="")
+        if step.id in told
+        else step
+        for step in plan.steps
+    )
+    return render_for_model(plan.replace(steps=tuple(steps))).strip()
 
 
 def _results(

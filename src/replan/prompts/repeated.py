@@ -11,7 +11,7 @@ from replan.prompts.templates import load
 REPEATED = "The reply repeats the instructions, and answers nothing."
 
 _PROMPTS = (
-    *("thinking", "thinking_format", "planning", "direct_answer", "final_answer"),
+    *("host", "thinking", "thinking_format", "planning", "direct_answer", "final_answer"),
     *("feedback", "feedback_format", "closing_format", "specialist"),
 )
 """The prompts whose sentences are orders to a model. What explains a plan may be in an answer."""

@@ -51,11 +51,15 @@ PLAN = PlanDocument.parse("""\
 
 - [x] 1. Find the EU policy @researcher
 
+  Look for the newest rule.
+
   > The EU text.
 
 - [!] 2. Find the US policy @researcher
 
   Look for the newest rule.
+
+  > **Failed:** The page is gone.
 
 - [ ] 3. Compare both @analyst (after 1, 2)
 """).plan
@@ -135,8 +139,9 @@ def test_a_prompt_reads_as_its_snapshot(name):
 
 
 BUILT_IN = {
+    "host": set(),
     "thinking": set(),
-    "thinking_format": {"simple_body", "complex_body"},
+    "thinking_format": {"body"},
     "planning": set(),
     "plan_format": {"plan_template", "options", "max_steps"},
     "direct_answer": set(),
