@@ -228,3 +228,16 @@ async def test_a_provider_enforces_the_form_of_judgements_where_it_can_and_is_as
             schema = sent[node]["json_schema"]["schema"]
             assert schema["properties"][key]["enum"] == [*HOST[key].values]
             assert schema["required"] == [*schema["properties"]]
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+async def test_tokens_from_a_cache_of_the_provider_are_shown(is_streamed):
+    script = {**SCRIPT, "feedback": Reply(COMPLETE, usage=(100, 10), cached=64)}
+    with OpenAIServer(script) as server:
+        if is_streamed:
+            events = [event async for event in stream(graph_on(server), "Compare the policies.")]
+            calls = [event for event in events if event.type == "model_completed"]
+            assert sorted(event.cached_tokens for event in calls) == [0, 0, 0, 0, 64]
+        else:
+            usage = (await run(graph_on(server), "Compare the policies.")).state["usage"]
+            assert (usage.cached_tokens, usage.by["feedback"].cached_tokens) == (64, 64)

@@ -70,6 +70,7 @@ class Calls:
             model=model,
             input_tokens=counted and counted.input_tokens,
             output_tokens=counted and counted.output_tokens,
+            cached_tokens=reported.cached_tokens,
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",

@@ -412,13 +412,15 @@ class ModelCompleted(CallEvent):
     """A call of a model is over: `error` says why if it failed.
 
     `cost` is what is charged for it, in the currency of the prices. Tokens that the server did not
-    report, and the cost of a model without a price, are None. `reply` is kept as `prompt` is.
+    report, and the cost of a model without a price, are None. `cached_tokens` are those of the
+    input tokens that came from a cache of the provider. `reply` is kept as `prompt` is.
     """
 
     type: Literal["model_completed"] = "model_completed"
     model: str
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int = 0
     cost: float | None = None
     seconds: float
     error: str = ""

@@ -20,6 +20,7 @@ class Calls:
     number: int = 0  # the calls that came to an end
     tokens: int = 0  # tokens in and out, as far as they were counted
     output_tokens: int = 0  # those of them that models wrote
+    cached_tokens: int = 0  # those of them that came from a provider's cache
     known_cost: float = 0.0  # the cost of the calls that have a price, as it was charged
     unpriced: int = 0  # the calls whose cost is unknown
     # The calls that were charged without a count of their tokens: those that were cut off, in full.
@@ -40,6 +41,7 @@ class Calls:
             number=usage.calls,
             tokens=usage.total_tokens,
             output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
             known_cost=usage.known_cost,
             unpriced=usage.unpriced_calls,
         )
@@ -90,6 +92,7 @@ def _taken(event: ModelCompleted | MemorySummary, number: int) -> Calls:
         number=number,
         tokens=(event.input_tokens or 0) + (event.output_tokens or 0),
         output_tokens=event.output_tokens or 0,
+        cached_tokens=event.cached_tokens if isinstance(event, ModelCompleted) else 0,
         known_cost=event.cost or 0.0,
         unpriced=1 if event.cost is None else 0,
         uncounted=1 if is_uncounted else 0,

@@ -13,6 +13,7 @@ class Usage(Value):
         calls: The calls that came to an end.
         input_tokens: The counted tokens that models read.
         output_tokens: The counted tokens that models wrote.
+        cached_tokens: Those of the input tokens that came from a cache of the provider.
         tokens: Both.
         cost: Money in the currency of the prices; null where a price is not known.
         uncounted_cost: The part of it for calls that were charged in full, without a count.
@@ -23,6 +24,7 @@ class Usage(Value):
     calls: int
     input_tokens: int
     output_tokens: int
+    cached_tokens: int
     tokens: int
     cost: float | None
     uncounted_cost: float
@@ -36,6 +38,7 @@ class Usage(Value):
             calls=calls.number,
             input_tokens=calls.input_tokens,
             output_tokens=calls.output_tokens,
+            cached_tokens=calls.cached_tokens,
             tokens=calls.tokens,
             cost=calls.cost,
             uncounted_cost=calls.uncounted_cost,

@@ -84,10 +84,12 @@ def reported_tokens(message: BaseMessage) -> TokenCount:
     usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
     if not isinstance(usage, dict):
         return NO_TOKENS
-    reported = cast("dict[str, object]", usage)
+    reported = cast("dict[str, Any]", usage)
+    details = reported.get("input_token_details") or {}
     return TokenCount(
         input_tokens=_count_in(reported.get("input_tokens")),
         output_tokens=_count_in(reported.get("output_tokens")),
+        cached_tokens=_count_in(details.get("cache_read")),
     )
 
 

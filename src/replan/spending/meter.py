@@ -162,6 +162,7 @@ class Meter(BaseCallbackHandler, Allowance):
             calls=self._made + sum(each.calls for each in used),
             input_tokens=sum(each.input_tokens for each in used),
             output_tokens=sum(each.output_tokens for each in used),
+            cached_tokens=sum(each.cached_tokens for each in used),
             known_cost=sum(each.known_cost for each in used),
             unpriced_calls=sum(each.unpriced_calls for each in used),
         )
@@ -443,10 +444,10 @@ class Meter(BaseCallbackHandler, Allowance):
 
 def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
-    read, written = reported.input_tokens, reported.output_tokens
+    tokens = reported.replace(calls=0, known_cost=0.0, unpriced_calls=0)
     if permit.call.price is None:
-        return TokenCount(input_tokens=read, output_tokens=written, unpriced_calls=1)
-    return TokenCount(input_tokens=read, output_tokens=written, known_cost=cost)
+        return tokens.replace(unpriced_calls=1)
+    return tokens.replace(known_cost=cost)
 
 
 def _request(serialized: dict[str, Any] | None, said: Said, given: dict[str, Any]) -> Request:

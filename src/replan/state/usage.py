@@ -17,6 +17,7 @@ class TokenCount(Value):
         calls: Model calls.
         input_tokens: Tokens that the models read.
         output_tokens: Tokens that the models wrote.
+        cached_tokens: Those of the input tokens that came from a cache of the provider.
         known_cost: The cost of the calls whose model has a price.
         unpriced_calls: The number of calls with an unknown cost.
     """
@@ -24,6 +25,7 @@ class TokenCount(Value):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
     known_cost: float = 0.0
     unpriced_calls: int = 0
 
@@ -52,6 +54,7 @@ class TokenCount(Value):
             calls=self.calls + other.calls,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             known_cost=self.known_cost + other.known_cost,
             unpriced_calls=self.unpriced_calls + other.unpriced_calls,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolCallChunk
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 from replan.state.usage import TokenCount
 from replan.testing.faults import (
@@ -35,6 +35,7 @@ class Reply:
         text: What it says.
         tool_calls: The tools that it calls.
         usage: Tokens in and out; none: estimated, a token for each four characters.
+        cached: Those of the tokens in that come from a cache.
         latency: Seconds before the first byte.
         chunk_delay: Seconds before each further chunk of a stream.
         chunks: The pieces in which the text is streamed; none: word by word.
@@ -48,6 +49,7 @@ class Reply:
     text: str = ""
     tool_calls: Sequence[ToolCall] = ()
     usage: tuple[int, int] | None = None
+    cached: int = 0
     latency: float = 0.0
     chunk_delay: float = 0.0
     chunks: Sequence[str] | None = None
@@ -77,7 +79,10 @@ class Reply:
         tokens = self.usage
         if tokens is None:
             tokens = (sum(_estimate(message.text) for message in messages), _estimate(self.text))
-        return TokenCount(calls=1, input_tokens=tokens[0], output_tokens=tokens[1])
+        read, written = tokens
+        return TokenCount(
+            calls=1, input_tokens=read, output_tokens=written, cached_tokens=self.cached
+        )
 
 
 Said = str | AIMessage | Reply
@@ -190,6 +195,7 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         input_tokens=count.input_tokens,
         output_tokens=count.output_tokens,
         total_tokens=count.total_tokens,
+        input_token_details=InputTokenDetails(cache_read=count.cached_tokens),
     )
     metadata = {"model_name": MODEL_NAME, "finish_reason": finish_reason(reply)}
     return {"usage_metadata": usage, "response_metadata": metadata}
