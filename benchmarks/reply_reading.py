@@ -75,7 +75,7 @@ def read_thought(text: str, of: Services) -> Found:
 
 def read_judgement(text: str, of: Services, old: TaskPlan) -> Found:
     """Read a reply to `feedback` about a plan."""
-    reading = read_feedback(text)
+    reading = read_feedback(text, of.names)
     if isinstance(reading, Complaint):
         return Found(asked=reading.problem)
     label = str(reading.verdict)

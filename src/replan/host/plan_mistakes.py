@@ -19,7 +19,7 @@ def mistakes_in(text: str, document: PlanDocument, team: Sequence[SpecialistCard
         yield from map(str, beyond)
         return
     yield from map(str, document.mistakes)
-    yield from (str(each) for each in overlooked(text) if each.kind in ("dependency", "name"))
+    yield from (str(each) for each in overlooked(text) if each.kind in _ASKED)
     yield from _in_blocks(text)
     yield from _about_names(text, document, team)
     titles = Counter(map(title_key, document.plan.steps))
@@ -71,6 +71,7 @@ def _about_names(
             yield f"line {document.line_of(step.id)}: step {step.id} says nobody; write @name"
 
 
+_ASKED = ("dependency", "name", "number")
 _LONGEST_SHOWN, _REACH = 60, 2_000
 _IN_DETAIL = re.compile(r"[(\uff08]after \d|\A\s*+after \d|(?<=\S)- \[ \]|(?<=\S )- \[ \]")
 _IN_STEP = re.compile(r"[(\uff08]after \d|\[ \]|(?<!\w)@\w")

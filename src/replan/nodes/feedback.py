@@ -130,7 +130,8 @@ async def _reading(
     def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
         if repeats_instructions(text, whole, request):
             return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
-        reading = unless_cut_judgement(read_feedback(text, holds_plan=holds_plan), call.end)
+        reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
+        reading = unless_cut_judgement(reading, call.end)
         return checked_reference(reading, state, call.services.output, call.end)
 
     async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:

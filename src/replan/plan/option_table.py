@@ -46,6 +46,7 @@ _RESOURCE = r"(?:(?:&#[0-9]{1,7};|[^\s,，;；、()（）@`\"'])++|`[^`]+`|\"[^\
 _NEXT_RESOURCE = rf"(?:\s*+[,，;；、]\s*+|\s++(?:and|和|与|[&+])\s++){_RESOURCE}"
 _RESOURCES = re.compile(rf"{_RESOURCE}(?:{_NEXT_RESOURCE})*+")
 _ONE_RESOURCE = re.compile(rf"(?:^|(?<=[\s,，;；、])){_RESOURCE}")
+_TIMES = re.compile(r" ?(?:times?|x|次)\Z", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 
 
@@ -90,6 +91,7 @@ def _whole(text: str) -> int | None:
 
 
 def _count(text: str) -> int | None:
+    text = _TIMES.sub("", text)
     number = _whole(text)
     return None if number is None or number < 0 or text.startswith("-") else number
 
@@ -207,12 +209,14 @@ OPTIONS = (
     ),
     Option("optional", "optional|可选", FLAG, "optional", in_prompt=True),
     Option("priority", "priority|优先级", WHOLE, "priority 2", "attempt"),
-    Option("max_retries", "retries|重试", COUNT, "retries 1", "attempt"),
+    Option("max_retries", "retries|retry|重试", COUNT, "retries 1", "attempt"),
     Option("timeout", "timeout|time limit|超时", DURATION, "timeout 30s", "attempt"),
     Option("writes", "writes|写入", RESOURCES, "writes report.md", "attempt"),
     Option("estimated_duration", "estimate|预计", DURATION, "estimate 5m"),
     Option("model", "model|模型", WORD, "model fast", "task"),
-    Option("ask_first", "ask first|先询问", FLAG, "ask first", removed_by="team"),
+    Option(
+        "ask_first", "ask first|ask me first|先询问|先问我", FLAG, "ask first", removed_by="team"
+    ),
 )
 """The options that are written in parentheses, in the order in which they are written."""
 

@@ -24,7 +24,10 @@ _WORKING = (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_P
 _NOTHING = frozenset(("none", "nothing", "no changes", "n/a", "无", "没有"))
 """Words that mean "nothing" where a wish could be."""
 _LISTED = re.compile(r"^[ \t]*(?:[-*+#]|\d{1,9}[.)、])", re.MULTILINE)
+_ITEM = r"[ \t]*(?:[-*+][ \t]+)?(?:\[[ ~xX!-]?\]|\d{1,9}[.)、])"
 _CHOICE = re.compile(r"\bor\b|[|/]")
+
+TAKEN = "the text of the reply is the answer"
 
 
 Verdict = Literal["complete", "continue"]
@@ -68,11 +71,12 @@ def read_think(
     if reply.problem or complexity is None or not (is_labelled or _is_text(team, reply.body)):
         return _unreadable_thought(reply)
     reading = _think_reading(reply, complexity)
-    if complexity is TaskComplexity.SIMPLE and _is_plan_for(team, reply.body):
-        wrong = "The reply says that the request is simple, but its body is a plan."
-        planned = _think_reading(reply, TaskComplexity.MODERATE)
-        return Complaint(wrong=wrong, form=ANSWER_FORM, reading=planned, done="the plan is taken")
-    return reading
+    if complexity is not TaskComplexity.SIMPLE or not _is_like_plan(team, reply.body):
+        return reading
+    wrong, done = "The reply says that the request is simple, but its body is a plan.", TAKEN
+    if _is_plan_for(team, reply.body):
+        reading, done = _think_reading(reply, TaskComplexity.MODERATE), "the plan is taken"
+    return Complaint(wrong=wrong, form=ANSWER_FORM, reading=reading, done=done)
 
 
 def _unreadable_thought(reply: Reply) -> Complaint[ThinkReading]:
@@ -118,6 +122,16 @@ def _is_plan_for(team: Collection[str], body: str) -> bool:
     return bool(steps) and all(step.assigned_to in team for step in steps)
 
 
+def _is_like_plan(team: Collection[str], body: str) -> bool:
+    """Whether a text has steps of a plan: they name members of a team, or wait for each other."""
+    if _mentions(team, body):
+        names = "|".join(map(re.escape, team))
+        return len(re.findall(rf"^{_ITEM}[^\n]*@(?:{names})\b", body, re.MULTILINE)) > 1
+    return looks_like_plan(body) and any(
+        step.awaits for step in PlanDocument.recover(body).plan.steps
+    )
+
+
 def _is_text(team: Collection[str], body: str) -> bool:
     """Whether nothing in a body may be of a plan."""
     return not (_LISTED.search(body) or _mentions(team, body))
@@ -144,12 +158,13 @@ def _think_reading(reply: Reply, complexity: TaskComplexity) -> ThinkReading:
 
 
 def read_feedback(
-    text: str, *, holds_plan: bool = True
+    text: str, team: Collection[str] = (), *, holds_plan: bool = True
 ) -> FeedbackReading | Complaint[FeedbackReading]:
     """Read a feedback reply; a change of the plan that is only spoken of is asked for again.
 
     Args:
         text: The reply.
+        team: The names of the specialists: a plan for them is no answer.
         holds_plan: Whether it has to have the revised plan that it asks for.
     """
     reply = read_reply(text, FEEDBACK)
@@ -157,6 +172,11 @@ def read_feedback(
         # What it holds may be talk as well as the answer: another call makes that.
         return Complaint(wrong=wrong_in(reply, VERDICT), form=FEEDBACK_FORM)
     reading = _feedback_reading(reply)
+    if reading.verdict == "complete" and _is_plan_for(team, reading.body):
+        wrong = "The reply says that the work is complete, but its body is a plan."
+        empty = reading.replace(body="")
+        done = "another call writes the answer"
+        return Complaint(wrong=wrong, form=FEEDBACK_FORM, reading=empty, done=done)
     is_spoken_of = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
     if reading.verdict == "complete" or reading.body or not (holds_plan and is_spoken_of):
         return reading

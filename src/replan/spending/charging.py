@@ -85,7 +85,7 @@ def reported_tokens(message: BaseMessage) -> TokenCount:
     if not isinstance(usage, dict):
         return NO_TOKENS
     reported = cast("dict[str, Any]", usage)
-    details = reported.get("input_token_details") or {}
+    details: dict[str, Any] = reported.get("input_token_details") or {}
     return TokenCount(
         input_tokens=_count_in(reported.get("input_tokens")),
         output_tokens=_count_in(reported.get("output_tokens")),

@@ -27,6 +27,20 @@ def test_what_looks_like_a_dependency_and_is_text_is_told(line):
     assert kinds(f"- [ ] 1. First @a\n- [ ] 2. {line} @b\n") == [(2, "dependency")]
 
 
+@pytest.mark.parametrize("line", ["Start once step 1 is done.", "(after 1)", "等待步骤1"])
+def test_a_brief_that_waits_for_a_step_for_which_the_line_does_not_is_told(line):
+    plan = f"- [ ] 1. First @a\n- [ ] 2. Second @b{{}}\n  {line}\n"
+    assert (3, "dependency") in kinds(plan.format(""))
+    assert kinds(plan.format(" (after 1)")) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["Optional: look around @a", "可选：看看 @a", "Look (optional) around @a"]
+)
+def test_what_looks_like_an_option_and_is_text_is_told(line):
+    assert kinds(f"- [ ] 1. {line}\n") == [(1, "option")]
+
+
 @pytest.mark.parametrize(
     ("line", "word"),
     [
@@ -102,3 +116,11 @@ def test_steps_of_the_same_kind_below_several_headings_are_steps():
 
 def test_a_text_without_steps_has_nothing_that_was_overlooked():
     assert kinds("Hello @you (after lunch)") == []
+
+
+def test_numbers_with_parts_are_told_unless_one_alone_begins_a_line():
+    assert kinds("- [ ] 1.1 A @a\n- [ ] 1.2 B @b\n- [ ] 2. C @a (after 1)\n") == [
+        (1, "number"),
+        (2, "number"),
+    ]
+    assert kinds("- [ ] 3.5 tonnes are to be packed @a\n- [ ] 2. C @a (after 2)\n") == []

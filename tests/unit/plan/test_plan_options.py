@@ -65,3 +65,8 @@ def test_only_what_the_team_may_remove_alone_stays(option):
 def test_prompts_name_the_options_of_models():
     assert PROMPTED.startswith("`after 1, 2` (the steps whose results it uses), `if 2 failed`")
     assert "ask first" not in PROMPTED
+
+
+@pytest.mark.parametrize("text", ["retry 3 times", "retries: 3x", "重试3次", "retries 3"])
+def test_retries_are_read_as_people_write_them(text):
+    assert with_option(f" ({text})").step(3).max_retries == 3

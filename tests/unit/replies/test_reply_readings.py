@@ -94,6 +94,31 @@ def test_a_plan_for_the_team_below_simple_is_asked_about():
     assert think(f"---\ncomplexity: simple\n---\n{listed}").body == listed
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "1. @analyst gets the totals\n2. @writer writes them up",
+        "- [ ] Ask @analyst for the totals\n- [ ] Let @writer write",
+        "- [ ] 1. Get the totals\n- [ ] 2. Write it up (after 1)",
+    ],
+)
+def test_an_answer_that_is_like_a_plan_is_asked_about_and_is_else_the_answer(body):
+    complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{body}", ("analyst", "writer")))
+    assert (complaint.reading.complexity, complaint.reading.body) == ("simple", body)
+    assert complaint.done == "the text of the reply is the answer"
+    assert think("---\ncomplexity: simple\n---\nAsk @analyst.\n\n1. Lima\n2. Cusco").body
+
+
+@pytest.mark.parametrize("mark", "x ")
+def test_a_plan_for_the_team_is_no_final_answer(mark):
+    plan = f"- [x] 1. Get it @{TEAM[0]}\n- [{mark}] 2. Write it up @{TEAM[0]} (after 1)\n"
+    text = f"---\nverdict: complete\n---\n{plan}"
+    complaint = asked(read_feedback(text, TEAM))
+    assert (complaint.reading.verdict, complaint.reading.body) == ("complete", "")
+    assert complaint.done == "another call writes the answer"
+    assert read_feedback(text).body == plan.strip()
+
+
 def test_an_answer_in_json_stays_as_it_is():
     assert think('---\ncomplexity: simple\n---\n["a", "b"]').body == '["a", "b"]'
 

@@ -8,14 +8,18 @@ from replan.plan.encoding import NAME
 from replan.plan.markdown.lines import is_blank, outside_fences
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.model import PlanStep, Value
+from replan.plan.option_table import read_group
 
-Kind = Literal["dependency", "name", "nested_task", "retries", "timeout"]
+Kind = Literal["dependency", "name", "number", "option", "nested_task", "retries", "timeout"]
 
 _LONGEST_LOOKED_AT = 2_000
 _MEANING: dict[Kind, str] = {
     "dependency": "looks like a dependency and was read as text; write (after 1, 2)",
     "name": "looks like a specialist and was read as text; "
     "write it at the end of the step's line, before the options",
+    "number": "looks like a number and was read as text; number the steps 1, 2, 3",
+    "option": "looks like an option and was read as text; write it in parentheses at the end of "
+    "the step's line",
     "nested_task": "looks like a task and was read as details of step {step}; "
     "write it without indentation",
     "retries": "does not count: only a person's document gives retries to work that is "
@@ -48,6 +52,11 @@ _ORDER_IN_BRACKETS = re.compile(rf"{_WAITING}|\bsteps?\s#?\d|{_CHINESE_STEP}", r
 _ORDER_LINE = re.compile(
     rf"[\s*+\-_]*{_WAITING}(?:\s\w{{1,20}}){{0,2}}[*_]*\s*[:：]", re.IGNORECASE
 )
+_WAITS_FOR = re.compile(
+    rf"(?:{_WAITING}\s?(?:steps?\s#?|步骤\s?|第\s?)|[(（]after\s#?)(\d{{1,6}})(?!\d)", re.IGNORECASE
+)
+_PARTED_NUMBER = re.compile(r"\d++(?:\.\d++)+(?=[.)]?\s)")
+_OPTIONAL = re.compile(r"\A(?:optional|可选)\s?[:：]", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`")
 _NAME = re.compile(rf"(?<![\w.+\-@/])@{NAME}")
 _TASK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[ ~xX!-]\](?:\s|$)")
@@ -72,6 +81,11 @@ def overlooked(text: str) -> tuple[ParseWarning, ...]:
     for block in reading.blocks:
         found += _in_title(block)
         found += _in_details(block, reading)
+    parted = [(block, _PARTED_NUMBER.match(block.step.description)) for block in reading.blocks]
+    numbers = [(block, match[0]) for block, match in parted if match and not block.explicit]
+    for block, number in numbers if len(numbers) > 1 else ():
+        at, step = block.item.start + 1, block.step.id
+        found.append(ParseWarning(line=at, kind="number", step=step, text=number))
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -92,6 +106,10 @@ def _in_title(block: Block) -> Iterator[ParseWarning]:
     pieces += [word] if step.id > 1 and not pieces and (word := sequence_word(step)) else []
     for piece in pieces:
         yield ParseWarning(line=at, kind="dependency", step=step.id, text=piece)
+    options = [found[0] for found in _BRACKETS.finditer(text) if found[0] not in pieces]
+    for piece in (*options, *_OPTIONAL.findall(text)):
+        if any(phrase.is_read for phrase in read_group(piece.strip("()（）[]:："))):
+            yield ParseWarning(line=at, kind="option", step=step.id, text=piece)
     for name in _NAME.findall(text):
         yield ParseWarning(line=at, kind="name", step=step.id, text=name)
 
@@ -103,18 +121,19 @@ def _in_details(block: Block, reading: Reading) -> Iterator[ParseWarning]:
     others = {*block.body.key_lines, *block.body.quoted}
     for at, (line, is_text) in enumerate(zip(lines, outside_fences(lines), strict=True)):
         if is_text and at not in others and not is_blank(line):
-            yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at + 1, block.step.id)
+            yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at + 1, block.step)
 
 
-def _in_detail(line: str, at: int, step: int) -> Iterator[ParseWarning]:
+def _in_detail(line: str, at: int, step: PlanStep) -> Iterator[ParseWarning]:
     text = _CODE.sub(_blanked, line)
     if _TASK.match(text):
-        yield ParseWarning(line=at, kind="nested_task", step=step, text=line.strip())
+        yield ParseWarning(line=at, kind="nested_task", step=step.id, text=line.strip())
         return
-    if _ORDER_LINE.match(text):
-        yield ParseWarning(line=at, kind="dependency", step=step, text=line.strip())
+    waits = {int(number) for number in _WAITS_FOR.findall(text)} - {step.id, *step.awaits}
+    if _ORDER_LINE.match(text) or waits:
+        yield ParseWarning(line=at, kind="dependency", step=step.id, text=line.strip())
     for name in _NAME.findall(text):
-        yield ParseWarning(line=at, kind="name", step=step, text=name)
+        yield ParseWarning(line=at, kind="name", step=step.id, text=name)
 
 
 def _blanked(match: re.Match[str]) -> str:
