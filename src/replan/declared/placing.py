@@ -1,9 +1,6 @@
 """Where in a file the mistakes are."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -12,7 +9,7 @@ from replan.declared.fields import Surroundings
 from replan.declared.mistakes import FIX, keys_in, mistake_at, mistakes_in
 from replan.declared.part import Part
 from replan.declared.yaml_source import YamlSource
-from replan.errors import DeclaredFileError, Mistake, TeamFileError
+from replan.errors import DeclaredFileError, Mistake
 
 P = TypeVar("P", bound=Part)
 
@@ -54,27 +51,3 @@ def read_part(
 
 
 _SECRET = "literal_secret"  # noqa: S105 - a kind of mistake
-
-
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """The file that a team was read from; where a team is makes no difference to it."""
-
-    path: Path
-    source: YamlSource
-
-    def refusal(self, mistakes: Iterable[Mistake]) -> TeamFileError:
-        """Return the error for mistakes that name fields, with their places in the file."""
-        return TeamFileError(self.path, each_once_by_place(map(self._placed, mistakes)))
-
-    def _placed(self, mistake: Mistake) -> Mistake:
-        parts = re.findall(r"[^.\[\]]+", mistake.field)
-        where = tuple(int(part) if part.isdigit() else part for part in parts)
-        line, column = self.source.place_of(where)
-        return replace(mistake, line=line, column=column)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Origin)
-
-    def __hash__(self) -> int:
-        return hash(Origin)

@@ -1,22 +1,34 @@
 """What a team file holds: a team, and models with its own names."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
 
 from replan.declared.fields import Row
 from replan.declared.files import file_schema
-from replan.declared.placing import Origin
-from replan.errors import Mistake, UsageError
+from replan.declared.placing import each_once_by_place
+from replan.declared.yaml_source import YamlSource
+from replan.errors import Mistake, TeamFileError, UsageError
 from replan.ports.run_book import TeamIdentity
 from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team
 from replan.values import Value
+
+
+class Use(Enum):
+    """What a setting of a model is for: how it is called, or how it replies."""
+
+    CALL = "call"
+    REPLY = "reply"
 
 
 class NamedModel(Value):
@@ -41,14 +53,49 @@ class NamedModel(Value):
     model: str = Field(min_length=1, examples=["openai:gpt-5-mini", "offline"])
     base_url: ServerUrl | None = Field(default=None, examples=["http://127.0.0.1:8000/v1"])
     api_key_env: VariableName | None = Field(default=None, examples=["OPENAI_API_KEY"])
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-    seed: int | None = None
-    timeout: float | None = Field(default=None, gt=0)
-    max_retries: int | None = Field(default=None, ge=0)
-    streaming: bool | None = None
+    temperature: Annotated[float | None, Use.REPLY] = Field(default=None, ge=0, le=2)
+    top_p: Annotated[float | None, Use.REPLY] = Field(default=None, gt=0, le=1)
+    max_tokens: Annotated[int | None, Use.REPLY] = Field(default=None, ge=1)
+    seed: Annotated[int | None, Use.REPLY] = None
+    timeout: Annotated[float | None, Use.CALL] = Field(default=None, gt=0)
+    max_retries: Annotated[int | None, Use.CALL] = Field(default=None, ge=0)
+    streaming: Annotated[bool | None, Use.CALL] = None
     fallback: Row[ModelName] = Field(default=(), examples=[["openai:gpt-5-mini"]])
+
+    def given(self, use: Use) -> dict[str, Any]:
+        """The settings of a use that are given, by their names."""
+        fields = type(self).model_fields
+        names = [name for name in fields if use in fields[name].metadata]
+        return {name: getattr(self, name) for name in names if name in self.model_fields_set}
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The file that a team was read from; where a team is makes no difference to it."""
+
+    identity: TeamIdentity
+    path: Path
+    source: YamlSource | None = None  # None: what is wrong now is not in the file
+
+    def refusal(self, mistakes: Iterable[Mistake]) -> UsageError | None:
+        """Return the error for mistakes that name fields, with their places in the file."""
+        if self.source is None:
+            return None
+        places = map(partial(_placed, self.source), mistakes)
+        return TeamFileError(self.path, each_once_by_place(places))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __hash__(self) -> int:
+        return hash(Origin)
+
+
+def _placed(source: YamlSource, mistake: Mistake) -> Mistake:
+    parts = re.findall(r"[^.\[\]]+", mistake.field)
+    where = tuple(int(part) if part.isdigit() else part for part in parts)
+    line, column = source.place_of(where)
+    return replace(mistake, line=line, column=column)
 
 
 class FileTeam(Team):
@@ -61,17 +108,16 @@ class FileTeam(Team):
     models: Mapping[NewModel, NamedModel] = Field(default_factory=dict[str, NamedModel])
 
     _origin: Origin | None = PrivateAttr(default=None)
-    _identity: TeamIdentity | None = PrivateAttr(default=None)
 
-    def from_file(self, identity: TeamIdentity, origin: Origin | None) -> Self:
+    def with_origin(self, origin: Origin) -> Self:
         """Return the same team, known by its file, with the places of its mistakes."""
-        self._origin, self._identity = origin, identity
+        self._origin = origin
         return self
 
     @property
     def identity(self) -> TeamIdentity:
         """What its runs are known to be done by, wherever they are continued."""
-        return self._identity or super().identity
+        return self._origin.identity if self._origin else super().identity
 
     def named_model(self, name: str) -> Any:
         """Return the model of a name, with those that the file gives in its place."""
@@ -80,7 +126,8 @@ class FileTeam(Team):
 
     def refusal(self, mistakes: Sequence[Mistake]) -> UsageError:
         """Return the error for what was found when it was built, with the places in its file."""
-        return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
+        placed = self._origin and self._origin.refusal(mistakes)
+        return placed or super().refusal(mistakes)
 
 
 def team_schema() -> dict[str, Any]:

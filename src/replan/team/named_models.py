@@ -10,10 +10,8 @@ from pydantic import SecretStr
 
 from replan.adapters.chat_models import OPENAI_URL, LangChainModels
 from replan.errors import ConfigurationError
-from replan.team.file_team import NamedModel
+from replan.team.file_team import NamedModel, Use
 
-_WIRE = ("base_url", "api_key_env", "timeout", "max_retries", "streaming")
-_OPTIONS = ("temperature", "top_p", "max_tokens", "seed")
 _KEY = "OPENAI_API_KEY"
 
 
@@ -60,21 +58,20 @@ class TeamModels:
         return LangChainModels(base_url=self.base_url, environment=self.environment)
 
     def _provider(self, section: NamedModel) -> LangChainModels:
-        given = {"timeout", "max_retries", "streaming"} & section.model_fields_set
         return LangChainModels(
             base_url=section.base_url or self.base_url,
             api_key=self._key(section),
             environment=self._environment(section),
-            **{option: getattr(section, option) for option in given},
+            **section.given(Use.CALL),
         )
 
     def _built(self, section: NamedModel) -> BaseChatModel:
         model = self._provider(section).chat_model(section.model)
         if type(model).__name__ != "OpenAIChat":
             fix = "Leave it out; it is for openai:NAME and for servers with a base_url."
-            for option in _WIRE:
-                if option in section.model_fields_set:
-                    raise _unused(section, option, fix)
+            of_server = {"base_url", "api_key_env"} & section.model_fields_set
+            for option in (*sorted(of_server, reverse=True), *section.given(Use.CALL)):
+                raise _unused(section, option, fix)
         return model
 
     def _key(self, section: NamedModel) -> SecretStr | None:
@@ -96,9 +93,7 @@ class TeamModels:
 
 
 def _with_options(section: NamedModel, model: BaseChatModel) -> BaseChatModel:
-    options = {
-        name: getattr(section, name) for name in _OPTIONS if name in section.model_fields_set
-    }
+    options = section.given(Use.REPLY)
     for option in options.keys() - type(model).model_fields.keys():
         raise _unused(section, option, "Leave it out.")
     return model.model_copy(update=options) if options else model

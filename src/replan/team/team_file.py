@@ -9,14 +9,14 @@ from typing import Any, cast
 from replan.declared.files import folder_of, read_text
 from replan.declared.mistakes import mistake_at
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, read_part
+from replan.declared.placing import read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import Mistake, TeamFileError, UnpricedModelError
 from replan.ports.run_book import DEFAULT, TeamIdentity, digest_of
 from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
 from replan.team.fields.given import TeamSurroundings
-from replan.team.file_team import DEFAULT_TEAM, FileTeam
+from replan.team.file_team import DEFAULT_TEAM, FileTeam, Origin
 from replan.team.host import MODELS, Host
 from replan.team.named_models import TeamModels
 
@@ -58,7 +58,8 @@ class TeamFile:
             folders = {"workspace": config.workspace, "out": config.out}
             identity = self.identity
             changed = identity.replace(digest=digest_of(f"{identity.digest} {model}"))
-            config = config.replace(host=host, **folders).from_file(changed, None)
+            config = config.replace(host=host, **folders)
+            config = config.with_origin(Origin(changed, self.path))
         models = replace(self.models, base_url=base_url or self.models.base_url)
         return replace(self, config=config, models=models)
 
@@ -106,7 +107,7 @@ def read_team_file(
     name = config.name if is_default or "name" in config.model_fields_set else path.stem
     known_by = DEFAULT if is_default else str(path.absolute())
     identity = TeamIdentity.of(name, text, known_by)
-    config = _priced(config).from_file(identity, Origin(path, source))
+    config = _priced(config).with_origin(Origin(identity, path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)
     models = TeamModels(named=config.models, environment=environment)

@@ -106,8 +106,11 @@ def test_limits_are_read():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("max_rounds", "'max_rounds' is not a limit. Write NAME=VALUE with one of: max_rounds, "),
-        ("max_wishes=3", "'max_wishes=3' is not a limit"),
+        ("max_rounds", "The limit max_rounds has no value. Write max_rounds=NUMBER."),
+        (
+            "max_wishes=3",
+            "'max_wishes=3' is not a limit. Write NAME=VALUE with one of: max_rounds, ",
+        ),
         ("max_rounds=0", "The limit max_rounds cannot be 0: "),
         ("max_rounds=many", "The limit max_rounds cannot be many: "),
         ("max_rounds=none", "The limit max_rounds cannot be None: "),
