@@ -17,6 +17,9 @@ TEAM = "team"
 TERMINAL_OPTIONS = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 """What is always on record of the options of a terminal."""
 
+_MEMBERS = "specialists"
+"""The field of the stored input of a run with the members of its team."""
+
 
 def identity_of(graph: Graph) -> TeamIdentity:
     """What the runs of a graph are known to be done by."""
@@ -104,18 +107,18 @@ def who_continues(
 def with_team(order: dict[str, JsonValue], graph: Graph) -> JsonValue:
     """The stored input of a run, with the specialists that it may name."""
     names: list[JsonValue] = [card.name for card in team_of(graph)]
-    return {**order, "specialists": names}
+    return {**order, _MEMBERS: names}
 
 
 def is_of_team(record: RunRecord, graph: Graph, own: TeamIdentity) -> bool:
     """Whether a run of a program or a server belongs to a team.
 
     The name of the team must be the one on record, and the team must still have all specialists
-    that it had. If nothing is on record, it belongs to none.
+    that it had. A run with an order of its own, as a terminal gives it, belongs to none.
     """
-    if is_of_terminal(record):
-        return False
-    name = record.labels.get(TEAM) or (record.team and record.team.name)
     order = record.order if isinstance(record.order, dict) else {}
+    if TEAM not in record.labels and _MEMBERS not in order:
+        return False
+    name = record.labels.get(TEAM, record.team_name)
     now = {card.name for card in team_of(graph)}
-    return name == own.name and now.issuperset(cast("Any", order.get("specialists", [])))
+    return name == own.name and now.issuperset(cast("Any", order.get(_MEMBERS, [])))
