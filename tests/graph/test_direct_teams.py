@@ -1,5 +1,6 @@
 """A team without a host: a run is the one step of its one specialist, and its result the answer."""
 
+import json
 from typing import Any
 
 import pytest
@@ -107,3 +108,47 @@ def test_several_specialists_need_a_host():
     assert "several specialists" in str(refused.value)
     with pytest.raises(TeamError, match="host"):
         Team(specialists=two, limits=Limits(max_rounds=3))
+
+
+async def test_the_secrets_of_a_job_are_in_no_context_while_it_waits():
+    used: list[str] = []
+
+    def book(target: str, pin: str) -> str:
+        used.append(pin)
+        return f"Booked {target}."
+
+    spec = JobSpec(
+        "travel",
+        slots=[Slot("pin", question="Which PIN?", secret=True), Slot("target", question="To?")],
+        commands=[Command("book", needs=["pin", "target"], action="book_it")],
+        actions=[ActionSpec("book_it", run=book, effects="keyed")],
+    )
+    agent = build_agent(Team([Specialist("booker", "Books.", job=spec)]), context_key="k" * 16)
+    context, texts = AgentContext(session_id="s"), list[str]()
+    for said in ("book", "4821", "Oslo"):
+        result = await agent.process(said, context)
+        context = context.apply(result.context_updates)
+        texts.append(json.dumps(context.to_dict()))
+    assert (result.error, used) == (None, ["4821"])
+    assert not any("4821" in text for text in texts)
+    assert [each.content for each in context.dialogue_history if each.role == "user"] == [
+        "book",
+        "***",
+        "***",
+    ]
+
+
+async def test_a_step_that_failed_is_retried_as_in_every_run(tmp_path):
+    fails = [True]
+
+    def work(_: ExecutionContext) -> str:
+        if fails:
+            raise TimeoutError("not now")
+        return "Done."
+
+    team = Team([Specialist("worker", "Works.", run=work, effects="pure")])
+    async with open_runtime(team, storage=tmp_path / "runs.sqlite") as here:
+        assert (await here.run("Work.", run_id="r")).outcome == "failed"
+        fails.clear()
+        result = await (await here.retry("r", 1))
+    assert (result.outcome, result.text) == ("completed", "Done.")
