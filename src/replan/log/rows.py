@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from replan.events.announcement import Announcement
 from replan.log.amounts import Spending
+from replan.log.attempt_rows import LedgerEntry
 from replan.plan.model import Value
 
 T = TypeVar("T")
@@ -58,6 +59,15 @@ class Request(Value):
     by: str = ""  # who made it
     # Answers by the keys of what is asked.
     answers: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Reported(NamedTuple):
+    """The rows of a run that its report shows, all as of one moment."""
+
+    events: Sequence[LoggedEvent]
+    ledger: Sequence[LedgerEntry]  # every attempt, in the order in which they began
+    requests: Sequence[Request]  # all that was ever asked of it, in their order
+    spent: Mapping[str, Spending]  # what each scope has spent, open reservations in full
 
 
 class NewRow(NamedTuple):

@@ -50,6 +50,7 @@ from replan.log.rows import (
     LogRow,
     LogStore,
     NewRow,
+    Reported,
     Request,
     Rows,
     Totals,
@@ -290,10 +291,14 @@ class RunLog:
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
         """Every attempt of a run, in the order in which they began."""
+        return await self._read(run_id, _ledger)
 
-        def work(rows: Rows) -> Sequence[LedgerEntry]:
-            begun, ends = _below(rows, ATTEMPT), _below(rows, END)
-            return ledger_of((each for _, each in begun), (each for _, each in ends))
+    async def reported(self, run_id: str, after: int = 0) -> Reported:
+        """What a report shows of a run, all as of one moment; its events from a number on."""
+
+        def work(rows: Rows) -> Reported:
+            asked = [Request(run_id=run_id, **value) for _, value in _below(rows, REQUEST)]
+            return Reported(rows.events(after), _ledger(rows), _in_order(asked), _spent(rows))
 
         return await self._read(run_id, work)
 
@@ -347,8 +352,7 @@ class RunLog:
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         """What each scope has spent, reservations that are not settled in full."""
-        found = await self._read(run_id, lambda rows: rows.totals())
-        return {scope: settled + reserved for scope, (settled, reserved) in found.items()}
+        return await self._read(run_id, _spent)
 
     async def charged(self, run_id: str) -> Mapping[str, Charged]:
         """What each scope has spent, and the reservations in it, all as of one moment."""
@@ -453,7 +457,7 @@ class RunLog:
         requests = [
             Request(run_id=name, **each) for name, values in found.items() for each in values
         ]
-        return sorted(requests, key=lambda request: (request.at, request.name))
+        return _in_order(requests)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         """Say that these were heeded, or are past."""
@@ -526,6 +530,19 @@ def append_events(
 
 
 NO_TOTALS: Totals = (NOTHING, NOTHING)
+
+
+def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
+    begun, ends = _below(rows, ATTEMPT), _below(rows, END)
+    return ledger_of((each for _, each in begun), (each for _, each in ends))
+
+
+def _spent(rows: Rows) -> Mapping[str, Spending]:
+    return {scope: settled + reserved for scope, (settled, reserved) in rows.totals().items()}
+
+
+def _in_order(requests: Iterable[Request]) -> Sequence[Request]:
+    return sorted(requests, key=lambda request: (request.at, request.name))
 
 
 def _below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:

@@ -161,10 +161,9 @@ async def _report(
     newest = {**run.state.get("current_specialist_results", {})}
     newest |= {each.key: each for each in results}
     facts = facts_of(run.state, run.plan, newest.values())
-    new = await log.events(record.run_id, known[-1].seq or 0 if known else 0)
-    events = (*known, *events_of(record.run_id, new))
-    ledger = tuple(await log.ledger(record.run_id))
-    requests = await log.requests([record.run_id], taken=True)
+    rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
+    events = (*known, *events_of(record.run_id, rows.events))
+    seen_at = at if run.is_held else await _last_sign_of_life(record, rows.ledger, events, log)
     return RunReport(
         **dict(facts),
         run_id=record.run_id,
@@ -172,13 +171,13 @@ async def _report(
         team=record.team_name,
         outcome=run.outcome,
         started_at=record.started_at,
-        last_seen_at=at if run.is_held else await _last_sign_of_life(record, ledger, events, log),
+        last_seen_at=seen_at,
         labels=record.labels,
-        spent=dict(await log.spent(record.run_id)),
+        spent=dict(rows.spent),
         pending_questions=run.questions,
         is_held=run.is_held,
-        ledger=ledger,
-        requests=masked(requests, facts.questions),
+        ledger=tuple(rows.ledger),
+        requests=masked(rows.requests, facts.questions),
         events=events,
     )
 
