@@ -426,6 +426,26 @@ async def test_a_model_that_is_given_up_closes_its_connections_in_a_running_loop
                 await asyncio.sleep(0)
 
 
+def test_a_model_that_is_given_up_while_its_loop_ends_fails_in_nothing():
+    told: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context))
+        async with OpenAIServer({"think": always("Hello.")}) as server:
+            model = model_of(server)
+            await model.ainvoke(prompt())
+            ending = asyncio.ensure_future(loop.shutdown_asyncgens())
+            await asyncio.sleep(0)
+            del model
+            gc.collect()
+            await ending
+
+    asyncio.run(work())
+    gc.collect()
+    assert told == []
+
+
 async def test_an_open_connection_holds_nothing_of_the_call_that_opened_it():
     class Held:
         """What only the context of a call has."""

@@ -67,7 +67,7 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         """Close the connections of the running loop; the next request opens new ones."""
         held = self._held.pop(asyncio.get_running_loop(), None)
         if held is not None:
-            await held[1].aclose()
+            await _finish(held[1])
 
     async def _client_of_this_loop(self) -> _Client:
         loop = asyncio.get_running_loop()
@@ -147,4 +147,6 @@ def _close(loop: asyncio.AbstractEventLoop, lifeline: _Lifeline) -> None:
 
 
 async def _finish(lifeline: _Lifeline) -> None:
-    await lifeline.aclose()
+    # The loop closes it itself while it shuts down, and refuses whoever does so, too.
+    if not lifeline.ag_running:
+        await lifeline.aclose()
