@@ -4,18 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from langgraph.store.base import BaseStore
 
 from replan.errors import ConfigurationError
 from replan.events.emitter import Hooks
-from replan.facts.fact_tools import CurrentFacts
-from replan.facts.kept import facts_of
+from replan.facts.kept import Facts, facts_of
 from replan.log.run_log import RunLog
 from replan.models.chat import Chat
+from replan.ports.context import HERE, Folders
 from replan.ports.elsewhere import Elsewhere
-from replan.ports.folders import HERE, Folders
 from replan.ports.retriever import Retriever
 from replan.ports.run_book import TeamIdentity
 from replan.ports.specialist_port import SpecialistPort
@@ -94,16 +92,12 @@ class Services:
     elsewhere: Elsewhere | None = None
     threads: ThreadRepository  # where the threads of pipelines are kept
 
-    def facts(
-        self, settings: RunSettings, of_graph: BaseStore | None, run_id: str, **place: Any
-    ) -> CurrentFacts | None:
+    def facts(self, settings: RunSettings, of_graph: BaseStore | None) -> Facts | None:
         """The facts of the user of a run; None if no member of the team remembers.
 
         Args:
             settings: Those of the run.
             of_graph: The store that LangGraph found, of a server or of a graph around this one.
-            run_id: The run.
-            place: Who is at work, as `CurrentFacts` says it.
 
         Raises:
             ConfigurationError: The run names no user, or there is no store.
@@ -114,8 +108,7 @@ class Services:
             problem = "the team remembers facts of its users, and this run names none"
             fix = _USER_OF_A_CLIENT if self.is_served else "Set RunSettings(user=...)."
             raise ConfigurationError("user", settings.user, problem, fix)
-        facts = facts_of(self.store or of_graph, settings.user, settings.tenant)
-        return CurrentFacts(facts=facts, run_id=run_id, clock=self.clock, **place)
+        return facts_of(self.store or of_graph, settings.user, settings.tenant)
 
     @property
     def team(self) -> tuple[SpecialistCard, ...]:

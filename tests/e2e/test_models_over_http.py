@@ -28,9 +28,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan.adapters.chat_models import LangChainModels
-from replan.events.at_once import listener_at_work
 from replan.failures import can_pass, describe, status_of
 from replan.langgraph_inside.tasks import inherited_config
+from replan.ports.context import here, use
 from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
@@ -457,12 +457,12 @@ async def test_an_open_connection_holds_nothing_of_the_call_that_opened_it():
 
         async def call() -> "weakref.ref[Held]":
             held = Held()
-            listener_at_work.set(held)  # type: ignore[arg-type]
+            use(phase=held)
             inherited_config.set({"metadata": {"held": held}})
             told.set("is kept")
             await model.ainvoke(prompt())
             assert told.get() == "is kept"
-            assert listener_at_work.get() is held
+            assert here().phase is held
             return weakref.ref(held)
 
         held = await asyncio.create_task(call())

@@ -23,11 +23,12 @@ from langgraph.types import Command, StateUpdate
 from replan.calling.compiled import Graph, entrance_of, is_served, services_in, team_of
 from replan.calling.edits import changes_work, on_record, own_edits, taken_edits
 from replan.calling.new_or_continued import Call, check_call, entered, of_client
-from replan.events.at_once import Listener, listener_at_work, with_set
-from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
-from replan.langgraph_inside.checkpoints import CheckpointIds, current_ids
+from replan.events.at_once import Listener
+from replan.events.trace import Trace, Tracing
+from replan.langgraph_inside.checkpoints import CheckpointIds
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import run_in_own_loop
+from replan.ports.context import here, in_each, using
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 from replan.state.enhanced import EnhancedState
 
@@ -86,9 +87,9 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             if given.input is not input:
                 options["context"] = given.settings
             parts = await self._parts(given, options, owner)
-            if listener_at_work.get() is not None:
+            if here().listener is not None:
                 # Whoever hears the run around this one does not hear this one.
-                parts = with_set(listener_at_work, None, parts)
+                parts = in_each(lambda: using(listener=None), parts)
             async with aclosing(parts) as given_parts:
                 async for part in given_parts:
                     yield part
@@ -105,13 +106,11 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             options: LangGraph's, such as `durability`.
         """
         options = {**options, "context": call.settings, "stream_mode": "values"}
-        state, before = dict[str, Any](), listener_at_work.set(listener)
-        try:
+        state = dict[str, Any]()
+        with using(listener=listener):
             async with aclosing(await self._parts(call, {**options, "control": control})) as parts:
                 async for part in parts:
                     state = part
-        finally:
-            listener_at_work.reset(before)
         return state
 
     async def _parts(
@@ -128,8 +127,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         run_id = call.name or str(
             call.config.get("metadata", {}).get("run_id") or services.new_id()
         )
-        parts = with_set(current_ids, CheckpointIds(services.clock, run_id), parts)
-        return as_traced(trace, parts) if trace else parts
+        parts = in_each(CheckpointIds(services.clock, run_id).at_work, parts)
+        return _traced(trace, parts) if trace else parts
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -149,13 +148,10 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         # A client of a server may edit some keys only.
         supersteps = _checked_edits(self, supersteps)
         async with alone(self, config, within=True) as owner:
-            before = current_ids.set(CheckpointIds(services_in(self).clock, _EDIT))
-            try:
-                with owner.at_work() if owner else nullcontext():
-                    async with self._on_record(config, supersteps) as taken:
-                        return await super().abulk_update_state(config, taken)
-            finally:
-                current_ids.reset(before)
+            ids = CheckpointIds(services_in(self).clock, _EDIT)
+            with ids.at_work(), owner.at_work() if owner else nullcontext():
+                async with self._on_record(config, supersteps) as taken:
+                    return await super().abulk_update_state(config, taken)
 
     async def _with_edits(self, call: Call) -> Call:
         """The call, with what its command edits as the state takes it."""
@@ -225,7 +221,7 @@ async def alone(
 
 async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
     """The trace of a call, if its team, or the call around it, is traced."""
-    around = trace_at_work.get()
+    around = here().trace
     tracing: Tracing | None = entrance_of(graph).tracing
     if tracing is None and around is not None:
         tracing = around.tracing
@@ -238,12 +234,26 @@ async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
         # Each checkpoint names the call that it was made in.
         metadata = (await graph.aget_state(call.config)).metadata
         earlier = str((metadata or {}).get(_TRACE, ""))
-    counted = worked_before.get()
+    counted = here().worked_before
     # What is called inside a run has another thread.
     worked: Mapping[object, float] = {}
     if counted is not None and counted[0] == thread:
         worked = counted[1]()
     return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
+
+
+async def _traced(trace: Trace, parts: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
+    """Yield the parts of a call's stream; its work is traced, its reader is not."""
+    error: BaseException | None = None
+    try:
+        async with aclosing(in_each(lambda: using(trace=trace), parts)) as given:
+            async for part in given:
+                yield part
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        trace.end(error)
 
 
 def _checked_edits(

@@ -5,16 +5,10 @@ beside. Where nobody but the caller of a run hears its events, they are handed t
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from contextvars import ContextVar
+from collections.abc import Callable
 from threading import get_ident
-from typing import TypeVar
 
 from replan.events.types import Event
-
-T = TypeVar("T")
-V = TypeVar("V")
 
 
 class Listener:
@@ -42,23 +36,3 @@ class Listener:
 
     def close(self) -> None:
         self._take = None
-
-
-listener_at_work: ContextVar[Listener | None] = ContextVar("replan_listener", default=None)
-"""Who hears the events of the run that is worked on here; None: who reads LangGraph's stream."""
-
-
-async def with_set(
-    variable: ContextVar[V], value: V, parts: AsyncGenerator[T]
-) -> AsyncGenerator[T]:
-    """Give the parts of a stream, with a variable for what works them out; who reads has none."""
-    async with aclosing(parts):
-        while True:
-            token = variable.set(value)
-            try:
-                part = await anext(parts)
-            except StopAsyncIteration:
-                return
-            finally:
-                variable.reset(token)
-            yield part

@@ -2,13 +2,11 @@
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
@@ -24,7 +22,6 @@ from replan.events.types import (
     ToolDecision,
     ToolInvoked,
     ToolStatus,
-    WarningReported,
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
@@ -129,60 +126,6 @@ class ToolOutcome:
             return False
         self.awaited = None
         return True
-
-
-emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
-    "replan_emitter", default=None
-)
-"""The emitter of the node that works here, with its configuration; None outside a run."""
-
-
-def warn_here(text: str) -> None:
-    """Report what a person may not expect of the node that works here, whatever runs in it."""
-    report_here(WarningReported, text=text)
-
-
-def report_here(kind: type[BaseEvent], **fields: Any) -> None:
-    """Report an event of the node that works here, whatever runs in it."""
-    at_work = emitter_at_work.get()
-    if at_work is None:
-        return
-    emitter, config = at_work
-    token = inherited_config.set(config)
-    try:
-        emitter.stream(kind, **fields)
-    finally:
-        inherited_config.reset(token)
-
-
-calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
-"""What reports the tools that are called here; None if nothing listens."""
-
-tool_at_work: ContextVar[ToolOutcome | None] = ContextVar("replan_tool", default=None)
-"""The call of a tool that a loop of ours makes here, and reports."""
-
-
-@contextmanager
-def reported_tool_call(
-    call: str, called: ToolCall, effects: Effects, approval: ToolDecision | None
-) -> Generator[ToolOutcome]:
-    """Report a tool's call that is made inside, if something listens."""
-    calls = calls_at_work.get()
-    if calls is None:
-        yield ToolOutcome()
-        return
-    about = tool_fields(call, called["name"], called["args"], effects, approval, called["id"])
-    outcome = ToolOutcome(awaited=(calls, called["name"]))
-    calls.tool_begins(about)
-    token = tool_at_work.set(outcome)
-    try:
-        yield outcome
-    except BaseException as error:
-        outcome.broke_off(error)
-        raise
-    finally:
-        tool_at_work.reset(token)
-        calls.tool_ends(about, outcome)
 
 
 def tool_fields(

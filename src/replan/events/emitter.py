@@ -15,11 +15,11 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from replan.events.announcement import Announcement
-from replan.events.at_once import Listener, listener_at_work
+from replan.events.at_once import Listener
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masked_events import without_known_secrets
-from replan.events.trace import AttemptEnded, Trace, trace_at_work
+from replan.events.trace import AttemptEnded, Trace
 from replan.events.types import (
     AnswerToken,
     BaseEvent,
@@ -57,11 +57,7 @@ class Emitter:
     keeps_prompts: bool = True  # whether prompts and replies of models are reported
     # What the events so far contain that a person may not expect.
     warnings: list[str] = field(default_factory=list[str])
-    trace: Trace | None = field(default_factory=trace_at_work.get)
-
-    def __post_init__(self) -> None:
-        if (listener := listener_at_work.get()) is not None:
-            object.__setattr__(self, "write", listener)
+    trace: Trace | None = None  # of the call of the graph, or none
 
     @property
     def is_heard(self) -> bool:

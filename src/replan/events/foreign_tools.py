@@ -1,6 +1,6 @@
 """Reports the tools that others call: graphs, runnables and functions that are specialists."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
-from replan.events.calls import Calls, ToolOutcome, tool_at_work, tool_fields
+from replan.events.calls import Calls, ToolOutcome, tool_fields
 
 _EFFECTS = ("pure", "keyed", "unsafe")
 
@@ -21,8 +21,10 @@ class ForeignTools(BaseCallbackHandler):
     ignore_llm = ignore_chat_model = ignore_chain = ignore_retriever = True  # type: ignore[assignment] - properties
     ignore_retry = ignore_custom_event = True  # type: ignore[assignment] - properties
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, own: Callable[[], ToolOutcome | None]) -> None:
+        # `own` gives the call of a tool that a loop of ours makes, and reports.
         self._calls = calls
+        self._own = own
         self._on_way: dict[UUID, Mapping[str, Any]] = {}
         self._is_over = False
 
@@ -39,7 +41,7 @@ class ForeignTools(BaseCallbackHandler):
     ) -> None:
         """Report that a tool is called, unless one of our loops has reported it."""
         name = str((serialized or {}).get("name") or "tool")
-        own = tool_at_work.get()
+        own = self._own()
         if self._is_over or (own is not None and own.is_of(self._calls, name)):
             return
         declared = (metadata or {}).get("effects")

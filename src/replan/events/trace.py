@@ -1,14 +1,9 @@
 """A trace learns immediately what happens in a call of a graph, in its context."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Protocol
 
-from replan.events.at_once import with_set
 from replan.events.types import BaseEvent, StepEvent
-
-T = TypeVar("T")
 
 
 class AttemptEnded(StepEvent):
@@ -65,25 +60,3 @@ class Tracing(Protocol):
 
 RUN = "run"
 """The key of the seconds of a run among those of its steps."""
-
-worked_before: ContextVar[tuple[str, Callable[[], Mapping[object, float]]] | None] = ContextVar(
-    "replan_worked_before", default=None
-)
-"""A thread, and a function for the seconds of work on its run; None if they are not counted."""
-
-trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=None)
-"""The trace of what happens here; None without tracing."""
-
-
-async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Yield the parts of a call's stream; its work is traced, its reader is not."""
-    error: BaseException | None = None
-    try:
-        async with aclosing(with_set(trace_at_work, trace, parts)) as given:
-            async for part in given:
-                yield part
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        trace.end(error)

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.events.calls import Calls, calls_at_work, emitter_at_work, warn_here
+from replan.events.calls import Calls
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
@@ -23,8 +23,9 @@ from replan.memory.conversation import asked_again
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
-from replan.models.retries import error_raised, pause_if_busy, retried, tries_left, tries_of
+from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
 from replan.plan.preview import TRIES
+from replan.ports.context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
@@ -118,17 +119,18 @@ class HostCall:
         async def reply() -> AIMessage:
             # The first calls are as many as the model is configured to have.
             is_bound = self.tried > 0 or self.tries < TRIES
-            before = tries_left.set(self.tries - self.tried if is_bound else None)
+            left = self.tries - self.tried if is_bound else None
             # A model that never answers, or never stops, must not hold the run forever.
             seconds = self.seconds * chat.turns
             made, tries = meter.count.calls, 1
             try:
-                return await in_time(lambda: chat.reply(messages, config, on_text), meter, seconds)
+                with using(tries=left):
+                    reply = partial(chat.reply, messages, config, on_text)
+                    return await in_time(reply, meter, seconds)
             except Exception as error:
                 tries = tries_of(error)
                 raise
             finally:
-                tries_left.reset(before)
                 # Calls in a loop of tools are not all attempts at one.
                 calls = 1 if chat.turns > 1 else meter.count.calls - made
                 self.tried += max(1, tries, calls)
@@ -273,7 +275,7 @@ class HostCall:
         """The text of a reply that should be nothing else; what of it is not read is a warning."""
         read = read_reply(reply, HOST)
         if unread := odd_in(read):
-            warn_here(unread)
+            here().warn(unread)
         return read.body
 
     async def report_unreadable(self, problem: str, fallback: str) -> None:
@@ -330,9 +332,9 @@ class HostCall:
         if self.reports_calls and self.emitter.is_heard:
             about = {"node": self.node}
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
-        # Those of its tools are reported, too. Each node is a task, and its context ends with it.
-        calls_at_work.set(calls)
-        emitter_at_work.set((self.emitter, self.config))
+        # Those of its tools are reported, too.
+        at_work = {"run_id": self.run_id, "node": self.node, "clock": services.clock}
+        use(**at_work, emitter=self.emitter, config=self.config, calls=calls)
         return Meter(
             self._account,
             [self.scope],
@@ -379,10 +381,11 @@ def host_call(
 
 def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSettings]) -> Emitter:
     """The emitter for the events of a node."""
-    return Emitter(
-        write=runtime.stream_writer,
-        hooks=services.hooks.of(state.get("run_id", "")),
-        run_id=state.get("run_id", ""),
-        round=state.get("current_round", 0),
+    run_id = state.get("run_id", "")
+    return here().emitter_for(
+        runtime.stream_writer,
+        services.hooks.of(run_id),
+        run_id,
+        state.get("current_round", 0),
         keeps_prompts=settings_of(state).keep_prompts,
     )

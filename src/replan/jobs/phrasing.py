@@ -7,13 +7,13 @@ from typing import Protocol
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
-from replan.events.calls import warn_here
 from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_model import reply_text
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.models.chat import Chat
+from replan.ports.context import here
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 
@@ -50,12 +50,13 @@ class ModelPhraser:
         except Exception as error:
             if ends_whole_work(error):
                 raise
-            warn_here(f"The question is asked in the words of the job: {describe(error)}")
+            here().warn(f"The question is asked in the words of the job: {describe(error)}")
             return text
         lost = [each for each in keeps if each.casefold() not in phrased.casefold()]
         if not phrased or lost or len(phrased) > 2 * len(text) + _LONGER:
             problem = f"it leaves out {', '.join(lost)}" if lost else "it cannot be used"
-            warn_here(f"The question is asked in the words of the job: of the model's, {problem}.")
+            said = "The question is asked in the words of the job"
+            here().warn(f"{said}: of the model's, {problem}.")
             return text
         return phrased
 

@@ -10,7 +10,6 @@ from langchain_core.messages import ToolCall
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError
-from replan.events.calls import reported_tool_call
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
@@ -18,8 +17,9 @@ from replan.jobs.phrasing import Phraser
 from replan.jobs.sayings import Language
 from replan.jobs.views import without_secrets
 from replan.log.run_log import RunLog
-from replan.models.transcript import ToolRun, Transcript
+from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
+from replan.ports.context import reported_tool_call
 from replan.state.person.verdicts import ask_what_became_of
 from replan.values import restored
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -71,6 +72,15 @@ class CheckpointIds:
         high, low = time >> 12, time & 0x0FFF
         number = high << 80 | low << 64 | (clock_seq & 0x3FFF) << 48 | int.from_bytes(node)
         return ids.UUID(int=number, version=_TIMED)
+
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """Make the ids of all checkpoints of a block."""
+        before = current_ids.set(self)
+        try:
+            yield
+        finally:
+            current_ids.reset(before)
 
     def advance(self, time: int) -> None:
         """Make ids of later times only."""

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import ReplanError, ReplyTooLongError
-from replan.events.calls import warn_here
 from replan.failures import broke_off, can_pass, describe
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
@@ -24,7 +23,6 @@ from replan.models.retries import (
     error_raised,
     pause_if_busy,
     retried,
-    tries_left,
     tries_of,
     with_tries,
 )
@@ -37,6 +35,7 @@ from replan.models.streams import (
     whole_characters,
 )
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
+from replan.ports.context import here
 from replan.prompts.sections import in_order
 from replan.texts.storable import well_formed
 
@@ -127,7 +126,7 @@ class Chat:
             if self.other is None or asked.chunks or isinstance(error, _OURS):
                 raise
             why = describe(error)
-        warn_here(
+        here().warn(
             f"The model {self.names[0]} gave no reply, so {self.other.names[0]} was asked: {why}"
         )
         try:
@@ -205,7 +204,7 @@ class _ReplyRequest:
         return _show_whole(message, self.on_text)
 
     def _retrying(self) -> AsyncRetrying:
-        most, left = self.chat.retries + 1, tries_left.get()
+        most, left = self.chat.retries + 1, here().tries
         tries = most if left is None else min(most, left)
         return AsyncRetrying(
             # The beginning of a reply must not be shown twice.

@@ -1,7 +1,6 @@
 """Further attempts after a failed one, by tenacity; with a pause if a server is busy."""
 
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState
@@ -13,9 +12,6 @@ LONGEST_ASKED = 60.0
 """The longest pause in seconds that a server may ask for; a longer one is ignored."""
 
 T = TypeVar("T")
-
-tries_left: ContextVar[int | None] = ContextVar("tries_left", default=None)
-"""The attempts that are left of a model call that failed before; none: as many as its model has."""
 
 _TRIES = "replan_tries"
 

@@ -101,7 +101,7 @@ def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
 
 def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: Services) -> None:
     """Refuse a run of a team that remembers facts, if the run has no user."""
-    services.facts(settings, runtime.store, "", node="begin")
+    services.facts(settings, runtime.store)
     known = user_of_server(runtime) if services.is_served else ""
     asked = cast("object", runtime.context)
     if known and isinstance(asked, RunSettings) and asked.user not in ("", known):

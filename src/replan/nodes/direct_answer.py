@@ -1,20 +1,16 @@
 """`direct_answer`: answer a simple request, with the answer from `think` if there is one."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 from langchain_core.messages import AIMessage, BaseMessage
 
 from replan.errors import LimitReachedError
-from replan.facts.fact_tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
 from replan.host.host_node import host_node
 from replan.host.shaped_answer import Answer, end_run, with_output
+from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
-from replan.models.transcript import Transcript, transcript_at_work
-from replan.ports.folders import within
+from replan.ports.context import use, using
 from replan.prompts.host import build_direct_answer_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.state.cuts import CUTS
@@ -30,9 +26,7 @@ async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     raw = ""
     if answer is None:
-        facts = services.facts(settings_of(state), call.runtime.store, call.run_id, node=call.node)
-        # Each node is a task, and its context ends with it.
-        facts_at_work.set(facts)
+        use(facts=services.facts(settings_of(state), call.runtime.store))
         request = request_text(request_messages(state))
         answer, raw, outcome, limit = await _answered(call, _prompt(state, call), request)
     answer, output, problem = (
@@ -65,7 +59,7 @@ async def _answered(
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.log, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with _recording(record), within(services.folders):
+        with using(make_transcript=lambda: record, folders=services.folders):
             first = reply = await call.ask(services.models.direct, prompt, shown)
         # Not with the tools again: what was recorded of them is of the first question.
         reply = await call.unless_repeated(services.models.answering, prompt, reply, request, shown)
@@ -86,13 +80,3 @@ async def _answered(
     )
     why = call.end.why or why
     return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
-
-
-@contextmanager
-def _recording(record: Transcript) -> Generator[None]:
-    """Let tools find their record."""
-    before = transcript_at_work.set(lambda: record)
-    try:
-        yield
-    finally:
-        transcript_at_work.reset(before)

@@ -22,12 +22,12 @@ from replan.log.whole_results import short_results
 from replan.memory.conversation import Seen, resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
+from replan.ports.context import here
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
-from replan.state.session.session import current_session
 from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 from replan.steps.attempts import Attempts, Recalled
@@ -111,12 +111,9 @@ class StepRun:
     ) -> Self:
         run_id = board.state.get("run_id", "")
         hooks = services.hooks.of(run_id)
-        emitter = Emitter(
-            runtime.stream_writer,
-            hooks,
-            run_id,
-            board.round,
-            keeps_prompts=board.settings.keep_prompts,
+        keeps_prompts = board.settings.keep_prompts
+        emitter = here().emitter_for(
+            runtime.stream_writer, hooks, run_id, board.round, keeps_prompts=keeps_prompts
         )
         step = board.step(sent["step_id"])
         return cls(step, sent["specialist"], board, emitter, services, runtime, config)
@@ -175,7 +172,7 @@ class StepRun:
         keys = keys_in(state, self.step, self.specialist, inputs)
         seen = self._seen()
         context = context_of(self.step, inputs, keys.idempotency, state, services, seen)
-        if (session := current_session.get()) is not None:
+        if (session := here().session) is not None:
             context = context.replace(session=session.copied())
         record = StepRecord(
             context,

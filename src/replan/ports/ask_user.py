@@ -4,13 +4,11 @@ A question is state: it is known by its step and its words, not by the moment in
 So a step that is done again up to its question gets the answer, wherever the answer was kept.
 """
 
-from contextvars import ContextVar
-from typing import Protocol
-
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
+from replan.ports.context import here
 from replan.state.questions import Question, QuestionKind
 
 
@@ -20,26 +18,6 @@ class Waiting(GraphBubbleUp):
     def __init__(self, question: Question) -> None:
         self.question = question
         super().__init__(question.text)
-
-
-class Asks(Protocol):
-    """What finds the answers of the step that runs here."""
-
-    path: str
-    """The step and the specialist; in a graph that a step runs, after those of that step."""
-
-    def ask(
-        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
-    ) -> JsonValue:
-        """Return the answer to a question, or raise `Waiting` if there is none."""
-        ...
-
-
-asker_at_work: ContextVar[Asks | None] = ContextVar("replan_asker", default=None)
-"""Who asks for the code that runs here; None outside a step."""
-
-place_at_work: ContextVar[str] = ContextVar("replan_place_of_questions", default="")
-"""The round of a pipeline's thread that asks; empty outside a pipeline."""
 
 
 def ask_user(text: str) -> JsonValue:
@@ -72,7 +50,7 @@ def ask(
     Raises:
         QuestionError: Nobody can be asked.
     """
-    asker = asker_at_work.get()
+    asker = here().asker
     if asker is None:
         raise QuestionError(
             "ask_user was called outside a specialist's step. Call it in a specialist, in one "
@@ -83,5 +61,5 @@ def ask(
 
 def path_of_step() -> str:
     """The step that runs this code, as the beginning of a question's key; empty outside one."""
-    asker = asker_at_work.get()
+    asker = here().asker
     return "" if asker is None else f"{asker.path}/"

@@ -8,11 +8,12 @@ number of its take, in the transaction that writes it.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 from replan.errors import ThreadBusyError, ThreadLostError
+from replan.ports.context import in_each
 
 T = TypeVar("T")
 
@@ -156,15 +157,4 @@ def unowned() -> Context:
 
 def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Yield the parts of a stream; its work owns the thread, its reader does not."""
-    return parts if owner is None else _owned(owner, parts)
-
-
-async def _owned(owner: Owner, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    async with aclosing(parts):
-        while True:
-            with owner.at_work():
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-            yield part
+    return parts if owner is None else in_each(owner.at_work, parts)

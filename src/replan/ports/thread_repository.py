@@ -1,9 +1,6 @@
-"""The store of the threads of pipelines, message by message; and the thread of a step."""
+"""The store of the threads of pipelines, message by message."""
 
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from replan.state.pipeline.thread_rows import Rows
@@ -77,17 +74,3 @@ class ThreadRepository(Protocol):
     async def forget(self, run_id: str) -> None:
         """Remove all threads of a run."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThreadOfStep:
-    """The thread in which a pipeline stores its work for a step."""
-
-    repository: ThreadRepository  # where threads are kept
-    thread_id: str  # the thread of the step at its specialist, in its generation
-    run_id: str  # the run, with which the thread goes
-    clock: Callable[[], datetime]  # returns the time, with a time zone
-    new_id: Callable[[], str]  # returns a new unique id
-
-
-thread_of_step: ContextVar[ThreadOfStep] = ContextVar("replan_thread_of_step")

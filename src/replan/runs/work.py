@@ -15,12 +15,12 @@ from replan.calling.compiled import Graph, services_in, shapes_of
 from replan.calling.new_or_continued import Call, Input
 from replan.calling.team_graph import alone
 from replan.errors import StorageError, ThreadBusyError
-from replan.events.trace import worked_before
 from replan.events.types import Event, WarningReported
 from replan.langgraph_inside.tasks import without_tokens
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
+from replan.ports.context import use
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
@@ -36,7 +36,6 @@ from replan.runs.team_on_record import changes_of_team, team_for
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import asks_of, resumption
-from replan.steps.answer_events import answered_by
 
 
 class Following(TypedDict, total=False):
@@ -251,10 +250,10 @@ class Work:
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _run_until_rest(self) -> EnhancedState:
-        answered_by.set(self._whose)
+        use(answered_by=self._whose)
         if self.errand.goes_on:
             await self.log.recall()
-        worked_before.set((self.errand.thread_id, self.log.worked))
+        use(worked_before=(self.errand.thread_id, self.log.worked))
         given, settings = await self._first_input(), self.errand.settings
         while True:
             used = list(self._answers)

@@ -10,14 +10,15 @@ from typing import ClassVar, cast
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.events.calls import Calls, calls_at_work, emitter_at_work
-from replan.events.emitter import Emitter, Hooks
+from replan.events.calls import Calls
+from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent
 from replan.jobs.job import Job
 from replan.jobs.job_reading import unconfirmed
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
+from replan.ports.context import here, use
 from replan.sessions.request import UserMessage
 from replan.sessions.sealed_job import JOB, JobSeal
 from replan.sessions.session_agent import Report, SessionAgent
@@ -180,9 +181,9 @@ class JobAgent(SessionAgent):
 def _tell(report: Report, run_id: str) -> None:
     """Report calls from here on in this task to those who listen."""
     write = cast("Callable[[BaseEvent], None]", report)
-    emitter = Emitter(write=write, hooks=Hooks().of(run_id), run_id=run_id, round=0)
-    emitter_at_work.set((emitter, {}))
-    calls_at_work.set(Calls(emitter=emitter, config={}, about={"node": JOB}))
+    emitter = here().emitter_for(write, Hooks().of(run_id), run_id, 0)
+    calls = Calls(emitter=emitter, config={}, about={"node": JOB})
+    use(run_id=run_id, node=JOB, emitter=emitter, config={}, calls=calls)
 
 
 def _stage_of(result: ProcessResult) -> Stage:

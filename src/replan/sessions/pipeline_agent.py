@@ -146,7 +146,7 @@ class PipelineAgent(SessionAgent):
 
         asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
-            with asker:
+            with asker.at_work():
                 await turn.run_to_end(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}

@@ -15,6 +15,7 @@ from replan.failures import describe
 from replan.log.statuses import INCOMPLETE
 from replan.log.whole_results import whole_values
 from replan.memory.conversation import Memory, resolved
+from replan.ports.context import using
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.asked.pending import PendingQuestion
@@ -34,7 +35,7 @@ from replan.state.memory import MemoryOptions, Summary
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
-from replan.state.session.session import Session, current_session
+from replan.state.session.session import Session
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -89,9 +90,9 @@ class Turn:
             UsageError: The turn cannot be taken, and nothing of the session has changed.
         """
         self._place = place
-        outside = current_session.set(Session.of(self.context))
         try:
-            state, error = await self._state(), ""
+            with using(session=Session.of(self.context)):
+                state, error = await self._state(), ""
         except UsageError:
             raise
         except Exception as failed:
@@ -99,8 +100,6 @@ class Turn:
             if not self._has_begun(snapshot):
                 raise
             state, error = {**snapshot.values, "outcome": "interrupted"}, describe(failed)
-        finally:
-            current_session.reset(outside)
         whole = await whole_values(cast("EnhancedState", state), place.log)
         result = result_of(whole, shapes=shapes_of(place.graph))
         response = "" if error else response_of(result, self._problem)

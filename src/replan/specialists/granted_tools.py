@@ -16,8 +16,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import ToolServerError
-from replan.events.calls import warn_here
 from replan.langgraph_inside.tool_internals import ServerTool
+from replan.ports.context import here
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,
@@ -106,7 +106,7 @@ class GrantedTools:
         for server in dict.fromkeys(map(server_in, problems)):
             told = [problem for path, problem in problems.items() if server_in(path) == server]
             more = f"; and {len(told) - 1:,} more" if len(told) > 1 else ""
-            warn_here(f"Tools of the tool server {server} are left out: {told[0]}{more}.")
+            here().warn(f"Tools of the tool server {server} are left out: {told[0]}{more}.")
 
 
 def _tool_of(

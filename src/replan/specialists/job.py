@@ -20,8 +20,8 @@ from replan.jobs.recorded import RecordedExecutor, RecordedExtractor, RecordedPh
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
-from replan.models.transcript import transcript_at_work
 from replan.ports.ask_user import ask
+from replan.ports.context import here
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
@@ -69,7 +69,7 @@ class JobSpecialist:
         return self._result(result)
 
     def _processor(self, context: ExecutionContext, config: RunnableConfig) -> JobProcessor:
-        record = transcript_at_work.get()()
+        record = here().transcript
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
             extractor = RulesThenModel(ModelExtractor(self.chat, config))

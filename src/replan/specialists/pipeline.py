@@ -8,13 +8,12 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError, PhaseError
-from replan.events.calls import calls_at_work, emitter_at_work
 from replan.events.types import BaseEvent
 from replan.failures import describe
 from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
+from replan.ports.context import here, using
 from replan.ports.specialist_port import show_text
-from replan.ports.thread_repository import thread_of_step
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import section
 from replan.replies.shape import Shape
@@ -25,7 +24,7 @@ from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
 from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
-from replan.threads.turns.building import PhaseGraph, Pipeline, turn_at_work
+from replan.threads.turns.building import PhaseGraph, Pipeline
 from replan.threads.turns.main_turn import Turn, exclusively, turn_on
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
@@ -46,12 +45,14 @@ class PipelineSpecialist:
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Begin with the step, or continue where an earlier attempt of it ended."""
-        place = thread_of_step.get()
+        place = here()
+        if (repository := place.threads) is None:
+            raise RuntimeError("a pipeline is at work without a repository of threads")
         step, specialist = context.plan_step.id, self.card.name
         # What its models say is heard by the callbacks of the configuration.
         show = partial(show_text, config=config, beside_models=True)
         utils = HostUtils(
-            thread_repository=place.repository,
+            thread_repository=repository,
             ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
             tell=partial(_report, step, specialist),
             audience=Audience(show=show if has_listener(config) else None),
@@ -59,7 +60,7 @@ class PipelineSpecialist:
             new_id=place.new_id,
             context=context,
         )
-        with exclusively(place.repository, place.thread_id):
+        with exclusively(repository, place.thread_id):
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
             await turn.begin(_message_of_step(context) if turn.is_new else None)
@@ -70,13 +71,10 @@ class PipelineSpecialist:
             return self._result(turn, response)
 
     async def _walk_phases(self, turn: Turn, config: RunnableConfig) -> Response:
-        before = turn_at_work.set(turn)
-        try:
+        with using(turn=turn):
             if (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
             return await turn.run_to_end()
-        finally:
-            turn_at_work.reset(before)
 
     def _result(self, turn: Turn, response: Response) -> SpecialistResult:
         if (failure := response.failure) is not None:
@@ -114,8 +112,5 @@ def _partial_result(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
 
 def _report(step: int, specialist: str, kind: type[BaseEvent], /, **fields: Any) -> None:
     """Report an event of a phase, if anything listens."""
-    emitter, _ = emitter_at_work.get() or (None, None)
-    calls = calls_at_work.get()
-    told = emitter if calls is None else calls.emitter
-    if told is not None:
-        told.stream(kind, step_id=step, specialist=specialist, **fields)
+    if (emitter := here().emitter) is not None:
+        emitter.stream(kind, step_id=step, specialist=specialist, **fields)

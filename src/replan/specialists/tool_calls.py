@@ -19,12 +19,12 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from replan.declared.fields import Effects
 from replan.errors import InDoubtError, ToolCallLostError
-from replan.events.calls import reported_tool_call
 from replan.events.types import ToolDecision
 from replan.failures import describe, ends_whole_work, reason_of
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
-from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
+from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
+from replan.ports.context import reported_tool_call
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call

@@ -18,7 +18,7 @@ from replan.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset
 from replan.models.text_calls import with_written_calls
-from replan.models.transcript import transcript_at_work
+from replan.ports.context import here
 from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
 
@@ -103,7 +103,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._broken: dict[str, str] = {}
         self._seen: set[int] = set()
         self._called: set[int] = set()  # the replies of which a tool was called
-        self._record = transcript_at_work.get()()
+        self._record = here().transcript
         self._calls = ToolCalls(
             self._record, seconds=loop.seconds, effects=loop.effects, approve=approve
         )

@@ -5,10 +5,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from replan.errors import LimitReachedError, StepElsewhereError
 from replan.log.run_log import RunLog
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 GRACE = 1.0  # seconds that work has to end by itself after its time is over, before it is abandoned
 
 _TICK = 1.0
+
+LONGEST_BLOCK = 1.0  # seconds that a step may keep the loop before it is named
 
 TIMES = "seconds/"  # the prefix of the keys of recorded seconds
 PRECISION = 0.01  # the fraction of the time by which the record may be behind
@@ -227,3 +229,44 @@ async def _stop(task: asyncio.Future[Any]) -> None:
     await asyncio.wait({task}, timeout=GRACE)
     if not task.done():
         logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})
+
+
+async def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> T:
+    """Await work, and log each time that it blocks the loop for over a second.
+
+    Work that it starts as other tasks is not watched.
+
+    Args:
+        work: The work.
+        about: Whose work it is, for the log.
+    """
+    return await _Watched(work, about)
+
+
+@dataclass(frozen=True)
+class _Watched(Generic[T]):
+    work: Coroutine[Any, Any, T]
+    about: Mapping[str, object]
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        proceed: Callable[[Any], Any] = self.work.send
+        given: Any = None
+        while True:
+            began = time.monotonic()
+            try:
+                awaited = proceed(given)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self._check(time.monotonic() - began)
+            try:
+                given, proceed = (yield awaited), self.work.send
+            except BaseException as error:  # noqa: BLE001 - it is raised where the work waits
+                given, proceed = error, self.work.throw
+
+    def _check(self, seconds: float) -> None:
+        if seconds > LONGEST_BLOCK:
+            about = {**self.about, "seconds": round(seconds, 1)}
+            logger.warning(
+                "a step blocked the event loop; let it await, or run in a thread", extra=about
+            )

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -25,12 +24,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.events.calls import Calls, warn_here
+from replan.events.calls import Calls
 from replan.events.foreign_tools import ForeignTools
 from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import either
 from replan.log.amounts import NOTHING, Spending
 from replan.ports.allowance import Allowance, Request
+from replan.ports.context import here, using
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account
 from replan.spending.charging import NO_TOKENS, announced, charged_for_reply, reported_tokens
@@ -62,8 +62,9 @@ class _Handed:
     permit: Permit
     is_used: bool = False
 
-
-_handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=())
+    @property
+    def id(self) -> str:
+        return self.permit.call.id
 
 
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
@@ -97,7 +98,7 @@ class Meter(BaseCallbackHandler, Allowance):
         self._refused: LimitReachedError | None = None
         self._on_token = on_token
         self._has_spoken = False
-        self._tools = None if calls is None else ForeignTools(calls)
+        self._tools = None if calls is None else ForeignTools(calls, lambda: here().tool)
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}
@@ -187,13 +188,14 @@ class Meter(BaseCallbackHandler, Allowance):
         """Allow the one call that is made inside; see `Allowance`."""
         permit = await self._take(request)
         handed = _Handed(self, permit)
-        token = _handed.set((*_handed.get(), handed))
+        inside = using(permits=(*here().permits, handed))
+        inside.__enter__()
         try:
             yield permit.most_output
         finally:
             # What is thrown away without an end is not in its context any more.
             with suppress(ValueError):
-                _handed.reset(token)
+                inside.__exit__()
             if not handed.is_used:
                 # It was not made after all.
                 await self._settle(permit, NOTHING)
@@ -405,7 +407,7 @@ class Meter(BaseCallbackHandler, Allowance):
         if used.beyond(permit.reservation.amount) == NOTHING:
             return
         if passed := self._account.passed(permit.call.scopes):
-            warn_here(
+            here().warn(
                 f"{passed.limit}={passed.value:g} was passed by {passed.by:g}: a call of "
                 f"{permit.call.model} used more than was reserved for it."
             )
@@ -419,8 +421,8 @@ class Meter(BaseCallbackHandler, Allowance):
             self.calls.answered(call.id, call.model, outcome, reported, known)
 
     def _handed_permit(self) -> Permit | None:
-        for handed in _handed.get():
-            if handed.meter is self and not handed.is_used:
+        for handed in here().permits:
+            if isinstance(handed, _Handed) and handed.meter is self and not handed.is_used:
                 handed.is_used = True
                 return handed.permit
         return None
@@ -438,7 +440,7 @@ class Meter(BaseCallbackHandler, Allowance):
             input_tokens=tokens_of_request(request.messages, request.tools),
             output_tokens=request.most_output,
             price=price,
-            part_of=frozenset(handed.permit.call.id for handed in _handed.get()),
+            part_of=frozenset(held.id for held in here().permits),
         )
 
 

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import JsonValue
@@ -13,6 +11,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import AnswerAction, AnswerReceived
 from replan.log.run_log import RunLog
 from replan.ports.ask_user import path_of_step
+from replan.ports.context import here
 from replan.secrets.known import MASK
 from replan.state.person.answers import read_decision
 from replan.state.questions import Decision, Question, short_key
@@ -25,9 +24,6 @@ _ACTIONS: Mapping[str, AnswerAction] = {
     "edit": "edited",
     "reject": "rejected",
 }
-
-answered_by: ContextVar[Mapping[str, str]] = ContextVar("answered_by", default=MappingProxyType({}))
-"""Who answered, by the keys of the questions, if the caller of the graph knows it."""
 
 
 async def report_plan_decision(
@@ -71,7 +67,7 @@ def _text(answer: object) -> str:
 
 
 async def _tell(place: str, fields: Mapping[str, JsonValue], emitter: Emitter, log: RunLog) -> None:
-    by = answered_by.get().get(short_key(f"{path_of_step()}{fields['key']}"), "")
+    by = here().answered_by.get(short_key(f"{path_of_step()}{fields['key']}"), "")
     about: dict[str, Any] = {**fields, "by": by}
     announced = emitter.announce(AnswerReceived, **about)
     note: JsonValue = {**about, "round": emitter.round}

@@ -12,52 +12,42 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, QuestionError, StorageError
-from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
-from replan.facts.fact_tools import CurrentFacts, facts_at_work
 from replan.failures import can_pass, describe, is_busy, own_traceback
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
-    config_inside,
-    inherited_config,
-    runtime_in,
     stream_is_heard,
     with_handlers,
 )
 from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
 from replan.models.reply_end import end_of
-from replan.models.retries import pause_if_busy, retried, tries_left, tries_of
-from replan.models.transcript import transcript_at_work
+from replan.models.retries import pause_if_busy, retried, tries_of
 from replan.plan.preview import MOST_RETRIES, TRIES
 from replan.ports.ask_user import Waiting
-from replan.ports.folders import folders_at_work
 from replan.ports.specialist_port import SpecialistPort
-from replan.ports.thread_repository import thread_of_step
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
-from replan.spending.deadline import in_time, was_cut_off
+from replan.spending.deadline import was_cut_off
 from replan.spending.meter import Meter
-from replan.spending.scopes import RUN, step_scopes
+from replan.spending.scopes import RUN
 from replan.state.knowledge import Source
-from replan.state.limits import LimitHit, Limits, RunSettings
+from replan.state.limits import LimitHit, Limits
 from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,
     ExecutionStatus,
     MadeOf,
     SpecialistResult,
-    storable_result,
 )
-from replan.state.session.session import current_session
 from replan.state.usage import TokenCount
+from replan.steps.attempt import Attempt
 from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
-from replan.steps.loop_watch import watched
 from replan.steps.on_record import digest_of_text
 from replan.steps.permission import permission_to_begin
 from replan.steps.queued_step import done_elsewhere
-from replan.steps.step_record import Asker, StepRecord
+from replan.steps.step_record import StepRecord
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
@@ -224,28 +214,48 @@ class Attempts:
         known = await self.record.begin()
         if known is not None:
             return Recalled(known)
-        meter, asker = self._meter(), self.record.asker()
-        started = time.monotonic()
+        attempt, started = self._attempt(), time.monotonic()
         try:
-            result = await self._try_once(meter, asker)
+            result = await self._try_once(attempt)
         finally:
-            self.used += meter.count
-        if result is None or asker.asked:
+            self.used += attempt.meter.count
+        if result is None or attempt.asker.asked:
             # A question counts even if the code around it turned it into a failure.
-            asked = await self.record.asked(asker, self.record.number, self.used)
+            asked = await self.record.asked(attempt.asker, self.record.number, self.used)
             await self.record.ended("waiting")
             return asked
         if isinstance(result, LedgerEntry):
             return result
-        return self._mark_partial(self._complete(result, time.monotonic() - started), meter.refused)
+        result = self._complete(result, time.monotonic() - started)
+        return self._mark_partial(result, attempt.meter.refused)
 
-    async def _try_once(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
+    def _attempt(self) -> Attempt:
+        record, number = self.record, self.record.number
+
+        def tell(text: str) -> None:
+            self._emitter.stream(SpecialistToken, **record.names, text=text)
+
+        is_heard = stream_is_heard(self._emitter.write, self.config)
+        is_heard = is_heard or self._emitter.hooks.hears_tokens
+        return Attempt(
+            context=record.context.model_copy(update={"attempt": number}),
+            specialist=self.specialist,
+            services=self._services,
+            settings=record.board.settings.replace(limits=self.limits),
+            emitter=self._emitter,
+            asker=record.asker(),
+            make_transcript=record.transcript,
+            thread_id=record.thread_id,
+            config=self.config,
+            on_token=tell if is_heard else None,
+            tries=TRIES - self._model_tries if self._model_tries else None,
+        )
+
+    async def _try_once(self, attempt: Attempt) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
+        seconds = self._step.timeout or self.limits.step_timeout
         try:
-            seconds = self._step.timeout or self.limits.step_timeout
-            with asker:
-                async with meter:
-                    return await in_time(partial(self._watched_call, meter), meter, seconds)
+            return await attempt.result(partial(self._work, attempt), seconds)
         except Waiting:
             return None
         except (asyncio.CancelledError, GraphDrained):
@@ -257,11 +267,11 @@ class Attempts:
         except StorageError:
             raise
         except Exception as error:
-            self._cause = reason = self._limit_behind(error, meter) or error
+            self._cause = reason = self._limit_behind(error, attempt.meter) or error
             about = {"run_id": self.record.context.run_id, **self.record.names}
             said = describe(error)
             logger.warning("attempt failed: %s", said, exc_info=own_traceback(error), extra=about)
-            if self._is_unsafe and was_cut_off(reason) and not asker.asked:
+            if self._is_unsafe and was_cut_off(reason) and not attempt.asker.asked:
                 return await self.record.cut_off(reason)
             return self._failure(reason)
 
@@ -275,95 +285,25 @@ class Attempts:
             retry=can_pass(error) and self._model_tries < TRIES,
         )
 
-    def _meter(self, node: str = "") -> Meter:
-        names = self.record.names
-
-        def tell(text: str) -> None:
-            self._emitter.stream(SpecialistToken, **names, text=text)
-
-        is_heard = stream_is_heard(self._emitter.write, self.config)
-        is_heard = is_heard or self._emitter.hooks.hears_tokens
-        about = {"node": node or f"specialist_{self._card.name}", **names}
-        return Meter(
-            self._services.accounts.of(self._services.log, self.record.context.run_id),
-            step_scopes(self.limits, self._services, self._card.name, self._step.id),
-            new_id=self._services.new_id,
-            prices=self._services.prices,
-            on_token=tell if is_heard and not node else None,
-            calls=Calls(
-                emitter=self._emitter, config=self.config, about=about, effects=self._card.effects
-            )
-            if self._emitter.is_heard
-            else None,
-        )
-
-    async def _watched_call(self, meter: Meter) -> SpecialistResult:
-        about = {"run_id": self.record.context.run_id, **self.record.names}
-        return await watched(self._call(meter), about)
-
-    async def _call(self, meter: Meter) -> SpecialistResult:
-        """Run the specialist, in its own task: its context variables end with it."""
-        context = self.record.context
-        if context.attempt != self.record.number:
-            context = context.replace(attempt=self.record.number)
-        key = {"idempotency_key": context.idempotency_key}
-        metered = with_handlers(self.config, meter.handlers, metadata=key)
-        config = config_inside(metered, RunSettings)
-        if self._services.knowledge is not None:
-            context = await self._with_knowledge(context, config, meter)
-        # Code that does not get the configuration as an argument finds it here.
-        inherited_config.set(config)
-        tries_left.set(TRIES - self._model_tries if self._model_tries else None)
-        folders_at_work.set(self._services.folders)
-        thread_of_step.set(self.record.thread())
-        transcript_at_work.set(self.record.transcript)
-        calls_at_work.set(meter.calls)
-        emitter_at_work.set((self._emitter, self.config))
-        # A team inside the step has no session: nobody would take what its steps change of it.
-        current_session.set(None)
-        if self._services.remembers:
-            facts_at_work.set(self._facts())
-        try:
-            given = await self._run_specialist(context, config, meter)
-            return storable_result(SpecialistResult.model_validate(given))
-        except SystemExit as error:
-            raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise RuntimeError(describe(error)) from error
-
-    async def _run_specialist(
-        self, context: ExecutionContext, config: RunnableConfig, meter: Meter
+    async def _work(
+        self, attempt: Attempt, context: ExecutionContext, config: RunnableConfig
     ) -> SpecialistResult:
         """Run the specialist here, or in a worker of its queue."""
-        elsewhere, queue = self._services.elsewhere, self._services.queues.get(self._card.name)
+        services = self._services
+        if services.knowledge is not None:
+            found = await knowledge_for(
+                self.record, config, attempt.meter, partial(self._ask, attempt)
+            )
+            self._sources = found.sources
+            context = context.replace(knowledge_context=found.text) if found.text else context
+        elsewhere, queue = services.elsewhere, services.queues.get(self._card.name)
         if queue and elsewhere is not None:
-            return await done_elsewhere(elsewhere, queue, context, self.record, meter)
+            return await done_elsewhere(elsewhere, queue, context, self.record, attempt.meter)
         return await self.specialist.run(context, config)
 
-    def _facts(self) -> CurrentFacts | None:
-        runtime, settings = runtime_in(self.config), self.record.board.settings
-        return self._services.facts(
-            settings,
-            runtime and runtime.store,
-            self.record.context.run_id,
-            node="specialist",
-            step_id=self._step.id,
-            specialist=self._card.name,
-        )
-
-    async def _with_knowledge(
-        self, context: ExecutionContext, config: RunnableConfig, meter: Meter
-    ) -> ExecutionContext:
-        """Return the context with the passages that were found for the step."""
-        found = await knowledge_for(self.record, config, meter, self._ask)
-        self._sources = found.sources
-        return context.replace(knowledge_context=found.text) if found.text else context
-
-    async def _ask(self, messages: list[BaseMessage]) -> str:
+    async def _ask(self, attempt: Attempt, messages: list[BaseMessage]) -> str:
         """Ask the host's model for the step, which is charged; the reply is not streamed."""
-        meter = self._meter("knowledge")
+        meter = attempt.new_meter("knowledge")
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         try:
             async with meter:

@@ -1,8 +1,8 @@
 """The record of one step of one specialist: its attempts, questions and tool calls."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import Token
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
@@ -21,9 +21,10 @@ from replan.events.types import (
 from replan.failures import describe
 from replan.log.attempt_rows import Attempt, AttemptOutcome, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
-from replan.models.transcript import Transcript
-from replan.ports.ask_user import Asks, Waiting, asker_at_work, place_at_work
-from replan.ports.thread_repository import ThreadOfStep
+from replan.log.transcript import Transcript
+from replan.ports.ask_user import Waiting
+from replan.ports.context import here, using
+from replan.ports.elsewhere import AskedElsewhere
 from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
@@ -175,16 +176,12 @@ class StepRecord:
         self._transcript.attempt = self.number
         return self._transcript
 
-    def thread(self) -> ThreadOfStep:
+    @property
+    def thread_id(self) -> str:
+        """The thread of a pipeline that does the step, in its generation."""
         run_id, step_id = self.context.run_id, self.context.plan_step.id
         generation = self.board.state.get("generations", {}).get(step_id, FIRST)
-        return ThreadOfStep(
-            repository=self.services.threads,
-            thread_id=f"{run_id}/{step_id}.{generation.settled}/{self.specialist}",
-            run_id=run_id,
-            clock=self.services.clock,
-            new_id=self.services.new_id,
-        )
+        return f"{run_id}/{step_id}.{generation.settled}/{self.specialist}"
 
     async def known_knowledge(self) -> Knowledge | None:
         """The knowledge that an earlier attempt got; None if nothing is on record."""
@@ -294,7 +291,8 @@ class Asker:
         # `known` are the questions that the step asked before, in their order, with their answers;
         # `new` adds a new question, or raises if no more are allowed.
         self.asked: list[Question] = []  # the questions that this attempt waits for
-        around = asker_at_work.get()
+        self.listed: list[AskedElsewhere] = []  # all that it asked, answered or not
+        around = here().asker
         # In a graph that a step runs, the path begins with that step.
         self.path = f"{around.path}/{step_id}/{specialist}" if around else f"{step_id}/{specialist}"
         self._step_id = step_id
@@ -305,15 +303,16 @@ class Asker:
         self._is_over = False
         # Tools that are called at the same time ask from several threads.
         self._guard = threading.Lock()
-        self._before: Token[Asks | None] | None = None
 
-    def __enter__(self) -> None:
-        self._before = asker_at_work.set(self)
+    @contextmanager
+    def at_work(self) -> Generator[None]:
+        """Let the code of a block ask here."""
+        with closing(self), using(asker=self):
+            yield
 
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            asker_at_work.reset(self._before)
-        with self._guard:  # code that outlives the attempt asks nothing more
+    def close(self) -> None:
+        """End it: code that outlives the attempt asks nothing more."""
+        with self._guard:
             self._is_over = True
 
     def ask(
@@ -325,6 +324,10 @@ class Asker:
         with self._guard:
             if self._is_over:
                 raise QuestionError("The step that asks is over. Ask before its work ends.")
+            place = here().place
+            self.listed.append(
+                AskedElsewhere(text=text, kind=kind, details=details, secret=secret, place=place)
+            )
             question = self._question(text, kind, details, secret=secret)
             if question.answer is not None:
                 self._taken.add(question.key)
@@ -337,7 +340,7 @@ class Asker:
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool
     ) -> Question:
         """Find the question among the known ones not yet asked in this attempt, or add it."""
-        place = place_at_work.get()
+        place = here().place
         wanted = _identity(kind, text, details, place)
         for question in self._known:
             known = _identity(question.kind, question.text, question.details, question.place)

@@ -1,19 +1,19 @@
 """What the components of a pipeline get from outside, while it works."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from replan.events.types import BaseEvent
-from replan.ports.ask_user import place_at_work
+from replan.ports.context import using
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.thread_paths import SubThreadPath
 from replan.state.results import ExecutionContext
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.phase_at_work import PhaseAtWork, at_work_here, phase_at_work
+from replan.threads.phase_at_work import PhaseAtWork, phase_at_work
 
 Tell = Callable[..., None]
 """Reports an event: its class, and its fields by name."""
@@ -54,26 +54,18 @@ def host_utils() -> HostUtils:
     Raises:
         ThreadError: No pipeline is at work here.
     """
-    # `using_host_utils` sets nothing else.
-    return cast("HostUtils", phase_at_work())
+    found = phase_at_work()
+    if not isinstance(found, HostUtils):
+        raise TypeError("a phase is at work without host utilities")
+    return found
 
 
-@contextmanager
-def using_host_utils(utils: HostUtils) -> Generator[None]:
+def using_host_utils(utils: HostUtils) -> AbstractContextManager[None]:
     """Let code that runs inside find the host utilities."""
-    token = at_work_here.set(utils)
-    try:
-        yield
-    finally:
-        at_work_here.reset(token)
+    return using(phase=utils)
 
 
-@contextmanager
-def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[None]:
+def in_phase(phase: str, path: SubThreadPath | None, number: int) -> AbstractContextManager[None]:
     """Set which phase of which sub-thread works in this block, and the number of its round."""
-    token = place_at_work.set(f"{path or ''}#{number}")
-    try:
-        with using_host_utils(replace(host_utils(), phase=phase, path=str(path or ""))):
-            yield
-    finally:
-        place_at_work.reset(token)
+    utils = replace(host_utils(), phase=phase, path=str(path or ""))
+    return using(phase=utils, place=f"{path or ''}#{number}")

@@ -1,11 +1,11 @@
 """The phase of a pipeline that is at work here, and who receives the texts of phases."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from replan.errors import ThreadError
 from replan.models.streams import OnText
+from replan.ports.context import here
 
 
 @dataclass(kw_only=True)
@@ -49,14 +49,10 @@ class PhaseAtWork:
     path: str = ""  # the path of the sub-thread that is at work; empty in the main thread
 
 
-at_work_here: ContextVar[PhaseAtWork | None] = ContextVar("replan_phase", default=None)
-"""The phase that is at work here; None outside a pipeline."""
-
-
 def phase_at_work() -> PhaseAtWork:
     """Return the phase that is at work here."""
-    found = at_work_here.get()
-    if found is None:
+    found = here().phase
+    if not isinstance(found, PhaseAtWork):
         fix = "Use it in a handler or a unit that a pipeline runs."
         raise ThreadError("", "no pipeline is at work here, so there are no host utilities", fix)
     return found

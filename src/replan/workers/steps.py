@@ -19,7 +19,7 @@ from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
 from replan.services import Services
 from replan.state.results import SpecialistResult
-from replan.steps.for_others import done_for_another
+from replan.steps.queued_step import done_for_another
 from replan.values import restored
 from replan.workers.queue import LEASE, QUEUE, NewJob, Queue, Taken
 

@@ -9,8 +9,8 @@ from langgraph.store.memory import InMemoryStore
 from replan import ConfigurationError, Fact, open_storage
 from replan.errors import FactError
 from replan.facts import kept
-from replan.facts.fact_tools import facts_text
 from replan.facts.kept import FactOwner, Facts, facts_of
+from replan.specialists.fact_tools import facts_text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = [

@@ -18,7 +18,7 @@ from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.models.transcript import Transcript
+from replan.log.transcript import Transcript
 from replan.storage.memory_log import memory_log
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 import replan_local
 from replan import ExecutionContext, PlanStep
-from replan.ports.folders import Folders, within
+from replan.ports.context import Folders, using
 from replan.prompts.sections import Call, call_tag, section
 from replan_local import OfflineModel
 from replan_local.grammar import parse
@@ -59,7 +59,7 @@ def ask(folder, tmp_path):
             idempotency_key=key,
         )
         specialist = getattr(replan_local, who or _doer(text, parameters))
-        with within(Folders(directory, tmp_path / "out")):
+        with using(folders=Folders(directory, tmp_path / "out")):
             return await specialist.run(context, {})
 
     return run

@@ -7,11 +7,11 @@ from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
 from replan import Fact
-from replan.facts.fact_tools import fact_tools, facts_text
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.built_in import built_in_models
 from replan.prompts.sections import Call, call_tag, section
+from replan.specialists.fact_tools import fact_tools, facts_text
 from replan_local import OfflineModel
 from replan_local.host.reply import reply_to
 

@@ -8,7 +8,7 @@ import pytest
 
 from replan.errors import ConfigurationError
 from replan.plan.model import PlanStep
-from replan.ports.folders import Folders, within
+from replan.ports.context import Folders, using
 from replan.state.results import ExecutionContext, ExecutionStatus
 from replan_local import data_analyst
 from replan_local.tables import table_files
@@ -283,7 +283,7 @@ async def test_a_cancelled_step_stops_its_query_at_once(folder):
     step = PlanStep(id=1, description="x", parameters={"sql": sql})
     context = ExecutionContext(task_description="x", plan_step=step, parameters=step.parameters)
     started = time.monotonic()
-    with pytest.raises(TimeoutError), within(Folders(folder, folder)):
+    with pytest.raises(TimeoutError), using(folders=Folders(folder, folder)):
         await asyncio.wait_for(data_analyst.run(context, {}), timeout=0.3)
     assert time.monotonic() - started < 3
 

@@ -33,7 +33,7 @@ def open_question(text, number, **fields):
 
 def test_a_question_without_an_answer_unwinds_the_step():
     one = asker()
-    with one, pytest.raises(Waiting) as raised:
+    with one.at_work(), pytest.raises(Waiting) as raised:
         ask_user("Which?")
     assert isinstance(raised.value, GraphBubbleUp)
     assert one.asked == [raised.value.question] == [open_question("Which?", 1)]
@@ -74,10 +74,10 @@ def test_what_a_tool_is_approved_for_does_not_approve_another_call_of_it():
         open_question("May it?", 1, kind="approval", details=first, answer={"action": "approve"})
     ]
     one = asker(known)
-    with pytest.raises(Waiting), one:
+    with pytest.raises(Waiting), one.at_work():
         ask("May it?", kind="approval", details=first | {"arguments": {"to": "y"}})
     one = asker(known)
-    with one:
+    with one.at_work():
         assert ask("May it?", kind="approval", details=first) == {"action": "approve"}
 
 
@@ -99,7 +99,7 @@ def test_an_answer_without_words_goes_to_the_question_at_its_place():
 
 def test_a_try_that_is_over_asks_nothing_and_neither_does_one_that_asked_enough():
     one = asker(most=1)
-    with one:
+    with one.at_work():
         with pytest.raises(Waiting):
             one.ask("Which?", "question", None)
         with pytest.raises(QuestionError, match="enough"):

@@ -16,7 +16,7 @@ from replan.host.plan_texts import PlanText, complaint_about
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
-from replan.ports.folders import Folders, within
+from replan.ports.context import Folders, using
 from replan.replies.body_stream import BodyStream
 from replan.replies.readings import read_answer, read_feedback, read_think
 from replan.replies.specialist_reading import read_specialist
@@ -330,5 +330,5 @@ async def _asked(folder: Path, task: str) -> SpecialistResult:
     context = ExecutionContext(
         task_description=task, plan_step=step, run_id="r", idempotency_key="k"
     )
-    with within(Folders(folder, folder)):
+    with using(folders=Folders(folder, folder)):
         return await data_analyst.run(context, {})

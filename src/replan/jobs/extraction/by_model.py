@@ -9,7 +9,6 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.events.calls import warn_here
 from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
@@ -21,6 +20,7 @@ from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_number, to_object
 from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
+from replan.ports.context import here
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.replies.keys import squeezed
@@ -71,7 +71,7 @@ class RulesThenModel:
             if ends_whole_work(error):
                 raise
             trouble = f"The message was read by rules alone: {describe(error)}"
-            warn_here(trouble)
+            here().warn(trouble)
             return by_rules.replace(trouble=trouble)
         values = {**_checked(found.values, wanted), **certain}
         return found.replace(command=by_rules.command or found.command, values=values)

@@ -10,7 +10,7 @@ from replan.jobs.actions import Outcome
 from replan.jobs.extraction.port import Extracted
 from replan.jobs.recorded import ACTION, FOUND, PHRASE
 from replan.log.run_log import TOLD, RunRows
-from replan.models.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
+from replan.log.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.state.knowledge import Knowledge
 from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult

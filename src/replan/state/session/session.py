@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextvars import ContextVar
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -53,10 +52,6 @@ class Session(Value):
     def copied(self) -> "Session":
         """Return a copy for one step."""
         return deepcopy(self)
-
-
-current_session: ContextVar[Session | None] = ContextVar("replan_session", default=None)
-"""The session whose turn is taken here; None outside one."""
 
 
 def check_project_state(changes: Mapping[str, JsonValue]) -> None:

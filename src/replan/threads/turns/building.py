@@ -5,7 +5,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypedDict
 from weakref import WeakSet
@@ -14,14 +13,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.errors import ConfigurationError
+from replan.ports.context import here
 from replan.state.pipeline.threads import COMPLETED
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import sub_thread_agent_of
 from replan.threads.turns.main_turn import Turn
-
-turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")
-"""The turn that the nodes of a graph take; its thread determines what is next."""
 
 PhaseGraph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -52,7 +49,9 @@ def phase_graph(
 
 def _node(phase: str, inner: PhaseGraph | None) -> Any:
     async def work(_: Walk) -> Walk:
-        turn = turn_at_work.get()
+        turn = here().turn
+        if not isinstance(turn, Turn):
+            raise TypeError("a phase is at work without a turn")
         while turn.phase == phase:
             await turn.step()
         return {"phase": turn.phase or ""}

@@ -7,8 +7,7 @@ a tool did is not done again. All of it is in the log, under the key of the step
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Literal, cast
 
 from langchain_core.messages import ToolMessage
@@ -41,7 +40,7 @@ class ToolEnd(Value):
     is_command: bool = False  # whether the tool gave the messages as a command of LangGraph
 
 
-# A loop finds its transcript by a context variable.
+# A loop finds its transcript in the context (`ports/context.py`).
 class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer."""
 
@@ -139,10 +138,6 @@ class Transcript:
         await self._log.strike(self._run_id, prefix)
         kept = {k: v for k, v in (self._notes or {}).items() if not k.startswith(prefix)}
         self._notes = kept
-
-
-transcript_at_work: ContextVar[Callable[[], Transcript]] = ContextVar("replan_transcript")
-"""Returns the record of the loop that runs here; created on demand, as few need it."""
 
 
 def plain(value: object) -> dict[str, JsonValue]:

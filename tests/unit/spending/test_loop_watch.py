@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from replan.steps import loop_watch
-from replan.steps.loop_watch import watched
+from replan.spending import deadline
+from replan.spending.deadline import watched
 
 STEP = {"step_id": 3, "specialist": "a"}
 
@@ -20,7 +20,7 @@ async def twice():
 async def test_a_step_is_named_each_time_that_it_keeps_the_loop_too_long(
     longest, named, monkeypatch, caplog
 ):
-    monkeypatch.setattr(loop_watch, "LONGEST", longest)
+    monkeypatch.setattr(deadline, "LONGEST_BLOCK", longest)
     with caplog.at_level(logging.WARNING):
         assert await watched(twice(), STEP) == "done"
     told = [record for record in caplog.records if "blocked the event loop" in record.message]
