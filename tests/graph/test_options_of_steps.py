@@ -50,7 +50,8 @@ async def test_a_step_that_asks_first_begins_after_its_approval():
         graph = graph_of(working(ran), model)
         question = await asked(graph, ASKS_FIRST)
         assert (question.kind, question.step_id, ran) == ("approval", 2, [1])
-        assert question.details["arguments"] == {"task": "Send it"}
+        about = {"inputs": {"1": "text 1"}, "does": "Works.", "effects": "pure"}
+        assert question.details["arguments"] == {"task": "Send it", **about}
         state = await decided(graph, question, "approve")
     assert (state["outcome"], ran) == ("completed", [1, 2])
     assert "- [x] 2. Send it @a (after 1; ask first)" in state["current_plan"].content

@@ -60,6 +60,7 @@ class HostCall:
     runtime: Runtime[RunSettings]  # LangGraph's, of the node
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     seconds: float  # how long one turn of an attempt may take
+    idle: float | None  # how long it may take without a sign of work
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
     tries: int = TRIES  # of a question; with one, its model makes no further calls either
@@ -126,7 +127,7 @@ class HostCall:
             try:
                 with using(tries=left):
                     reply = partial(chat.reply, messages, config, on_text)
-                    return await in_time(reply, meter, seconds)
+                    return await in_time(reply, meter, seconds, self.idle)
             except Exception as error:
                 tries = tries_of(error)
                 raise
@@ -374,6 +375,7 @@ def host_call(
         runtime=runtime,
         config=config,
         seconds=limits.step_timeout,
+        idle=limits.idle_timeout,
         run_id=state.get("run_id", ""),
         scope=run_scope(limits, services, closing=can_answer),
     )

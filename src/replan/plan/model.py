@@ -78,6 +78,8 @@ class PlanStep(Value):
         optional: A failure of this step neither blocks its dependents nor the plan.
         max_retries: Attempts after the first; None means the limit of the run.
         timeout: Seconds that one attempt may take; None means the limit of the run.
+        idle_timeout: Seconds that one attempt may take without a sign of work: a token, or the
+            beginning or end of a call; None means the limit of the run.
         writes: Files or other things that the step changes; two steps that can run at once should
             not both name one.
         model: The chat model that does the step, by the name that its specialist has for it.
@@ -104,6 +106,7 @@ class PlanStep(Value):
     optional: bool = False
     max_retries: int | None = Field(default=None, ge=0)
     timeout: float | None = Field(default=None, gt=0)
+    idle_timeout: float | None = Field(default=None, gt=0)
     writes: tuple[str, ...] = ()
     model: str = ""
     ask_first: bool = False

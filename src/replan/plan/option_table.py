@@ -211,6 +211,7 @@ OPTIONS = (
     Option("priority", "priority|优先级", WHOLE, "priority 2", "attempt"),
     Option("max_retries", "retries|retry|重试", COUNT, "retries 1", "attempt"),
     Option("timeout", "timeout|time limit|超时", DURATION, "timeout 30s", "attempt"),
+    Option("idle_timeout", "idle timeout|空闲超时", DURATION, "idle timeout 20s", "attempt"),
     Option("writes", "writes|写入", RESOURCES, "writes report.md", "attempt"),
     Option("estimated_duration", "estimate|预计", DURATION, "estimate 5m"),
     Option("model", "model|模型", WORD, "model fast", "task"),

@@ -73,7 +73,7 @@ def _outside() -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What the code that runs here may use; outside of a run, almost nothing."""
+    """What the code that runs here may use; outside a run, almost nothing."""
 
     # Of a call of a graph.
     trace: Trace | None = None  # what traces it
@@ -187,7 +187,7 @@ def use(**changes: Any) -> None:
 async def in_each(
     enter: Callable[[], AbstractContextManager[object]], parts: AsyncGenerator[T]
 ) -> AsyncGenerator[T]:
-    """Give the parts of a stream; each is worked out in a block, and read outside of it."""
+    """Give the parts of a stream; each is worked out in a block, and read outside it."""
     async with aclosing(parts):
         while True:
             with enter():

@@ -132,6 +132,8 @@ class Timed(Protocol):
     def waiting(self) -> Stopwatch: ...
 
     patience: float  # seconds that a call of it waits for room at most while no call ends
+    idle: float  # seconds that may pass without a sign of work
+    signed_at: float  # when its work gave the newest one
 
 
 class StepTimeoutError(TimeoutError):
@@ -149,16 +151,25 @@ async def in_time(
     work: Callable[[], Awaitable[T]],
     timed: Timed,
     seconds: float = math.inf,
+    idle: float | None = None,
 ) -> T:
-    """Do work within its time, and not much longer if it does not stop."""
+    """Do work within its time, and not much longer if it does not stop.
+
+    Args:
+        work: The work.
+        timed: Whose time it takes.
+        seconds: How long it may take.
+        idle: How long it may take without a sign of work.
+    """
     # The time in which a call waits for others to make room is not the work's own. It counts for
     # the run, and the call is refused if none of the others ends within the work's timeout.
     timed.patience = min(timed.patience, seconds)
+    timed.idle, timed.signed_at = idle or math.inf, time.monotonic()
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
     if is_bounded:
         clocks.check(scopes)
-    elif seconds == math.inf:
+    elif seconds == timed.idle == math.inf:
         # Nothing can end it before it ends by itself, so it needs no task to be stopped in.
         with clocks.at_work(scopes):
             return await _unless_it_cancels_itself(work())
@@ -203,11 +214,19 @@ def _next_end(timed: Timed, seconds: float, started: float) -> _End:
     """The bound that ends work first, if it does not end by itself."""
     own = started + seconds + timed.waiting.seconds - time.monotonic()
     left, scope = timed.clocks.left(timed.scopes)
+    idle = timed.idle
     ends = (
         _End(own, lambda: StepTimeoutError(f"no answer within {seconds:g} s")),
+        _End(_idle_left(timed), lambda: StepTimeoutError(f"no sign of work for {idle:g} s")),
         _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)
+
+
+def _idle_left(timed: Timed) -> float:
+    # A call that waits for room has a reason to be silent.
+    silent = 0.0 if timed.waiting.is_running else time.monotonic() - timed.signed_at
+    return timed.idle - silent
 
 
 def _reached_at_work(scope: Scope) -> LimitReachedError:

@@ -93,6 +93,8 @@ class Meter(BaseCallbackHandler, Allowance):
         self.clocks = account.clocks  # how long they were at work
         self.waiting = Stopwatch()  # how long it has waited for room held by other calls
         self.patience = math.inf  # seconds that it waits for room at most while no call ends
+        self.idle = math.inf  # seconds that may pass without a sign of work
+        self.signed_at = time.monotonic()  # when there was the newest one
         self._made = 0
         self._used: list[TokenCount] = []
         self._refused: LimitReachedError | None = None
@@ -146,15 +148,20 @@ class Meter(BaseCallbackHandler, Allowance):
     @property
     def hears_tokens(self) -> bool:
         """Whether a reply is to be streamed for it."""
-        return self._on_token is not None
+        return self._on_token is not None or self.idle < math.inf
 
     @property
     def ignore_chain(self) -> bool:
         return True
 
-    @property
-    def ignore_agent(self) -> bool:
-        return True
+    def sign(self, *_: Any, **__: Any) -> None:
+        """Take a sign of work: something came, began or ended."""
+        self.signed_at = time.monotonic()
+
+    on_tool_start: Any = sign
+    on_tool_end: Any = sign
+    on_tool_error: Any = sign
+    on_retriever_end: Any = sign
 
     @property
     def count(self) -> TokenCount:
@@ -169,7 +176,8 @@ class Meter(BaseCallbackHandler, Allowance):
         )
 
     def spends_elsewhere(self) -> None:
-        """Note that another process makes calls of the run, too."""
+        """Note that another process makes calls of the run, and has an eye on the work."""
+        self.idle = math.inf
         self._account.spends_elsewhere()
 
     def count_elsewhere(self, used: TokenCount) -> None:
@@ -209,6 +217,7 @@ class Meter(BaseCallbackHandler, Allowance):
         **_: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
+        self.sign()
         piece = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
         if piece is not None and getattr(piece, "usage_metadata", None):
             # Some servers report the total so far with each piece.
@@ -223,6 +232,7 @@ class Meter(BaseCallbackHandler, Allowance):
 
     def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
         """Pass on text that no model wrote; the tokens of models come through the callbacks."""
+        self.sign()
         is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
         if is_new and self._on_token is not None:
             self._on_token(str(data))
@@ -375,6 +385,7 @@ class Meter(BaseCallbackHandler, Allowance):
 
     def _note_call(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; return whether it may still be made."""
+        self.sign()
         with self._guard:
             if not self._is_over:
                 self._calls[call] = permit
@@ -388,6 +399,7 @@ class Meter(BaseCallbackHandler, Allowance):
     def _charge(self, call: UUID, permit: Permit, outcome: LLMResult | BaseException) -> Spending:
         """Count the outcome of a call, and return what is charged for it."""
         # By the tokens that its server reported, else by what one can judge.
+        self.sign()
         if isinstance(outcome, BaseException):
             # In full if it was cut off, unless its server certainly did nothing.
             spent = Spending(calls=1) if brought_nothing(outcome) else permit.reservation.amount

@@ -104,6 +104,8 @@ class Limits(SettingsPart):
         max_stalls: Rounds in a row that finish no step.
         max_questions: Questions of all steps to a person; one more is refused, and its step fails.
         step_timeout: Seconds that one attempt of a step may take.
+        idle_timeout: Seconds that an attempt of a step, or a call of the host's model, may take
+            without a sign of work: a token, or the beginning or end of a call.
         step_retries: Attempts of a step after the first, if the step does not say.
         per_step: What each step may use in one run, all its attempts together.
     """
@@ -118,6 +120,7 @@ class Limits(SettingsPart):
     max_stalls: int = Field(default=2, ge=1)
     max_questions: int = Field(default=100, ge=0)
     step_timeout: float = Field(default=300.0, gt=0, allow_inf_nan=False)
+    idle_timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     step_retries: int = Field(default=2, ge=0)
     per_step: Budget = Field(default_factory=Budget)
 

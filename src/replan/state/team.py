@@ -37,6 +37,7 @@ class SpecialistCard(Value):
     # Whether it does only steps that name it: work that is declared unsafe, or that a person must
     # approve.
     only_by_name: bool = False
+    asks_first: bool = False  # whether a person must approve each of its steps before it begins
     models: tuple[str, ...] = ()  # the chat models that a step may name
 
 

@@ -1,6 +1,7 @@
 """One attempt of a step: what its work may use, in the run's process or in a worker of a queue."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -118,11 +119,17 @@ class Attempt:
         finally:
             inherited_config.reset(around)
 
-    async def result(self, work: Work, seconds: float | None = None) -> SpecialistResult:
-        """Do the work in its context, and within its time if it is bounded here."""
+    async def result(self, work: Work, seconds: float = math.inf) -> SpecialistResult:
+        """Do the work in its context, and within its time."""
         async with self.at_work() as config:
             do = partial(self._do, work, config)
-            return await (do() if seconds is None else in_time(do, self.meter, seconds))
+            return await in_time(do, self.meter, seconds, self._idle)
+
+    @property
+    def _idle(self) -> float | None:
+        """The seconds that it may take without a sign of work; the shorter bound counts."""
+        bounds = (self.context.plan_step.idle_timeout, self.settings.limits.idle_timeout)
+        return min((each for each in bounds if each is not None), default=None)
 
     async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
         about = {"run_id": self.context.run_id, **self.names}

@@ -96,8 +96,12 @@ class Attempts:
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Make attempts until one succeeds, another cannot help, or none is left."""
-        refused = await self._ask_first() if self._step.ask_first else None
+        refused = await self._ask_first() if self._asks_first else None
         return await self._run() if refused is None else refused
+
+    @property
+    def _asks_first(self) -> bool:
+        return self._step.ask_first or self._card.asks_first
 
     async def _run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
@@ -132,7 +136,7 @@ class Attempts:
         """Ask whether the step may begin; None if it may."""
         asker = self.record.asker()
         try:
-            decision = permission_to_begin(self.record, asker)
+            decision = permission_to_begin(self.record, self._card, asker)
         except Waiting:
             return await self.record.asked(asker, self.record.number, self.used)
         except QuestionError as error:

@@ -1,14 +1,20 @@
-"""The approval that a step with `ask first` needs before its first attempt."""
+"""The approval that a step needs before its first attempt: by its line, or by its specialist."""
 
 from pydantic import JsonValue
 
 from replan.errors import InputError
+from replan.log.transcript import plain
+from replan.prompts.sections import within_budget
 from replan.state.person.answers import read_decision
 from replan.state.questions import Decision
+from replan.state.team import SpecialistCard
 from replan.steps.step_record import Asker, StepRecord
 
+LONGEST_INPUT = 2_000
+"""Characters of a result of another step that the question shows."""
 
-def permission_to_begin(record: StepRecord, asker: Asker) -> Decision:
+
+def permission_to_begin(record: StepRecord, card: SpecialistCard, asker: Asker) -> Decision:
     """Ask a person whether the step may begin, again while the answer cannot be read.
 
     An approval is of the work that was shown: after a change of it, or once the step is reopened,
@@ -19,9 +25,16 @@ def permission_to_begin(record: StepRecord, asker: Asker) -> Decision:
         QuestionError: The run asks no more questions.
     """
     step = record.context.plan_step
-    arguments: dict[str, JsonValue] = {"task": step.description}
-    if step.brief:
-        arguments["brief"] = step.brief
+    inputs = record.context.inputs.items()
+    shown = {
+        "task": step.description,
+        "brief": step.brief,
+        "parameters": plain(step.parameters),
+        "inputs": {str(each): within_budget(text, LONGEST_INPUT) for each, text in inputs},
+        "does": card.intended_use,
+        "effects": card.effects,
+    }
+    arguments: JsonValue = {name: value for name, value in shown.items() if value}
     details: JsonValue = {
         "tool": f"step {step.id}",
         "arguments": arguments,

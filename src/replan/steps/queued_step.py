@@ -21,6 +21,7 @@ from replan.ports.ask_user import Waiting
 from replan.ports.context import here, using
 from replan.ports.elsewhere import Elsewhere, StepEnd, StepErrand
 from replan.services import Services
+from replan.spending.deadline import was_cut_off
 from replan.spending.meter import Meter
 from replan.state.questions import Question
 from replan.state.results import ExecutionContext, SpecialistResult, result_as_json
@@ -142,4 +143,5 @@ def _end_of_failure(error: Exception, meter: Meter) -> StepEnd:
     if limit is not None:
         return StepEnd(how="limit", limit=(limit.limit, limit.value, limit.scope))
     can_help = can_pass(error) and tries_of(error) < TRIES
-    return StepEnd(how="failed", error=describe(error), can_pass=can_help)
+    how = "cut off" if was_cut_off(error) else "failed"
+    return StepEnd(how=how, error=describe(error), can_pass=can_help)

@@ -85,7 +85,7 @@ def team_of(
         cards=tuple(each.card for each in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
-        asking={each.name: tuple(each.approve) for each in config.specialists},
+        asking={each.name: each.approved_tools for each in config.specialists},
         dearest_token=dearest_token(config),
     )
 

@@ -36,7 +36,8 @@ class Chat(Answering):
         max_tool_rounds: How often it may call tools. Parallel calls count as one. Without
             an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call. Tools of servers may
-            be named by a pattern: files/write_file, git/*.
+            be named by a pattern: files/write_file, git/*. With true, a person must approve each
+            of its steps before it begins.
         step_models: Other chat models that a step may have by name, (model fast), instead of its
             chat_model.
         remembers: Whether its chat_model has the tools remember, recall and forget, for facts that
@@ -48,14 +49,18 @@ class Chat(Answering):
     chat_model: Model | None = None
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
-    approve: Row[str] = ()
+    approve: bool | Row[str] = False
     step_models: Mapping[str, Model] = Field(default_factory=dict[str, Any])
     remembers: bool = False
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Approval is about tools."""
-        if given.get("approve") and not (given.get("tools") or given.get("remembers")):
+        if (
+            given.get("approve") not in (None, True)
+            and given["approve"]
+            and not (given.get("tools") or given.get("remembers"))
+        ):
             fix = "Name tools of the field tools."
             yield rule_error(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
         yield from super().broken_rules(given)
@@ -67,7 +72,7 @@ class Chat(Answering):
             getattr(one, "metadata", None) or {} for one in self.tools
         ]
         is_unsafe = any(each.get("effects") == "unsafe" for each in metadata)
-        return bool(self.approve) or is_unsafe or super().must_be_named
+        return is_unsafe or super().must_be_named
 
     @property
     def card(self) -> SpecialistCard:
@@ -102,7 +107,7 @@ class Chat(Answering):
             servers=chats.servers,
             max_rounds=self.max_tool_rounds,
             effects=self.effects or "unsafe",
-            approve=self.approve,
+            approve=self.approved_tools,
             remembers=self.remembers,
         ).reply
         return PromptedSpecialist(

@@ -1,7 +1,7 @@
 """What every specialist has, whatever does its steps."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -34,6 +34,8 @@ class Member(Part):
             receives the key. Other work is treated as unsafe: it is attempted again after an error,
             and a person is asked if it was cut off. A step that is declared unsafe is attempted
             again only if its line says retries.
+        approve: Whether a person must approve each of its steps before it begins. The question
+            shows the step, its inputs, and the effects of the work.
         limits: What all its steps together may use in one run.
         memory: What it sees of the earlier conversation, if this differs from the team: mode and
             history_limit. The settings of summaries belong to the host.
@@ -49,6 +51,7 @@ class Member(Part):
     intended_use: Sentence = Field(kw_only=False)
     capabilities: Row[str] = ()
     effects: Effects | None = None
+    approve: bool = False
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
@@ -62,12 +65,19 @@ class Member(Part):
             intended_use=self.intended_use,
             capabilities=tuple(self.capabilities),
             only_by_name=self.effects == "unsafe" or self.must_be_named,
+            asks_first=self.approve is True,
         )
 
     @property
     def must_be_named(self) -> bool:
         """Whether its work must be done only if a plan names it."""
-        return False
+        return bool(self.approve)
+
+    @property
+    def approved_tools(self) -> tuple[str, ...]:
+        """The tools that a person must approve, call by call."""
+        named: object = self.approve
+        return cast("tuple[str, ...]", named) if isinstance(named, tuple) else ()
 
     @property
     def chat_models(self) -> Mapping[str, Any]:

@@ -68,12 +68,17 @@ class _Approvals:
     @classmethod
     def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
         """Find the questions that a run of a handed-in plan will ask."""
+        ask_first = {card.name for card in team.cards or () if card.asks_first}
         steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
         return cls(
             plan=team.approval == "always",
             revisions=team.revisable and team.approval in ("revisions", "always"),
             tools=[(name, team.asking[name], found) for name, found in steps.items() if found],
-            steps=tuple(step.id for step in plan.open_steps() if step.ask_first),
+            steps=tuple(
+                step.id
+                for step in plan.open_steps()
+                if step.ask_first or not ask_first.isdisjoint(step.specialists)
+            ),
         )
 
 

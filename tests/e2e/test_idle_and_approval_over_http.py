@@ -1,0 +1,110 @@
+"""Work that falls silent is ended; work that a person must approve waits. From files, over HTTP."""
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from replan import ModelCallError, build_graph, run
+from replan.team.team_file import read_team_file
+from replan.testing import Hang, OpenAIServer, Reply, always
+
+COMPLETE = "---\nverdict: complete\n---\nThe answer."
+PLAN = "- [ ] 1. Look @a\n- [ ] 2. Send it @b (after 1)\n"
+CONFIG = {"configurable": {"thread_id": "t"}}
+TEAM = """\
+name: office
+host: {{model: openai:m}}
+limits: {{{limits}}}
+specialists:
+- name: a
+  intended_use: Looks.
+  chat_model: openai:m
+- name: b
+  intended_use: Sends.
+  chat_model: openai:m
+  approve: {approve}
+"""
+
+
+@pytest.fixture
+def graph_of(tmp_path):
+    def build(server, *, limits="", approve="false"):
+        file = tmp_path / "team.yaml"
+        file.write_text(TEAM.format(limits=limits, approve=approve))
+        team = read_team_file(file, {}).with_model(None, server.base_url)
+        return build_graph(team.config, models=team.models, checkpointer=InMemorySaver())
+
+    return build
+
+
+def given(plan=PLAN):
+    return {"messages": [("user", "Go.")], "plan": plan}
+
+
+async def test_a_step_without_a_sign_of_work_is_ended_long_before_its_time(graph_of):
+    script = {"step 1": Reply(fault=Hang()), "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits="idle_timeout: 0.3, step_retries: 0")
+        state = (await run(graph, given("- [ ] 1. Look @a\n"), config=CONFIG)).state
+    step = state["current_plan"].step(1)
+    assert (step.status, step.feedback) == ("failed", "no sign of work for 0.3 s")
+
+
+@pytest.mark.parametrize("option", ["", " (idle timeout 2s)"])
+async def test_a_reply_that_keeps_coming_is_not_idle_however_long_it_takes(graph_of, option):
+    # Three seconds of one word after another.
+    slow = Reply(" ".join(["word"] * 12), chunk_delay=0.25)
+    script = {"step 1": slow, "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits="" if option else "idle_timeout: 2")
+        state = (await run(graph, given(f"- [ ] 1. Look @a{option}\n"), config=CONFIG)).state
+    assert state["current_plan"].step(1).status == "completed"
+
+
+async def test_a_steps_own_bound_counts_if_it_is_the_shorter_one(graph_of):
+    script = {"step 1": Reply(fault=Hang()), "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, limits="idle_timeout: 100")
+        plan = "- [ ] 1. Look @a (retries 0; idle timeout 300ms)\n"
+        state = (await run(graph, given(plan), config=CONFIG)).state
+    assert state["current_plan"].step(1).feedback == "no sign of work for 0.3 s"
+
+
+async def test_a_call_of_the_host_may_not_be_silent_either(graph_of):
+    async with OpenAIServer({"think": always(Reply(fault=Hang()))}, models=("m",)) as server:
+        graph = graph_of(server, limits="idle_timeout: 0.3")
+        with pytest.raises(ModelCallError, match="no sign of work for 0.3 s"):
+            await run(graph, "Go.", config=CONFIG)
+
+
+async def test_a_specialist_of_a_file_asks_before_each_step_with_all_that_it_would_use(graph_of):
+    script = {"step 1": "Found: 7.", "step 2": "Sent.", "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, approve="true")
+        state = (await run(graph, given(), config=CONFIG)).state
+        assert state["outcome"] == "waiting"
+        (question,) = [each for each in state["questions"].values() if each.is_open]
+        assert (question.kind, question.step_id, question.specialist) == ("approval", 2, "b")
+        assert question.details["arguments"] == {
+            "task": "Send it",
+            "inputs": {"1": "Found: 7."},
+            "does": "Sends.",
+            "effects": "pure",
+        }
+        assert len(server.requests) == 1
+        reply = Command(resume={question.key: question.bound("approve")})
+        state = (await run(graph, reply, config=CONFIG)).state
+    assert state["outcome"] == "completed"
+    assert state["current_plan"].step(2).result == "Sent."
+
+
+async def test_what_was_refused_is_not_asked_of_its_model(graph_of):
+    script = {"step 1": "Found: 7.", "feedback": COMPLETE}
+    async with OpenAIServer(script, models=("m",)) as server:
+        graph = graph_of(server, approve="true")
+        state = (await run(graph, given(), config=CONFIG)).state
+        (question,) = [each for each in state["questions"].values() if each.is_open]
+        decision = question.bound({"action": "reject", "reason": "Not today."})
+        state = (await run(graph, Command(resume={question.key: decision}), config=CONFIG)).state
+    assert state["current_plan"].step(2).status == "failed"
+    assert state["current_plan"].step(2).feedback.endswith("Not today.")
