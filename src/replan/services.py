@@ -12,10 +12,10 @@ from replan.events.emitter import Hooks
 from replan.facts.kept import Facts, facts_of
 from replan.log.run_log import RunLog
 from replan.models.chat import Chat
-from replan.ports.context import HERE, Folders
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.retriever import Retriever
 from replan.ports.run_book import TeamIdentity
+from replan.ports.run_context import HERE, Folders
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import ThreadRepository
 from replan.ports.tool_provider import ToolProvider

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from replan.plan.statuses import excerpt
-from replan.ports.context import Folders
+from replan.ports.run_context import Folders
 from replan.state.results import Artifact
 from replan_local.refusals import CannotAnswerError
 from replan_local.searching import REPORT_MARK

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from replan.ports.context import Folders, folders_of_step
+from replan.ports.run_context import Folders, folders_of_step
 from replan_local.commands import ListTables, Search, Sql
 from replan_local.expressions import calculated
 from replan_local.querying import Querying

@@ -9,6 +9,7 @@ from replan.team.team_file import read_team_file
 from replan.testing import Hang, OpenAIServer, Reply, always
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
+IDLE = "StepTimeoutError: no sign of work for 2 s"
 PLAN = "- [ ] 1. Look @a\n- [ ] 2. Send it @b (after 1)\n"
 CONFIG = {"configurable": {"thread_id": "t"}}
 TEAM = """\
@@ -44,10 +45,10 @@ def given(plan=PLAN):
 async def test_a_step_without_a_sign_of_work_is_ended_long_before_its_time(graph_of):
     script = {"step 1": Reply(fault=Hang()), "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
-        graph = graph_of(server, limits="idle_timeout: 0.3, step_retries: 0")
+        graph = graph_of(server, limits="idle_timeout: 2, step_retries: 0")
         state = (await run(graph, given("- [ ] 1. Look @a\n"), config=CONFIG)).state
     step = state["current_plan"].step(1)
-    assert (step.status, step.feedback) == ("failed", "no sign of work for 0.3 s")
+    assert (step.status, step.feedback) == ("failed", IDLE)
 
 
 @pytest.mark.parametrize("option", ["", " (idle timeout 2s)"])
@@ -65,15 +66,15 @@ async def test_a_steps_own_bound_counts_if_it_is_the_shorter_one(graph_of):
     script = {"step 1": Reply(fault=Hang()), "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, limits="idle_timeout: 100")
-        plan = "- [ ] 1. Look @a (retries 0; idle timeout 300ms)\n"
+        plan = "- [ ] 1. Look @a (retries 0; idle timeout 2s)\n"
         state = (await run(graph, given(plan), config=CONFIG)).state
-    assert state["current_plan"].step(1).feedback == "no sign of work for 0.3 s"
+    assert state["current_plan"].step(1).feedback == IDLE
 
 
 async def test_a_call_of_the_host_may_not_be_silent_either(graph_of):
     async with OpenAIServer({"think": always(Reply(fault=Hang()))}, models=("m",)) as server:
         graph = graph_of(server, limits="idle_timeout: 0.3")
-        with pytest.raises(ModelCallError, match="no sign of work for 0.3 s"):
+        with pytest.raises(ModelCallError, match=r"no sign of work for 0\.3 s"):
             await run(graph, "Go.", config=CONFIG)
 
 

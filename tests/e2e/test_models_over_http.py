@@ -30,7 +30,7 @@ from pydantic import SecretStr
 from replan.adapters.chat_models import LangChainModels
 from replan.failures import can_pass, describe, status_of
 from replan.langgraph_inside.tasks import inherited_config
-from replan.ports.context import here, use
+from replan.ports.run_context import here, use
 from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (

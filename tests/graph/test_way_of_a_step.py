@@ -18,7 +18,7 @@ GIVEN = f"{SOURCE}/testing/"
 PLAN = "- [ ] 1. One @a\n"
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 # These only may become smaller.
-MOST_FILES = {"run": 19, "chat_model": 26}
+MOST_FILES = {"run": 19, "chat_model": 25}
 
 
 class Way:

@@ -20,9 +20,9 @@ from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent
 from replan.log.run_log import RunLog
 from replan.models.chat import Chat
-from replan.ports.context import Folders
 from replan.ports.model_provider import ModelProvider
 from replan.ports.retriever import Retriever
+from replan.ports.run_context import Folders
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
 from replan.prompts.sections import Caller

@@ -25,7 +25,7 @@ from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
 from replan.plan.preview import TRIES
-from replan.ports.context import here, use, using
+from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget

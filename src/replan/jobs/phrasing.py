@@ -13,7 +13,7 @@ from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.models.chat import Chat
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 

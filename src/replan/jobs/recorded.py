@@ -19,7 +19,7 @@ from replan.jobs.views import without_secrets
 from replan.log.run_log import RunLog
 from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
-from replan.ports.context import reported_tool_call
+from replan.ports.run_context import reported_tool_call
 from replan.state.person.verdicts import ask_what_became_of
 from replan.values import restored
 

@@ -40,7 +40,7 @@ class ToolEnd(Value):
     is_command: bool = False  # whether the tool gave the messages as a command of LangGraph
 
 
-# A loop finds its transcript in the context (`ports/context.py`).
+# A loop finds its transcript in the context (`ports/run_context.py`).
 class Transcript:
     """The record of the tool loop of one step at one specialist, or of the host's answer."""
 

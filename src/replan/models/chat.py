@@ -35,7 +35,7 @@ from replan.models.streams import (
     whole_characters,
 )
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.prompts.sections import in_order
 from replan.texts.storable import well_formed
 

@@ -10,7 +10,7 @@ from replan.host.host_node import host_node
 from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
-from replan.ports.context import use, using
+from replan.ports.run_context import use, using
 from replan.prompts.host import build_direct_answer_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.state.cuts import CUTS

@@ -22,7 +22,7 @@ from replan.log.whole_results import short_results
 from replan.memory.conversation import Seen, resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings

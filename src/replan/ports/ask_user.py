@@ -8,7 +8,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.state.questions import Question, QuestionKind
 
 

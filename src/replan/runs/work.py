@@ -20,8 +20,8 @@ from replan.langgraph_inside.tasks import without_tokens
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
-from replan.ports.context import use
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
+from replan.ports.run_context import use
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers

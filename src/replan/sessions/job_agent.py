@@ -18,7 +18,7 @@ from replan.jobs.job_reading import unconfirmed
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
-from replan.ports.context import here, use
+from replan.ports.run_context import here, use
 from replan.sessions.request import UserMessage
 from replan.sessions.sealed_job import JOB, JobSeal
 from replan.sessions.session_agent import Report, SessionAgent

@@ -15,7 +15,7 @@ from replan.failures import describe
 from replan.log.statuses import INCOMPLETE
 from replan.log.whole_results import whole_values
 from replan.memory.conversation import Memory, resolved
-from replan.ports.context import using
+from replan.ports.run_context import using
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.asked.pending import PendingQuestion

@@ -17,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import ToolServerError
 from replan.langgraph_inside.tool_internals import ServerTool
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,

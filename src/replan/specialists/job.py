@@ -21,7 +21,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.ports.ask_user import ask
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard

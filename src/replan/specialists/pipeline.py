@@ -12,7 +12,7 @@ from replan.events.types import BaseEvent
 from replan.failures import describe
 from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
-from replan.ports.context import here, using
+from replan.ports.run_context import here, using
 from replan.ports.specialist_port import show_text
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import section

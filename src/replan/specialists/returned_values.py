@@ -5,8 +5,8 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 
-from replan.events.calls import warn_here
 from replan.models.reply_end import ReplyEnd, end_of
+from replan.ports.run_context import here
 from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
@@ -99,7 +99,7 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     if not reading.body:
         raise ValueError("the model returned thoughts or marks, and no result")
     if reading.odd:
-        warn_here(reading.odd)
+        here().warn(reading.odd)
     return SpecialistResult(
         # The id of what was streamed, so that LangGraph does not show it twice.
         result=AIMessage(storable_text(reading.body), id=message.id),

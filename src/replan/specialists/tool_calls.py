@@ -24,7 +24,7 @@ from replan.failures import describe, ends_whole_work, reason_of
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
-from replan.ports.context import reported_tool_call
+from replan.ports.run_context import reported_tool_call
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call

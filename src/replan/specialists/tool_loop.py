@@ -18,7 +18,7 @@ from replan.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset
 from replan.models.text_calls import with_written_calls
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
 

@@ -23,8 +23,7 @@ from replan.errors import LimitReachedError
 from replan.log.amounts import NOTHING, ROUNDING, Bound, Refused, Spending
 from replan.log.run_log import RunLog
 from replan.spending.deadline import Clocks
-from replan.spending.fitting import CallRequest, Permit, fit
-from replan.spending.scopes import AMOUNTS, RUN, Scope
+from replan.spending.scopes import AMOUNTS, RUN, CallRequest, Permit, Scope, fit
 
 _MOST_RUNS = 1_000
 _TRIES = 3  # how often a call that other processes crowd out asks again

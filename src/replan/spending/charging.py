@@ -12,7 +12,7 @@ from replan.langgraph_inside.callbacks import read_reported_call
 from replan.log.amounts import Spending
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.spending.estimates import schemas_in, tokens_of_reply, tokens_of_text
-from replan.spending.fitting import Permit
+from replan.spending.scopes import Permit
 from replan.state.usage import TokenCount
 
 NO_TOKENS = TokenCount()

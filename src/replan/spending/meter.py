@@ -30,14 +30,13 @@ from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import either
 from replan.log.amounts import NOTHING, Spending
 from replan.ports.allowance import Allowance, Request
-from replan.ports.context import here, using
+from replan.ports.run_context import here, using
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account
 from replan.spending.charging import NO_TOKENS, announced, charged_for_reply, reported_tokens
 from replan.spending.deadline import Stopwatch
 from replan.spending.estimates import tokens_of_request
-from replan.spending.fitting import CallRequest, Permit
-from replan.spending.scopes import Scope, known_price
+from replan.spending.scopes import CallRequest, Permit, Scope, known_price
 from replan.state.limits import Price
 from replan.state.usage import TokenCount
 from replan.texts.storable import well_formed

@@ -11,7 +11,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import AnswerAction, AnswerReceived
 from replan.log.run_log import RunLog
 from replan.ports.ask_user import path_of_step
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.secrets.known import MASK
 from replan.state.person.answers import read_decision
 from replan.state.questions import Decision, Question, short_key

@@ -1,10 +1,17 @@
-"""The attempts of a step: each is recorded, timed, counted and reported."""
+"""The attempts of a step: each is recorded, timed, counted and reported.
+
+`StepWork` is what one attempt works with, in the run's process or in a worker of a queue.
+"""
 
 import asyncio
 import logging
+import math
 import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -12,42 +19,50 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from replan.errors import LimitReachedError, QuestionError, StorageError
+from replan.events.calls import Calls
+from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import can_pass, describe, is_busy, own_traceback
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
+    config_inside,
+    inherited_config,
+    runtime_in,
     stream_is_heard,
     with_handlers,
 )
 from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
+from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_of
 from replan.plan.preview import MOST_RETRIES, TRIES
 from replan.ports.ask_user import Waiting
+from replan.ports.run_context import using
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
-from replan.spending.deadline import was_cut_off
+from replan.services import Services
+from replan.spending.deadline import in_time, was_cut_off, watched
 from replan.spending.meter import Meter
-from replan.spending.scopes import RUN
+from replan.spending.scopes import RUN, step_scopes
 from replan.state.knowledge import Source
-from replan.state.limits import LimitHit, Limits
+from replan.state.limits import LimitHit, Limits, RunSettings
 from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,
     ExecutionStatus,
     MadeOf,
     SpecialistResult,
+    storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.attempt import Attempt
 from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
 from replan.steps.on_record import digest_of_text
 from replan.steps.permission import permission_to_begin
 from replan.steps.queued_step import done_elsewhere
-from replan.steps.step_record import StepRecord
+from replan.steps.step_record import Asker, StepRecord
 
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
@@ -61,6 +76,123 @@ SAME_AGAIN = "The same error twice: another attempt does not help without a chan
 """Added to the error of a step that failed twice in the same way (not for lack of a server)."""
 
 _NOTHING = TokenCount()
+
+
+Work = Callable[[ExecutionContext, RunnableConfig], Coroutine[Any, Any, SpecialistResult]]
+"""What does a step, such as the `run` of its specialist."""
+
+
+# The log is always that of the run. So the calls of a worker reserve what the run may spend, a loop
+# of tools finds the calls that are on record, and a repetition has the same keys.
+@dataclass(kw_only=True)
+class StepWork:
+    """What an attempt works with; made of the step's record, or of the job of a queue."""
+
+    context: ExecutionContext  # what the specialist sees
+    specialist: SpecialistPort
+    services: Services
+    settings: RunSettings
+    emitter: Emitter
+    asker: Asker
+    make_transcript: Callable[[], Transcript]
+    thread_id: str  # where a pipeline keeps what it does for the step
+    config: RunnableConfig = field(default_factory=RunnableConfig)  # the caller's
+    on_token: Callable[[str], None] | None = None
+    tries: int | None = None  # what is left of them for its models; None: all
+    meter: Meter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meter = self.new_meter(f"specialist_{self._name}", self.on_token)
+
+    @property
+    def _name(self) -> str:
+        return self.specialist.card.name
+
+    @property
+    def names(self) -> dict[str, object]:
+        step_id, attempt = self.context.plan_step.id, self.context.attempt
+        return {"step_id": step_id, "specialist": self._name, "attempt": attempt}
+
+    def new_meter(self, node: str, on_token: Callable[[str], None] | None = None) -> Meter:
+        """Make what counts, charges and reports calls of models for the step."""
+        services, calls = self.services, None
+        if self.emitter.is_heard:
+            calls = Calls(
+                emitter=self.emitter,
+                config=self.config,
+                about={"node": node, **self.names},
+                effects=self.specialist.card.effects,
+            )
+        return Meter(
+            services.accounts.of(services.log, self.context.run_id),
+            step_scopes(self.settings.limits, services, self._name, self.context.plan_step.id),
+            new_id=services.new_id,
+            prices=services.prices,
+            on_token=on_token,
+            calls=calls,
+        )
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncGenerator[RunnableConfig]:
+        """Let the code of a block use it, and give the configuration for it; then end it."""
+        services = self.services
+        key = {"idempotency_key": self.context.idempotency_key}
+        metered = with_handlers(self.config, self.meter.handlers, metadata=key)
+        config, runtime = config_inside(metered, RunSettings), runtime_in(self.config)
+        store = runtime and runtime.store
+        facts = services.facts(self.settings, store) if services.remembers else None
+        at_work = using(
+            run_id=self.context.run_id,
+            node="specialist",
+            emitter=self.emitter,
+            config=self.config,
+            calls=self.meter.calls,
+            step_id=self.context.plan_step.id,
+            specialist=self._name,
+            asker=self.asker,
+            folders=services.folders,
+            threads=services.threads,
+            thread_id=self.thread_id,
+            make_transcript=self.make_transcript,
+            facts=facts,
+            clock=services.clock,
+            new_id=services.new_id,
+            tries=self.tries,
+            # A team inside the step has no session: nobody would take what it changes of it.
+            session=None,
+        )
+        # Code that does not get the configuration as an argument finds it here.
+        around = inherited_config.set(config)
+        try:
+            with closing(self.asker), at_work:
+                async with self.meter:
+                    yield config
+        finally:
+            inherited_config.reset(around)
+
+    async def result(self, work: Work, seconds: float = math.inf) -> SpecialistResult:
+        """Do the work in its context, and within its time."""
+        async with self.at_work() as config:
+            do = partial(self._do, work, config)
+            return await in_time(do, self.meter, seconds, self._idle)
+
+    @property
+    def _idle(self) -> float | None:
+        """The seconds that it may take without a sign of work; the shorter bound counts."""
+        bounds = (self.context.plan_step.idle_timeout, self.settings.limits.idle_timeout)
+        return min((each for each in bounds if each is not None), default=None)
+
+    async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
+        about = {"run_id": self.context.run_id, **self.names}
+        try:
+            given = await watched(work(self.context, config), about)
+            return storable_result(SpecialistResult.model_validate(given))
+        except SystemExit as error:
+            raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(describe(error)) from error
 
 
 @dataclass(frozen=True)
@@ -233,7 +365,7 @@ class Attempts:
         result = self._complete(result, time.monotonic() - started)
         return self._mark_partial(result, attempt.meter.refused)
 
-    def _attempt(self) -> Attempt:
+    def _attempt(self) -> StepWork:
         record, number = self.record, self.record.number
 
         def tell(text: str) -> None:
@@ -241,11 +373,11 @@ class Attempts:
 
         is_heard = stream_is_heard(self._emitter.write, self.config)
         is_heard = is_heard or self._emitter.hooks.hears_tokens
-        return Attempt(
+        return StepWork(
             context=record.context.model_copy(update={"attempt": number}),
             specialist=self.specialist,
             services=self._services,
-            settings=record.board.settings.replace(limits=self.limits),
+            settings=record.board.settings.model_copy(update={"limits": self.limits}),
             emitter=self._emitter,
             asker=record.asker(),
             make_transcript=record.transcript,
@@ -255,7 +387,7 @@ class Attempts:
             tries=TRIES - self._model_tries if self._model_tries else None,
         )
 
-    async def _try_once(self, attempt: Attempt) -> SpecialistResult | LedgerEntry | None:
+    async def _try_once(self, attempt: StepWork) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
         seconds = self._step.timeout or self.limits.step_timeout
         try:
@@ -290,7 +422,7 @@ class Attempts:
         )
 
     async def _work(
-        self, attempt: Attempt, context: ExecutionContext, config: RunnableConfig
+        self, attempt: StepWork, context: ExecutionContext, config: RunnableConfig
     ) -> SpecialistResult:
         """Run the specialist here, or in a worker of its queue."""
         services = self._services
@@ -305,7 +437,7 @@ class Attempts:
             return await done_elsewhere(elsewhere, queue, context, self.record, attempt.meter)
         return await self.specialist.run(context, config)
 
-    async def _ask(self, attempt: Attempt, messages: list[BaseMessage]) -> str:
+    async def _ask(self, attempt: StepWork, messages: list[BaseMessage]) -> str:
         """Ask the host's model for the step, which is charged; the reply is not streamed."""
         meter = attempt.new_meter("knowledge")
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])

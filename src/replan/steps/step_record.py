@@ -23,8 +23,8 @@ from replan.log.attempt_rows import Attempt, AttemptOutcome, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
 from replan.log.transcript import Transcript
 from replan.ports.ask_user import Waiting
-from replan.ports.context import here, using
 from replan.ports.elsewhere import AskedElsewhere
+from replan.ports.run_context import here, using
 from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge

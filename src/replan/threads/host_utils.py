@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from replan.events.types import BaseEvent
-from replan.ports.context import using
+from replan.ports.run_context import using
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.thread_paths import SubThreadPath
 from replan.state.results import ExecutionContext

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from replan.errors import ThreadError
 from replan.models.streams import OnText
-from replan.ports.context import here
+from replan.ports.run_context import here
 
 
 @dataclass(kw_only=True)

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 import replan_local
 from replan import ExecutionContext, PlanStep
-from replan.ports.context import Folders, using
+from replan.ports.run_context import Folders, using
 from replan.prompts.sections import Call, call_tag, section
 from replan_local import OfflineModel
 from replan_local.grammar import parse

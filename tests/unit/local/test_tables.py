@@ -8,7 +8,7 @@ import pytest
 
 from replan.errors import ConfigurationError
 from replan.plan.model import PlanStep
-from replan.ports.context import Folders, using
+from replan.ports.run_context import Folders, using
 from replan.state.results import ExecutionContext, ExecutionStatus
 from replan_local import data_analyst
 from replan_local.tables import table_files

@@ -9,8 +9,7 @@ from replan.errors import LimitReachedError
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.spending import account as accounts
 from replan.spending.account import Account, Accounts
-from replan.spending.fitting import CallRequest
-from replan.spending.scopes import Scope
+from replan.spending.scopes import CallRequest, Scope
 from replan.state.limits import Budget
 from replan.storage.memory_log import memory_log
 

@@ -464,7 +464,7 @@ async def test_the_traceback_of_a_failed_attempt_is_in_the_log(tries, caplog):
     }
     assert "in look_up" in caplog.text
     # The frames of the package are no help to who wrote the function.
-    assert "attempts.py" not in caplog.text
+    assert "replan/steps/attempts.py" not in caplog.text
     assert [r.message for r in caplog.records].count("another attempt follows") == 1
 
 

@@ -16,7 +16,7 @@ from replan.host.plan_texts import PlanText, complaint_about
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
-from replan.ports.context import Folders, using
+from replan.ports.run_context import Folders, using
 from replan.replies.body_stream import BodyStream
 from replan.replies.readings import read_answer, read_feedback, read_think
 from replan.replies.specialist_reading import read_specialist

@@ -20,7 +20,7 @@ from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_number, to_object
 from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.replies.keys import squeezed

@@ -1,6 +1,6 @@
 """What every specialist has, whatever does its steps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
@@ -77,7 +77,7 @@ class Member(Part):
     def approved_tools(self) -> tuple[str, ...]:
         """The tools that a person must approve, call by call."""
         named: object = self.approve
-        return cast("tuple[str, ...]", named) if isinstance(named, tuple) else ()
+        return () if isinstance(named, bool) else tuple(cast("Sequence[str]", named))
 
     @property
     def chat_models(self) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.errors import ConfigurationError
-from replan.ports.context import here
+from replan.ports.run_context import here
 from replan.state.pipeline.threads import COMPLETED
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent

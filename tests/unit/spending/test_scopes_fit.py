@@ -5,8 +5,7 @@ from hypothesis import given, strategies as st
 
 from replan.errors import LimitReachedError
 from replan.log.amounts import ROUNDING, Spending, first_refusal
-from replan.spending.fitting import ENOUGH, LEAST_REPLY, CallRequest, Permit, fit
-from replan.spending.scopes import Scope
+from replan.spending.scopes import ENOUGH, LEAST_REPLY, CallRequest, Permit, Scope, fit
 from replan.state.limits import Budget, ClosingReserve, Price
 
 PRICE = Price(input=1, output=2)
