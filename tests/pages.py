@@ -30,13 +30,23 @@ def chromium():
     return found
 
 
+class PageClient(httpx.AsyncClient):
+    """A client whose paths are those of links, or without what is before each of them."""
+
+    def build_request(self, method, url, **options):
+        """Make a request."""
+        before, sign, after = str(url).partition("/ui/")
+        is_link = sign and not before.startswith("http")
+        return super().build_request(method, after if is_link else url, **options)
+
+
 @asynccontextmanager
 async def shown(team, storage, tokens=OWNER, **options):
     """The pages, and a client that has a token."""
     teams = team if isinstance(team, dict) else {"house": team}
     async with (
         open_pages(teams, storage, tokens, **options) as address,
-        httpx.AsyncClient(
+        PageClient(
             base_url=address.partition("enter")[0],
             headers={"Authorization": f"Bearer {OWNER}"},
             trust_env=False,

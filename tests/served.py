@@ -11,12 +11,11 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from replan import open_server
-from replan.server.addresses import ENDPOINTS
+from replan.server.app import web_application
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens, one_token
-from replan.server.openapi import document
 
-DESCRIBED = document(ENDPOINTS)
+DESCRIBED = web_application().openapi()
 OWNER = "the-token-of-the-owner"
 
 

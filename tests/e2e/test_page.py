@@ -2,10 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-import httpx
 import pytest
 
-from pages import OWNER, shown
+from pages import OWNER, PageClient, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
@@ -38,7 +37,7 @@ async def begun(storage, run_id="r1", **labels):
 
 async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
     async with open_storage(":memory:") as storage, shown(team(), storage) as client:
-        own = str(client.base_url).removeprefix("http://").rstrip("/")
+        own = client.base_url.netloc.decode()
         cases = [
             ({"Host": "evil.example"}, "GET", 421),
             ({"Origin": "http://evil.example"}, "GET", 403),
@@ -59,7 +58,7 @@ async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
             assert answer.headers["cache-control"] == "no-store"
         same = {"Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"}
         assert (await client.get("/", headers=same)).status_code == 200
-        async with httpx.AsyncClient(base_url=client.base_url, trust_env=False) as browser:
+        async with PageClient(base_url=client.base_url, trust_env=False) as browser:
             told = await browser.get("/runs/r1")
             assert told.status_code == 401
             assert "Open the address that" in told.text
@@ -80,7 +79,7 @@ async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
 
 
 def browsing(client, **headers):
-    return httpx.AsyncClient(base_url=client.base_url, headers=headers, trust_env=False)
+    return PageClient(base_url=client.base_url, headers=headers, trust_env=False)
 
 
 async def test_a_cookie_is_a_session_of_this_page_alone_and_ends_when_its_browser_leaves(tmp_path):
@@ -159,10 +158,10 @@ async def test_a_prefix_works_whether_or_not_the_proxy_takes_it_off():
         await begun(storage)
         async with shown(team(), storage, prefix="/tools/replan") as client:
             root = str(client.base_url).partition("/tools")[0]
-            for path in ("/tools/replan/", "/", "/tools/replan/runs/r1", "/runs/r1"):
+            for path in ("/tools/replan/ui/", "/ui/", "/tools/replan/ui/runs/r1", "/ui/runs/r1"):
                 answer = await client.get(f"{root}{path}")
                 assert answer.status_code == 200
-                assert 'href="/tools/replan/lib/page.css"' in answer.text
+                assert 'href="/tools/replan/ui/lib/page.css"' in answer.text
                 assert 'href="/runs' not in answer.text
 
 
@@ -244,7 +243,7 @@ async def test_the_list_tells_what_no_outcome_tells_and_costs_what_the_page_says
             first = (await client.get("/")).text
             assert ">≤ 30</span>" in first
             assert 'title="at most 1">≤ 1.00000</span>' in first
-            later = first.partition('hx-get="/remarks')[2].partition('"')[0]
+            later = first.partition('hx-get="/ui/remarks')[2].partition('"')[0]
             for _ in range(2):
                 told = (await client.get(f"/remarks{later.replace('&amp;', '&')}")).text
                 assert ">1 warning, 1 tool call failed</small>" in told

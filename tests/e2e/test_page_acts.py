@@ -10,7 +10,7 @@ from pages import shown
 from replan import open_storage
 from replan.log.rows import KeptText
 from replan.testing import ScriptedModel, always
-from replan.ui.app import PAGES
+from replan.ui.routes import PAGES
 from served import as_, tokens_of
 
 
@@ -339,7 +339,7 @@ async def test_a_chat_takes_turns_asks_and_goes_on_in_its_session():
         }
     )
     async with open_storage(":memory:") as storage, shown(fence.team(model), storage) as client:
-        where = re.search(r'href="(/chat/\w+)"', (await client.get("/chat")).text)[1]
+        where = re.search(r'href="(/ui/chat/\w+)"', (await client.get("/chat")).text)[1]
         path, fields = await form(client, where)
         turn = {**fields, "text": "Paint the fence"}
         plain = [("files", ("", b""))]

@@ -1,87 +1,195 @@
-"""All addresses of the server behind its gate, as one ASGI application."""
+"""All routes of the server behind its gate, as one web application."""
 
-from collections.abc import AsyncGenerator, Collection
+import json
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 
-from starlette.applications import Starlette
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from replan.server.addresses import ENDPOINTS
+from replan.errors import ReplanError
+from replan.server.callers.identity import Identity
+from replan.server.doors import openai_chat, runs, sessions, teams
 from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
-from replan.server.endpoints import problem_response
-from replan.server.gate import LOOPBACK, Gate, bearer
-from replan.server.openapi import document
-from replan.server.problems import RefusedError
+from replan.server.gate import LOOPBACK, Gate, IdentityOf, Tell, bearer
+from replan.server.problems import Problem, RefusedError, as_refusal, problem_response
 from replan.server.served_teams import ServedTeams
+from replan.server.web import role_of
+
+ROUTERS = (runs.router, sessions.router, teams.router, openai_chat.router)
+"""The routes that every server has."""
+
+_AT = "#/components/schemas/{model}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Routes below a path, with their own form of errors, and their own way to know a caller.
+
+    Attributes:
+        path: What their paths begin with.
+        router: The routes.
+        tell: Makes an answer of a refusal.
+        identity_of: Finds who sends a request; the token in its header, if it is None.
+        is_open: The paths that need no token.
+        outer: What is around the whole application.
+    """
+
+    path: str
+    router: APIRouter
+    tell: Tell
+    identity_of: IdentityOf
+    is_open: Collection[str] = ()
+    outer: Callable[[ASGIApp], ASGIApp]
+
+
+def own_routes() -> list[APIRoute]:
+    """The routes that every server has."""
+    return [each for router in ROUTERS for each in router.routes if isinstance(each, APIRoute)]
+
+
+def web_application(routers: Sequence[APIRouter] = ROUTERS) -> FastAPI:
+    """Make the application with its description, without what it serves."""
+    app = FastAPI(
+        title="Replan",
+        version=version("replan"),
+        # Pages of others' scripts would be behind the token.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would lose the body of a request on its way
+    )
+    for router in routers:
+        app.include_router(router)
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _completed(describe())
+        return app.openapi_schema
+
+    app.openapi = openapi
+    return app
+
+
+def _completed(described: dict[str, Any]) -> dict[str, Any]:
+    """Add what FastAPI does not know: the form of problems, and that all routes need a token."""
+    schemas: dict[str, Any] = described["components"]["schemas"]
+    _, problem = models_json_schema([(Problem, "serialization")], ref_template=_AT)
+    schemas |= problem["$defs"]
+    # Of two models of one name, one is never shown: events are written without it.
+    for name in [each for each in schemas if "__" in each]:
+        shown, short = json.dumps(described), name.rpartition("__")[2]
+        schema = schemas.pop(name)
+        if _AT.format(model=name) in shown:
+            schemas[short] = schema
+            described = json.loads(json.dumps(described).replace(name, short))
+            schemas = described["components"]["schemas"]
+    described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return {**described, "security": [{"token": []}]}
 
 
 @asynccontextmanager
 async def open_application(
-    served: ServedTeams, hosts: Collection[str] = LOOPBACK
+    served: ServedTeams, hosts: Collection[str] = LOOPBACK, pages: Part | None = None
 ) -> AsyncGenerator[ASGIApp]:
     """Open the application for the teams of a server.
 
     Args:
         served: The teams and their runs.
         hosts: The names by which the server may be called.
+        pages: The routes of the page.
     """
-    for_front_ends, for_agents = ag_ui(), a2a(served)
-    endpoints = [*ENDPOINTS, *for_front_ends]
-    described = document(endpoints)
-
-    async def openapi(_: Request) -> Response:
-        return JSONResponse(described)
-
-    routes = [*(each.route(served) for each in endpoints), *for_agents]
-    handlers: Any = {HTTPException: _not_found}
-    async with open_mcp(served) as more:
-        app = Starlette(
-            routes=[*routes, Route("/openapi.json", openapi), *more], exception_handlers=handlers
+    extras = {"ag-ui": ag_ui(), "a2a": a2a()}
+    more = [*extras.values(), pages and pages.router]
+    app = web_application([*ROUTERS, *(each for each in more if each is not None)])
+    async with open_mcp(served) as mcp:
+        app.router.routes.extend(mcp)
+        app.state.served = served
+        answers = _Answers(
+            pages, [name for name, each in extras.items() if each] + ["mcp"] * bool(mcp)
         )
-        # An address has one form; a redirect would lose the body of a request on its way.
-        app.router.redirect_slashes = False
-        doors = {"mcp": more, "ag-ui": for_front_ends, "a2a": for_agents}
-        app.state.doors = [name for name, found in doors.items() if found]
-        yield Gate(
-            app=app,
+        app.add_exception_handler(ReplanError, answers.refused)
+        app.add_exception_handler(HTTPException, answers.not_found)
+        gate = Gate(
+            app=_with_heads(app),
             hosts=hosts,
-            identity_of=lambda request: served.tokens.identity_of(bearer(request.headers)),
-            is_open=[each.path for each in ENDPOINTS if each.role is None],
-            tell=_refusal_at,
+            identity_of=partial(_identity_of, served, pages),
+            is_open=[
+                *(each.path for each in own_routes() if role_of(each) is None),
+                *(pages.is_open if pages else ()),
+            ],
+            tell=answers.tell,
         )
+        yield pages.outer(gate) if pages else gate
 
 
-def _refusal_at(path: str, refusal: RefusedError) -> Response:
-    """The answer to a refused request, in the form that clients of the address expect."""
-    return openai_error_response(refusal) if path.startswith("/v1/") else problem_response(refusal)
+async def _identity_of(
+    served: ServedTeams, pages: Part | None, request: HTTPConnection
+) -> Identity | None:
+    """Who sends a request: a page's caller may be a browser that is in."""
+    if pages is not None and is_below(pages.path, request.scope["path"]):
+        return await pages.identity_of(request)
+    return await served.tokens.identity_of(bearer(request.headers))
 
 
-def _methods_at(request: Request) -> list[str]:
-    """The methods that an address takes, each by its own endpoint."""
-    path, found = request.url.path, set[str]()
-    for each in request.app.routes:
-        if isinstance(each, Route) and each.path_regex.match(path):
-            found |= each.methods or set()
-    return sorted(found - {"HEAD"})
+def is_below(start: str, path: str) -> bool:
+    """Whether a path is one of those that begin so."""
+    return f"{path}/".startswith(f"{start}/")
 
 
-async def _not_found(request: Request, error: HTTPException) -> Response:
-    """What is not an address of the server, or takes another method."""
-    if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
-        methods = _methods_at(request)
-        detail = f"{request.url.path} takes {', '.join(methods)}, not {request.method}."
-        return _refusal_at(request.url.path, RefusedError(405, "wrong_method", detail))
-    path = request.url.path[:200]
-    detail = f"There is nothing at {path}. GET /openapi.json lists what there is."
-    extra = next((each for start, each in EXTRAS.items() if f"{path}/".startswith(start)), None)
-    if extra is not None and extra not in request.app.state.doors:
-        what = f"{path} needs packages that the server does not have."
-        detail = f"{what} Install them: pip install 'replan[{extra}]'."
-    refusal = RefusedError(error.status_code, "unknown_address", detail)
-    return _refusal_at(request.url.path, refusal)
+def _with_heads(app: ASGIApp) -> ASGIApp:
+    """Answer requests for the head alone; the body is not sent."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
+
+    return answer
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Errors as answers, in the form that clients of a path expect."""
+
+    pages: Part | None
+    extras: Sequence[str]  # those whose packages are there
+
+    def tell(self, request: Request, refusal: RefusedError) -> Response:
+        """The answer to a refused request."""
+        path = request.scope["path"]
+        if self.pages is not None and is_below(self.pages.path, path):
+            return self.pages.tell(request, refusal)
+        return (openai_error_response if is_below("/v1", path) else problem_response)(refusal)
+
+    async def refused(self, request: Request, error: Any) -> Response:
+        """What a route raises."""
+        return self.tell(request, as_refusal(error))
+
+    async def not_found(self, request: Request, error: Any) -> Response:
+        """What is not an address of the server, or takes another method."""
+        path: str = request.scope["path"]
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            detail = f"{path} takes {', '.join(_methods_at(path))}, not {request.method}."
+            return self.tell(request, RefusedError(405, "wrong_method", detail))
+        detail = f"There is nothing at {path[:200]}. GET /openapi.json lists what there is."
+        extra = next((each for start, each in EXTRAS.items() if is_below(start, path)), None)
+        if extra is not None and extra not in self.extras:
+            what = f"{path[:200]} needs packages that the server does not have."
+            detail = f"{what} Install them: pip install 'replan[{extra}]'."
+        return self.tell(request, RefusedError(error.status_code, "unknown_address", detail))
+
+
+def _methods_at(path: str) -> list[str]:
+    """The methods that an address takes, each by its own route."""
+    found = [each.methods or () for each in own_routes() if each.path_regex.match(path)]
+    return sorted({method for methods in found for method in methods})

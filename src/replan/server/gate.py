@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,7 +19,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOBODY = Identity(name="nobody", roles=frozenset())
 """The caller of an endpoint that is open to everybody."""
 
-Tell = Callable[[str, RefusedError], Response]
+Tell = Callable[[Request, RefusedError], Response]
 IdentityOf = Callable[[HTTPConnection], Awaitable[Identity | None]]
 
 
@@ -39,7 +39,7 @@ class Gate:
         hosts: The names by which the server may be called.
         identity_of: Finds who sends a request.
         is_open: The addresses that need no token.
-        tell: Makes an answer of a refusal, in the form of the address.
+        tell: Makes an answer of a refusal, in the form of the address of a request.
     """
 
     app: ASGIApp
@@ -60,10 +60,10 @@ class Gate:
             began = began or message["type"] == "http.response.start"
             await send(message)
 
-        path = scope["path"]
+        request = Request(scope, receive)
         if _has_two_lengths(Headers(scope=scope)):
             detail = "The request has Content-Length and Transfer-Encoding. Send only one of them."
-            answer = self.tell(path, RefusedError(400, "two_lengths", detail))
+            answer = self.tell(request, RefusedError(400, "two_lengths", detail))
             # What follows is a request to one of two readers, and a body to the other.
             answer.headers["Connection"] = "close"
             await answer(scope, receive, send)
@@ -72,14 +72,14 @@ class Gate:
             scope.setdefault("state", {})["who"] = await self._identify(HTTPConnection(scope))
             await self.app(scope, receive, note_start)
         except RefusedError as refusal:
-            await self.tell(path, refusal)(scope, receive, send)
+            await self.tell(request, refusal)(scope, receive, send)
         except Exception:
-            logger.exception("a request failed", extra={"path": path})
+            logger.exception("a request failed", extra={"path": scope["path"]})
             if began:
                 raise
             detail = "The server failed. Its log says why; stored runs are safe."
             failed = RefusedError(500, "failed", detail)
-            await self.tell(path, failed)(scope, receive, send)
+            await self.tell(request, failed)(scope, receive, send)
 
     async def _identify(self, request: HTTPConnection) -> Identity:
         """Who calls.

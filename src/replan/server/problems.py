@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
 
+from starlette.responses import Response
+
 from replan import errors
 from replan.values import Value
+
+PROBLEM = "application/problem+json"
 
 _PLAN = "plan"
 """The field of a request whose document has mistakes."""
@@ -96,3 +100,16 @@ def as_refusal(error: errors.ReplanError) -> RefusedError:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error), retry_after=seconds)
     return RefusedError(500, "failed", str(error))
+
+
+def retry_headers(refusal: RefusedError) -> dict[str, str]:
+    """The header that says when the same request may succeed."""
+    return {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+
+
+def problem_response(refusal: RefusedError) -> Response:
+    """A refusal as a problem."""
+    problem, headers = refusal.problem, retry_headers(refusal)
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="replan"'
+    return Response(problem.model_dump_json(), problem.status, headers, media_type=PROBLEM)

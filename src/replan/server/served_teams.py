@@ -66,6 +66,7 @@ class ServedTeams:
     clock: Callable[[], datetime]
     beat: float  # seconds between two signs of life of a silent stream
     body_seconds: float  # seconds in which the body of a request has to arrive
+    grace: float = 10.0  # seconds that running steps have to end
     queue: Queueing | None = None  # where runs wait for workers; none: they are done here
     watch: Watch = field(default_factory=Watch)  # counts what happens here
     # What settles the account of a run when it rests.
@@ -279,6 +280,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
             clock=clock,
             beat=beat,
             body_seconds=body_seconds,
+            grace=grace,
             queue=queue,
             watch=watch,
             streams=streams,

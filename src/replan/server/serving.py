@@ -13,16 +13,20 @@ from replan.errors import ConfigurationError
 from replan.own_loop import run_in_own_loop
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
-from replan.server.app import open_application
+from replan.server.app import Part, open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
 from replan.server.listening import HEADER_SECONDS, bind_socket, listening, until_signalled
-from replan.server.served_teams import Queueing, open_teams
+from replan.server.served_teams import Queueing, ServedTeams, open_teams
 from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is compared with, not bound
+
+
+OpenPages = Callable[[ServedTeams, int], AbstractAsyncContextManager[Part]]
+"""Opens the routes of the page for the teams of a server on a port."""
 
 
 class Address(NamedTuple):
@@ -47,6 +51,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
     port: int = 0,
     names: Sequence[str] = (),
     head_seconds: float = HEADER_SECONDS,
+    pages: OpenPages | None = None,
     **options: Any,
 ) -> AsyncGenerator[Address]:
     """Serve teams over HTTP until the block ends; this needs the extra `server`.
@@ -62,6 +67,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         port: The port; 0 takes a free one.
         names: Further host names under which clients may reach the server.
         head_seconds: Seconds in which the head of a connection's first request has to arrive.
+        pages: Opens the routes of the page, given the teams and the port; none serves no page.
         options: `grace` is the seconds that running steps have to end at the end of the block,
             `beat` those between two heartbeats of a silent stream, and `body_seconds` those in
             which the body of a request has to arrive. `queue` is where the runs wait for workers.
@@ -76,11 +82,13 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         if not isinstance(storage, Storage):
             storage = await stack.enter_async_context(open_storage(storage))
         served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
-        hosts = hosts_of(host, names)
-        app = await stack.enter_async_context(open_application(served, hosts))
+        number = listener.getsockname()[1]
+        part = await stack.enter_async_context(pages(served, number)) if pages else None
+        opening = open_application(served, hosts_of(host, names), part)
+        app = await stack.enter_async_context(opening)
         await stack.enter_async_context(listening(app, listener, served.close, head_seconds))
         shown = f"[{host}]" if ":" in host else host
-        yield Address(f"http://{shown}:{listener.getsockname()[1]}", made)
+        yield Address(f"http://{shown}:{number}", made)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The outermost gate of the pages: path, host, origin and token, and what browsers may do."""
+"""What is around a server with pages: the path of a proxy, and what browsers may do."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Door:
     """Takes the prefix off a path, refuses forms of other sites, and adds the policy.
 
     Attributes:
-        app: The server's gate, with the pages behind it.
+        app: The server's gate, with everything behind it.
         prefix: What a proxy in front of it may leave before the path.
     """
 

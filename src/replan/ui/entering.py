@@ -21,6 +21,9 @@ from replan.server.gate import bearer
 
 logger = logging.getLogger(__name__)
 
+PAGES = "/ui"
+"""The path below which the pages are."""
+
 MOST_SESSIONS = 100
 """Browsers at most that are in; the one that has been in for the longest time leaves."""
 
@@ -42,7 +45,7 @@ class Entrance:
     """The sessions of the browsers, by the digests of what their cookies hold.
 
     Attributes:
-        prefix: The path below which the pages are; empty or `/tools/replan`.
+        prefix: The path below which a proxy offers the server; empty or `/tools/replan`.
         cookie: The name of the cookie; it holds the port, since cookies know none.
         tokens: Who may enter.
         clock: The time, in seconds since 1970.
@@ -60,6 +63,11 @@ class Entrance:
 
     def __post_init__(self) -> None:
         self._sessions.update(_kept_sessions(self.kept))
+
+    @property
+    def home(self) -> str:
+        """What is before every path of a page."""
+        return self.prefix + PAGES
 
     def new_code(self, token: str) -> str:
         """Make a code that is good for a token, once."""
@@ -100,7 +108,7 @@ class Entrance:
 
     def enter(self, request: HTTPConnection, token: str) -> Response:
         """Let a browser in, as the caller of a token."""
-        answer, session_id = RedirectResponse(f"{self.prefix}/", 303), secrets.token_urlsafe(32)
+        answer, session_id = RedirectResponse(f"{self.home}/", 303), secrets.token_urlsafe(32)
         caller, now = digest_of(token), self.clock()
         jwt = "" if caller in self.tokens.by_digest else token
         self._end(self.credential_in(request))
@@ -114,7 +122,7 @@ class Entrance:
 
     def leave(self, request: HTTPConnection) -> Response:
         """End the session of a browser, and take its cookie away."""
-        answer = RedirectResponse(f"{self.prefix}/enter", 303)
+        answer = RedirectResponse(f"{self.home}/enter", 303)
         self._end(self.credential_in(request))
         self._keep()
         answer.delete_cookie(self._name(request), **self._attributes(request))

@@ -1,9 +1,9 @@
-"""The pages on an address, from the start of `replan ui` to its end."""
+"""A server with the pages, from the start of `replan ui` to its end."""
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,15 @@ from replan.assembly.graphs import AnyTeam
 from replan.errors import InputError
 from replan.own_loop import run_in_own_loop
 from replan.ports.storage import Storage
-from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
-from replan.server.listening import bind_socket, listening, until_signalled
-from replan.server.served_teams import open_teams
-from replan.server.serving import ServeOptions, graph_of, hosts_of, named_teams
+from replan.server.app import Part
+from replan.server.callers.tokens import TOKEN, Tokens, new_token, read_tokens
+from replan.server.listening import until_signalled
+from replan.server.served_teams import ServedTeams
+from replan.server.serving import ServeOptions, graph_of, named_teams, open_server
 from replan.storage.opening import open_storage
-from replan.ui.app import application
 from replan.ui.entering import Entrance
+from replan.ui.routes import pages_part
 from replan.ui.terminal_runs import Terminals
-
-_GRACE = 10.0
-"""Seconds that running steps have to end, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,59 +32,51 @@ class PageOptions(ServeOptions):
 
 
 @asynccontextmanager
-async def open_pages(  # noqa: PLR0913 - what its pages leave open
+async def open_pages(
     teams: Mapping[str, AnyTeam],
     storage: Storage,
     tokens: Tokens | str,
     *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    names: Sequence[str] = (),
     prefix: str = "",
     sessions: Path | None = None,
     environment: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[str]:
-    """Offer the pages for as long as the block, and return the address that opens them.
+    """Serve teams with the pages for as long as the block; return the address that opens them.
 
     Args:
         teams: Teams, graphs or team files by their names.
         storage: Where the runs are kept.
         tokens: Who may call, or the only token; with that the address opens the pages once.
-        host: The address to listen on.
-        port: The port; 0 takes a free one.
-        names: Further names by which browsers may call.
-        prefix: The path under which a proxy offers the pages, such as `/tools/replan`.
+        prefix: The path under which a proxy offers the server, such as `/tools/replan`.
         sessions: The beginning of the name of the file that keeps browsers in from start to start.
         environment: What the teams of runs that a terminal began read their keys from.
-        options: As of `open_teams`.
+        options: As of `open_server`.
     """
     prefix = _check_prefix(prefix)
-    known = one_token(tokens) if isinstance(tokens, str) else tokens
-    listener = bind_socket(host, port)
-    number = listener.getsockname()[1]
-    entrance = Entrance(
-        prefix=prefix,
-        cookie=f"replan_{number}",
-        tokens=known,
-        clock=time.time,
-        # Of another port it is another page.
-        kept=sessions and sessions.with_name(f"{sessions.name}-{number}"),
-    )
-    async with AsyncExitStack() as stack:
-        stack.enter_context(listener)
-        served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
-        terminals = Terminals(
-            storage=storage,
-            environment={} if environment is None else environment,
-            grace=options.get("grace", _GRACE),
+    login = list[Entrance]()
+
+    @asynccontextmanager
+    async def pages(served: ServedTeams, port: int) -> AsyncGenerator[Part]:
+        entrance = Entrance(
+            prefix=prefix,
+            cookie=f"replan_{port}",
+            tokens=served.tokens,
+            clock=time.time,
+            # Of another port it is another page.
+            kept=sessions and sessions.with_name(f"{sessions.name}-{port}"),
         )
-        stack.push_async_callback(terminals.close)
-        app = application(served, entrance, hosts_of(host, names), terminals)
-        await stack.enter_async_context(listening(app, listener, served.close))
-        shown = f"[{host}]" if ":" in host else host
-        code = f"enter?code={entrance.new_code(tokens)}" if isinstance(tokens, str) else ""
-        yield f"http://{shown}:{number}{prefix}/{code}"
+        login.append(entrance)
+        terminals = Terminals(storage=storage, environment=environment or {}, grace=served.grace)
+        try:
+            yield pages_part(served, entrance, terminals)
+        finally:
+            await terminals.close()
+
+    opened = open_server(teams, storage=storage, tokens=tokens, pages=pages, **options)
+    async with opened as address:
+        code = f"enter?code={login[0].new_code(tokens)}" if isinstance(tokens, str) else ""
+        yield f"{address.url}{login[0].home}/{code}"
 
 
 def show(wanted: PageOptions, say: Callable[[str], None]) -> None:

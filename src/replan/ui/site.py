@@ -7,25 +7,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
+from fastapi import APIRouter
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
 
-from replan.errors import ReplanError
 from replan.plan.model import Value
-from replan.server.callers.identity import Identity, Role
-from replan.server.endpoints import check_role
-from replan.server.problems import RefusedError, as_refusal
+from replan.server.callers.identity import Identity, Role, check_role
+from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.questions import fingerprint_of
 from replan.texts.signs import harmless
 from replan.ui.drawn.columns import moment_of, price, with_sign
 from replan.ui.drawn.revision_diffs import lines_of
-from replan.ui.entering import Entrance, form_token
+from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
@@ -84,7 +83,7 @@ class Site:
     @property
     def prefix(self) -> str:
         """What is before every path of a link."""
-        return self.entrance.prefix
+        return self.entrance.home
 
     def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
         """Fill a template in.
@@ -117,23 +116,26 @@ class Page:
     handler: Handler
     role: Role | None = "read"  # who may open it; None: anybody
 
-    def route(self, site: Site) -> Route:
-        """The page for Starlette."""
+    def add_to(self, router: APIRouter, site: Site) -> None:
+        """Let the page answer, once its caller is checked."""
 
         async def answer(request: Request) -> Response:
-            try:
-                who: Identity = request.state.who
-                check_role(who, self.role)
-                return await self.handler(site, request)
-            except ReplanError as error:
-                return refusal_page(site, request, as_refusal(error))
+            check_role(request.state.who, self.role)
+            return await self.handler(site, request)
 
-        return Route(self.path, answer, methods=[self.method])
+        router.add_route(f"{PAGES}{self.path}", answer, methods=[self.method])
+
+
+def page_path(request: Request) -> str:
+    """The path of a page, as `Page` has it."""
+    return request.url.path.removeprefix(PAGES)
 
 
 def refusal_page(site: Site, request: Request, refusal: RefusedError) -> Response:
-    """A page that says why a request was refused."""
+    """A page that says why a request was refused, or where a token can be typed."""
     problem = refusal.problem
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        return site.page(request, "enter", problem.status, is_used=False, is_wrong=False)
     return site.page(request, "refused", problem.status, problem=problem)
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replan.server.addresses import ENDPOINTS
+from replan.server.app import own_routes
 from replan.server.bodies import StartBody
 from replan.server.doors.extra_doors import ag_ui
 from replan.server.problems import RefusedError
@@ -14,8 +14,9 @@ PART = {"type": "text", "text": "a"}
 
 
 def body_of(path):
-    endpoints = [*ENDPOINTS, *ag_ui()]
-    return next(each.body for each in endpoints if (each.method, each.path) == ("POST", path))
+    routes = [*own_routes(), *ag_ui().routes]
+    route = next(each for each in routes if each.methods == {"POST"} and each.path == path)
+    return route.body_field.field_info.annotation
 
 
 @pytest.mark.parametrize(

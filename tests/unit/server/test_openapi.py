@@ -1,9 +1,8 @@
 """The names that programs read: schemas, fields and values of the OpenAPI document."""
 
-from replan.server.addresses import ENDPOINTS
-from replan.server.openapi import document
+from replan.server.app import web_application
 
-SCHEMAS = document(ENDPOINTS)["components"]["schemas"]
+SCHEMAS = web_application().openapi()["components"]["schemas"]
 
 
 def test_a_schema_is_named_for_the_thing_that_it_describes():

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from replan.server.problems import RefusedError
 from replan.values import Value
 
 Role = Literal["read", "answer", "run", "operate", "watch"]
@@ -70,3 +71,20 @@ class Identity(Value):
         if role == "read":
             return self.roles != frozenset[Role]({"watch"})
         return role in self.roles or "operate" in self.roles
+
+
+def check_role(who: Identity, role: Role | None) -> None:
+    """Refuse what a token does not have the role for; without a role it is open to anybody.
+
+    Raises:
+        RefusedError: It does not have it.
+    """
+    if role is None or who.may(role):
+        return
+    has = ", ".join(sorted(who.roles))
+    raise RefusedError(
+        403,
+        "not_allowed",
+        f"The token '{who.name}' may not do this: it needs the role '{role}', and has {has}. "
+        "Use another token, or let the operator of the server add the role.",
+    )

@@ -30,10 +30,9 @@ from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.runs.reads import state_of
 from replan.runs.run import Run
-from replan.server.callers.identity import Identity
+from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
 from replan.server.doors.conversations import progress_line, reply_text, text_in
-from replan.server.endpoints import check_role
 from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run

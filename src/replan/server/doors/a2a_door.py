@@ -10,21 +10,21 @@ from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_CURRENT
+from fastapi import APIRouter
 from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel, Field
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from replan.server.body_counts import MOST_PARTS
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import as_a2a_error
-from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
 from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
+from replan.server.web import Called
 
 
 class _Message(BaseModel):
@@ -41,41 +41,35 @@ class _Call(BaseModel):
     params: _Params
 
 
-def routes(served: ServedTeams) -> list[Route]:
-    """Return the addresses of A2A: each team has a card, and takes JSON-RPC."""
+router = APIRouter(include_in_schema=False)
 
-    async def card(request: Request) -> Response:
-        try:
-            team = served.team_at(request.path_params["team"])
-        except RefusedError as refusal:
-            return problem_response(refusal)
-        address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
-        return JSONResponse(MessageToDict(_card(served, team, address)))
 
-    async def called(request: Request) -> Response:
-        try:
-            team = served.team_at(request.path_params["team"])
-            held = await read_bytes(request, served.body_seconds)
-        except RefusedError as refusal:
-            return problem_response(refusal)
-        try:
-            await asyncio.to_thread(read_json, held, _Call)
-        except RefusedError as refusal:
-            refused = JSONParseError(message=as_a2a_error(refusal).message)
-            return JSONResponse(build_error_response(None, refused))
-        handler = CallerTasks(served, request.state.who, team)
-        again = Request(request.scope, replay(held, request.receive))
-        answer = await JsonRpcDispatcher(handler).handle_requests(again)
-        if not isinstance(answer, EventSourceResponse):
-            return answer
-        # The protocol's own stream waits for a reader who takes nothing, however long.
-        told_of: Any = cast("Any", answer).body_iterator
-        return Stream(_lines(told_of), served.beat, served.stream_seat(handler.who))
+@router.get("/a2a/{team}" + AGENT_CARD_WELL_KNOWN_PATH)
+async def card(call: Called, team: str) -> Response:
+    """Describe a team as an agent."""
+    name = call.served.team_at(team)
+    address = str(call.request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
+    return JSONResponse(MessageToDict(_card(call.served, name, address)))
 
-    return [
-        Route("/a2a/{team}" + AGENT_CARD_WELL_KNOWN_PATH, card, methods=["GET"]),
-        Route("/a2a/{team}", called, methods=["POST"]),
-    ]
+
+@router.post("/a2a/{team}")
+async def called(call: Called, team: str) -> Response:
+    """Take a call by JSON-RPC."""
+    served, request, name = call.served, call.request, call.served.team_at(team)
+    held = await read_bytes(request, served.body_seconds)
+    try:
+        await asyncio.to_thread(read_json, held, _Call)
+    except RefusedError as refusal:
+        refused = JSONParseError(message=as_a2a_error(refusal).message)
+        return JSONResponse(build_error_response(None, refused))
+    handler = CallerTasks(served, call.who, name)
+    again = Request(request.scope, replay(held, request.receive))
+    answer = await JsonRpcDispatcher(handler).handle_requests(again)
+    if not isinstance(answer, EventSourceResponse):
+        return answer
+    # The protocol's own stream waits for a reader who takes nothing, however long.
+    told_of: Any = cast("Any", answer).body_iterator
+    return Stream(_lines(told_of), served.beat, served.stream_seat(handler.who))
 
 
 async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:

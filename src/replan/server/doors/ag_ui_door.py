@@ -27,10 +27,10 @@ from replan.server.doors.conversations import (
     place_of,
     reply_text,
 )
-from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
+from replan.server.web import Called, api_router, needs, streams
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 
@@ -38,27 +38,24 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 """Messages of a thread that nobody wrote: a front end's record of a run's course."""
 
 
-async def run(call: Call) -> Response:
+router = api_router(tags=["experimental"])
+
+
+@router.post(
+    "/ag-ui/{team}",
+    summary="Run a team for a front end",
+    response_model=None,
+    responses=streams(),
+    **needs("run"),
+)
+async def run(call: Called, team: str, body: ag_ui.RunAgentInput) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
-    body: ag_ui.RunAgentInput = call.body
-    name = call.served.team_at(call.path["team"])
+    name = call.served.team_at(team)
     seat = call.served.stream_seat(call.who)
     turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
     # What cannot be begun is a problem, and no stream.
     begun = await turn.begin()
     return Stream(turn.lines(begun), call.served.beat, seat)
-
-
-ENDPOINT = Endpoint(
-    "POST",
-    "/ag-ui/{team}",
-    run,
-    "Run a team for a front end",
-    role="run",
-    body=ag_ui.RunAgentInput,
-    streams=True,
-)
-"""The only address of AG-UI."""
 
 
 @dataclass(frozen=True)

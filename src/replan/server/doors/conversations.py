@@ -15,8 +15,7 @@ from replan.log.report import RunReport
 from replan.log.statuses import end_of
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
-from replan.server.callers.identity import Identity
-from replan.server.endpoints import check_role
+from replan.server.callers.identity import Identity, check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -11,35 +12,34 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.server.body_counts import MOST_ANSWERS
-from replan.server.endpoints import Endpoint
 from replan.server.problems import RefusedError
 from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams
 
-EXTRAS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
+EXTRAS = {"/mcp": "mcp", "/ag-ui": "ag-ui", "/a2a": "a2a"}
 """The extra that each door needs, by the beginning of its addresses."""
 
 _PARSE_ERROR = -32_700  # JSON-RPC's code
 
 
-def ag_ui() -> list[Endpoint]:
-    """The door of AG-UI, if its package is installed."""
+def ag_ui() -> APIRouter | None:
+    """The routes of AG-UI, if its package is installed."""
     try:
-        from replan.server.doors.ag_ui_door import ENDPOINT  # noqa: PLC0415 - an extra
+        from replan.server.doors.ag_ui_door import router  # noqa: PLC0415 - an extra
     except ImportError as error:
         _check_missing(error, "ag_ui")
-        return []
-    return [ENDPOINT]
+        return None
+    return router
 
 
-def a2a(served: ServedTeams) -> list[Route]:
-    """The door of A2A, if its packages are installed."""
+def a2a() -> APIRouter | None:
+    """The routes of A2A, if its packages are installed."""
     try:
-        from replan.server.doors.a2a_door import routes  # noqa: PLC0415 - an extra
+        from replan.server.doors.a2a_door import router  # noqa: PLC0415 - an extra
     except ImportError as error:
         _check_missing(error, "a2a", "google", "jsonrpc")
-        return []
-    return routes(served)
+        return None
+    return router
 
 
 def _check_missing(error: ImportError, *names: str) -> None:

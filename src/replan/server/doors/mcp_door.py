@@ -22,9 +22,8 @@ from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.log.report import RunReport
 from replan.runs.run import Run
-from replan.server.callers.identity import Identity
+from replan.server.callers.identity import Identity, check_role
 from replan.server.doors.conversations import place_of, progress_line, reply_text
-from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import answer_run, begin_run

@@ -27,36 +27,48 @@ from replan.server.doors.conversations import (
     reply_text,
     text_in,
 )
-from replan.server.endpoints import Call
 from replan.server.problems import as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
+from replan.server.web import Call, Called, api_router, needs, problems, streams
 
+JSON = "application/json"
 _SENT_BEFORE = (
     "\n\n(This message was sent before, and answered the question before. "
     "To give the same answer once more, name the question: `{}=ANSWER`.)"
 )
 
 
-async def models(call: Call) -> chat_wire.ModelList:
+router = api_router(problems(JSON, {"schema": {"type": "object", "required": ["error"]}}))
+
+
+@router.get("/v1/models", summary="List the teams as models")
+async def models(call: Called) -> chat_wire.ModelList:
     """List the teams as models."""
     return chat_wire.ModelList(
         data=tuple(chat_wire.Model(id=name) for name in call.served.runtimes)
     )
 
 
-async def model(call: Call) -> chat_wire.Model:
+@router.get("/v1/models/{model}", summary="Describe a team as a model")
+async def model(call: Called, model: str) -> chat_wire.Model:
     """Describe a team as a model."""
-    return chat_wire.Model(id=call.served.team_at(call.path["model"], "model"))
+    return chat_wire.Model(id=call.served.team_at(model, "model"))
 
 
-async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
+@router.post(
+    "/v1/chat/completions",
+    summary="Answer a conversation",
+    response_model=chat_wire.ChatCompletion,
+    responses=streams(),
+    **needs("run"),
+)
+async def complete(call: Called, body: chat_wire.ChatBody) -> chat_wire.ChatCompletion | Response:
     """Answer the newest message of a conversation."""
-    body: chat_wire.ChatBody = call.body
     body.check()
     team = call.served.team_at(body.model, "model")
     chats = Conversations(call.served, call.who, team)
-    turn = Turn(call.served, call.who, body, team, chats, _request(call))
+    turn = Turn(call.served, call.who, body, team, chats, _request(call, body))
     seat = call.served.stream_seat(call.who) if body.stream else None
     begun = await turn.begin()
     if seat is None:
@@ -175,9 +187,8 @@ def _key(body: chat_wire.ChatBody, said: Sequence[chat_wire.ChatMessage]) -> Jso
     return body.session_id or chat_wire.comparable(said)
 
 
-def _request(call: Call) -> Request:
+def _request(call: Call, body: chat_wire.ChatBody) -> Request:
     """What a request is known by: everything that was said, and the key of its client."""
-    body: chat_wire.ChatBody = call.body
     if key := call.idempotency_key:
         return Request(ids=(["idempotency", key],))
     said = [each.model_dump(mode="json") for each in body.messages]

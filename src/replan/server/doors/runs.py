@@ -1,11 +1,12 @@
-"""Runs over HTTP: begin, look, list with their events, answer, stop, resume, and correct them."""
+"""Routes of runs: begin, get, list with their events, answer, stop, resume, and correct them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
+from fastapi import Query
 from pydantic import JsonValue
 from starlette.responses import Response
 
@@ -16,9 +17,16 @@ from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on
 from replan.runs.run_input import asked, kept_input
 from replan.runs.team_on_record import team_name
-from replan.server.bodies import RunsQuery
+from replan.server.bodies import (
+    AnswerBody,
+    CorrectionBody,
+    EventsQuery,
+    ResumeBody,
+    RunsQuery,
+    StartBody,
+    StopBody,
+)
 from replan.server.callers.identity import Identity
-from replan.server.endpoints import EVENTS, Call, Reply
 from replan.server.problems import RefusedError, bad_field, bad_request
 from replan.server.response_schemas import (
     OWN_LABELS,
@@ -32,6 +40,7 @@ from replan.server.response_schemas import (
 )
 from replan.server.served_teams import ServedTeams, id_for
 from replan.server.stream import event_stream
+from replan.server.web import Call, Called, api_router, needs, streams
 from replan.server.work import (
     answer_run,
     begin_run,
@@ -50,9 +59,15 @@ _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
 
-async def start(call: Call) -> Reply[Run]:
+router = api_router()
+_RUN = "/runs/{run_id}"
+_AGAIN: dict[int | str, dict[str, Any]] = {200: {"model": Run}}
+
+
+@router.post("/runs", summary="Start a run", status_code=201, responses=_AGAIN, **needs("run"))
+async def start(call: Called, body: StartBody, response: Response) -> Run:
     """Begin a run; the same request with the same name returns the same run."""
-    body, who, served = call.body, call.who, call.served
+    who, served = call.who, call.served
     team = served.team_named(body.team)
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
@@ -64,6 +79,7 @@ async def start(call: Call) -> Reply[Run]:
     run_id = id_for(name, who) if name else served.new_id()
     known = await served.storage.runs.get(run_id) if name else None
     if known is not None:
+        response.status_code = 200
         return await _start_again(call, known, fingerprint)
     await begin_run(
         served,
@@ -81,7 +97,7 @@ async def start(call: Call) -> Reply[Run]:
     if record is not None and not _is_same_request(record, fingerprint):
         # Another request came at the same moment.
         raise _id_taken(record)
-    return Reply(await _current_run(call, run_id), 201)
+    return await _current_run(call, run_id)
 
 
 def _name_of_request(call: Call) -> str:
@@ -101,25 +117,27 @@ def _id_taken(record: RunRecord) -> RefusedError:
     return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [found])
 
 
-async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply[Run]:
+async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Run:
     """What a start that comes again gets: its run, which continues if its process was killed."""
     if not _is_same_request(record, fingerprint) or not call.served.is_seen(record, call.who):
         raise _id_taken(record)
     report = await call.served.runtime_of(record).get(record.run_id)
     if report.is_killed:
         await resume_run(call.served, call.who, record, None)
-    return Reply(await _current_run(call, record.run_id), 200)
+    return await _current_run(call, record.run_id)
 
 
-async def look(call: Call) -> Run:
+@router.get(_RUN, summary="Get a run")
+async def look(call: Called, run_id: str) -> Run:
     """Return the status of a run."""
-    record = await call.served.record_of(call.path["run_id"], call.who)
+    record = await call.served.record_of(run_id, call.who)
     return Run.of(await call.served.runtime_of(record).get(record.run_id))
 
 
-async def text(call: Call) -> Text:
+@router.get(_RUN + "/texts/{ref}", summary="Return a long text of an event")
+async def text(call: Called, run_id: str, ref: str) -> Text:
     """Return a long text of an event."""
-    record, ref = await call.served.record_of(call.path["run_id"], call.who), call.path["ref"]
+    record = await call.served.record_of(run_id, call.who)
     found = await call.served.runtime_of(record).text(record.run_id, ref)
     if found is None:
         detail = "This text is not there, or it was removed. An event names its texts as `ref`."
@@ -127,9 +145,15 @@ async def text(call: Call) -> Text:
     return Text(ref=ref, text=found)
 
 
-async def answer(call: Call) -> Run:
+@router.post(
+    f"{_RUN}/answers",
+    summary="Answer questions and decide",
+    status_code=202,
+    **needs("answer"),
+)
+async def answer(call: Called, run_id: str, body: AnswerBody) -> Run:
     """Answer the questions of a run, which then continues."""
-    record = await call.served.record_of(call.path["run_id"], call.who)
+    record = await call.served.record_of(run_id, call.who)
     runtime = call.served.runtime_of(record)
     store, place = call.served.storage.store, (*_ANSWERS, record.run_id)
     name = _name_of_request(call)
@@ -139,34 +163,48 @@ async def answer(call: Call) -> Run:
     if not report.pending_questions:
         detail = f"This run waits for no answer: it is {report.outcome}."
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
-    _check_keys(call.body.answers, report.pending_questions)
-    await answer_run(call.served, call.who, record, call.body.answers)
+    _check_keys(body.answers, report.pending_questions)
+    await answer_run(call.served, call.who, record, body.answers)
     if name:
         await store.aput(place, name, {"answered": True}, index=False)
     return await _current_run(call, record.run_id)
 
 
-async def stop(call: Call) -> Run:
+@router.post(f"{_RUN}/stop", summary="Stop a run", status_code=202, **needs("run"))
+async def stop(call: Called, run_id: str, body: StopBody) -> Run:
     """Stop a run; it can be resumed."""
-    record = await call.served.record_of(call.path["run_id"], call.who)
+    record = await call.served.record_of(run_id, call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
-    await runtime.stop(record.run_id, by=by, force=call.body.force)
+    await runtime.stop(record.run_id, by=by, force=body.force)
     return await _current_run(call, record.run_id)
 
 
-async def resume(call: Call) -> Run:
+@router.post(f"{_RUN}/resume", summary="Resume a run", status_code=202, **needs("run"))
+async def resume(call: Called, run_id: str, body: ResumeBody) -> Run:
     """Resume a run that was stopped or killed, or that a limit ended."""
     served, who = call.served, call.who
-    record = await served.record_of(call.path["run_id"], who)
-    settings = settings_for(served, who, team_name(record), call.body.settings)
+    record = await served.record_of(run_id, who)
+    settings = settings_for(served, who, team_name(record), body.settings)
     await resume_run(served, who, record, settings)
     return await _current_run(call, record.run_id)
 
 
-async def correct(call: Call, action: Action) -> Run:
+@router.post(f"{_RUN}/retry", summary="Do a step again", status_code=202, **needs("operate"))
+async def retry(call: Called, run_id: str, body: CorrectionBody) -> Run:
+    """Do a step again, and what depends on it."""
+    return await correct(call, run_id, body, "retry")
+
+
+@router.post(f"{_RUN}/skip", summary="Skip a step", status_code=202, **needs("operate"))
+async def skip(call: Called, run_id: str, body: CorrectionBody) -> Run:
+    """Leave a step out, and continue."""
+    return await correct(call, run_id, body, "skip")
+
+
+async def correct(call: Call, run_id: str, body: CorrectionBody, action: Action) -> Run:
     """Do a step again, and what depends on it; or leave it out, and continue."""
-    record = await call.served.record_of(call.path["run_id"], call.who)
-    runtime, body = call.served.runtime_of(record), call.body
+    record = await call.served.record_of(run_id, call.who)
+    runtime = call.served.runtime_of(record)
     new_id = id_for(body.run_id, call.who) if body.run_id else call.served.new_id()
     if await call.served.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
@@ -227,11 +265,11 @@ _SCANNED = 1_000
 _BATCH = 100
 
 
-async def runs(call: Call) -> RunPage:
+@router.get("/runs", summary="List runs")
+async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
     """List the runs that the caller may see, the newest first."""
-    query: RunsQuery = call.query
     found = list[RunSummary]()
-    last, scanned, is_more = await _page_start(call), 0, True
+    last, scanned, is_more = await _page_start(call, query), 0, True
     while is_more and scanned < _SCANNED:
         records = await call.served.storage.runs.recent(
             _BATCH, _labels(query, call.who), behind=last
@@ -248,11 +286,22 @@ async def runs(call: Call) -> RunPage:
     return _page(found, last if is_more else None)
 
 
-async def events(call: Call) -> EventPage | Response:
+_NO_MORE: Any = {"204": {"description": "The run is over, and has no further event"}}
+
+
+@router.get(
+    f"{_RUN}/events",
+    summary="List the events of a run",
+    response_model=EventPage,
+    responses=streams(**_NO_MORE),
+)
+async def events(
+    call: Called, run_id: str, query: Annotated[EventsQuery, Query()]
+) -> EventPage | Response:
     """List the events of a run after a number: as JSON, or as they come."""
-    record = await call.served.record_of(call.path["run_id"], call.who)
-    is_stream = EVENTS in call.request.headers.get("accept", "")
-    after = _stream_start(call) if is_stream else call.query.after
+    record = await call.served.record_of(run_id, call.who)
+    is_stream = call.wants_events
+    after = _stream_start(call, query) if is_stream else query.after
     # With the last known one, which has to be there.
     kept = await call.served.storage.log.events(record.run_id, max(0, after - 1))
     if after and not kept:
@@ -262,22 +311,22 @@ async def events(call: Call) -> EventPage | Response:
     runtime = call.served.runtime_of(record)
     if not is_stream:
         coming = [each for each in kept if each.seq > after]
-        page = events_of(record.run_id, coming[: call.query.limit])
+        page = events_of(record.run_id, coming[: query.limit])
         return EventPage(events=tuple(page), next=after + len(page))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
         # With this status, a browser does not reconnect.
         return Response(status_code=204)
-    following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
+    following = runtime.events(record.run_id, after=after, tokens=query.tokens)
     rest = partial(call.served.wait_for_rest, record)
     seat = call.served.stream_seat(call.who)
     return event_stream(following, record.run_id, rest, call.served.beat, seat)
 
 
-def _stream_start(call: Call) -> int:
+def _stream_start(call: Call, query: EventsQuery) -> int:
     """The number after which a stream continues: a browser says which event it had last."""
     given = call.request.headers.get("last-event-id", "")
     if not given:
-        return call.query.after
+        return query.after
     if not (given.isascii() and given.isdigit() and len(given) < len("9" * 17)):
         fix = "Send the id of the last event, or no such header."
         raise bad_field("Last-Event-ID", given, "this is not the number of an event", fix)
@@ -297,15 +346,15 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     return checked_labels(labels)
 
 
-async def _page_start(call: Call) -> RunRecord | None:
+async def _page_start(call: Call, query: RunsQuery) -> RunRecord | None:
     """The run after which a page begins."""
-    if call.query.cursor is None:
+    if query.cursor is None:
         return None
     try:
-        return await call.served.record_of(call.query.cursor, call.who)
+        return await call.served.record_of(query.cursor, call.who)
     except RefusedError:
         fix = "Give the `next` of the page before, or leave it out."
-        raise bad_field("cursor", call.query.cursor, "there is no such run", fix) from None
+        raise bad_field("cursor", query.cursor, "there is no such run", fix) from None
 
 
 def _is_before(record: RunRecord, query: RunsQuery) -> bool:

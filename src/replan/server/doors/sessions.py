@@ -1,25 +1,29 @@
-"""Sessions over HTTP: turns, whole or as they continue, and what is kept of them."""
+"""Routes of sessions: turns, whole or as they continue, and what is kept of them."""
 
 import re
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
+from fastapi import Query
 from starlette.responses import Response
 
 from replan.errors import ContextError, InputError, Mistake, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.server.bodies import NAME
+from replan.server.callers.identity import Identity, check_role
 from replan.server.doors.session_wire import (
+    HistoryQuery,
+    ImportBody,
     ImportedSession,
     MessagePage,
     Session,
     SessionList,
+    SessionsQuery,
     TurnBody,
     UndoneTurn,
 )
-from replan.server.endpoints import EVENTS, Call, check_role
 from replan.server.problems import (
     RefusedError,
     as_refusal,
@@ -28,6 +32,7 @@ from replan.server.problems import (
 )
 from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
+from replan.server.web import Call, Called, api_router, needs, streams
 from replan.sessions.carried_run import RUN
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_agent import read_context
@@ -36,11 +41,21 @@ from replan.state.session.context import AgentResult
 T = TypeVar("T")
 
 
-async def turn(call: Call) -> AgentResult | Response:
+router = api_router()
+_SESSION = "/sessions/{session_id}"
+
+
+@router.post(
+    f"{_SESSION}/turns",
+    summary="Take a turn of a session",
+    response_model=AgentResult,
+    responses=streams(),
+    **needs("run"),
+)
+async def turn(call: Called, session_id: str, body: TurnBody) -> AgentResult | Response:
     """Take a turn of a session: its result, or its events with the result at the end."""
-    body: TurnBody = call.body
-    session_id = check_session_id(call.path["session_id"], "session_id")
-    check_input(call)
+    check_session_id(session_id, "session_id")
+    check_input(call.who, body)
     team = call.served.team_named(body.team)
     client = client_of(call.served, call.who, team, body.settings)
     parts = turn_parts(
@@ -51,7 +66,7 @@ async def turn(call: Call) -> AgentResult | Response:
         turn_id=body.turn_id,
         new_request=body.new_request,
     )
-    if EVENTS not in call.request.headers.get("accept", ""):
+    if not call.wants_events:
         async with aclosing(parts):
             async for part in parts:
                 _raise_if_not_begun(part, body)
@@ -65,29 +80,34 @@ async def turn(call: Call) -> AgentResult | Response:
     return Stream(_part_lines(first, parts), call.served.beat, seat)
 
 
-async def sessions(call: Call) -> SessionList:
+@router.get("/sessions", summary="List sessions")
+async def sessions(call: Called, query: Annotated[SessionsQuery, Query()]) -> SessionList:
     """List the sessions of who calls."""
-    return SessionList(sessions=tuple(await _client(call).sessions(call.query.limit)))
+    return SessionList(sessions=tuple(await _client(call).sessions(query.limit)))
 
 
-async def history(call: Call) -> MessagePage:
+@router.get(f"{_SESSION}/history", summary="List the messages of a session")
+async def history(
+    call: Called, session_id: str, query: Annotated[HistoryQuery, Query()]
+) -> MessagePage:
     """List the messages of a session, a page at a time."""
-    query = call.query
-    reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.limit)
-    page = await _or_unknown_session(call, reading)
+    reading = _client(call).history(session_id, before=query.before, limit=query.limit)
+    page = await _or_unknown_session(call, session_id, reading)
     return MessagePage(messages=page.messages, before=page.before)
 
 
-async def export_session(call: Call) -> Session:
+@router.get(_SESSION, summary="Export a session")
+async def export_session(call: Called, session_id: str) -> Session:
     """Return a session as a value."""
-    context = await _or_unknown_session(call, _client(call).export(call.path["session_id"]))
+    context = await _or_unknown_session(call, session_id, _client(call).export(session_id))
     return Session(context=context.to_dict())
 
 
-async def import_session(call: Call) -> ImportedSession:
+@router.post("/sessions", summary="Import a session", status_code=201, **needs("run"))
+async def import_session(call: Called, body: ImportBody) -> ImportedSession:
     """Adopt an exported session; it must contain no run."""
     try:
-        context = await read_context(call.body.context)
+        context = await read_context(body.context)
     except ContextError as error:
         raise bad_request([_mistake_in_context(each) for each in error.mistakes]) from None
     check_session_id(context.session_id, "context.session_id")
@@ -100,15 +120,17 @@ async def import_session(call: Call) -> ImportedSession:
     return ImportedSession(session_id=context.session_id, version=version)
 
 
-async def undo(call: Call) -> UndoneTurn:
+@router.post(f"{_SESSION}/undo", summary="Take back a turn of a session", **needs("run"))
+async def undo(call: Called, session_id: str) -> UndoneTurn:
     """Take back the newest turn of a session."""
-    taken = await _or_unknown_session(call, _client(call).undo(call.path["session_id"]))
+    taken = await _or_unknown_session(call, session_id, _client(call).undo(session_id))
     return UndoneTurn(messages=taken.messages, effects=taken.effects, note=taken.note)
 
 
-async def delete(call: Call) -> Response:
+@router.delete(_SESSION, summary="Delete a session", status_code=204, **needs("run"))
+async def delete(call: Called, session_id: str) -> Response:
     """Delete a session with all that belongs to it."""
-    await _or_unknown_session(call, _client(call).delete(call.path["session_id"]))
+    await _or_unknown_session(call, session_id, _client(call).delete(session_id))
     return Response(status_code=204)
 
 
@@ -124,13 +146,12 @@ def _client(call: Call) -> ClientAgentAdapter:
     return client_of(call.served, call.who, next(iter(call.served.runtimes)))
 
 
-async def _or_unknown_session(call: Call, doing: Awaitable[T]) -> T:
+async def _or_unknown_session(call: Call, session_id: str, doing: Awaitable[T]) -> T:
     """Await what is done with a session; refuse it if there is no such session."""
     try:
         return await doing
     except InputError:
-        session_id, who = call.path["session_id"], call.who
-        key = SessionKey(who.tenant, who.person, session_id)
+        key = SessionKey(call.who.tenant, call.who.person, session_id)
         if await call.served.storage.sessions.load(key) is not None:
             raise
         detail = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
@@ -149,20 +170,19 @@ def check_session_id(session_id: str, field: str) -> str:
     return session_id
 
 
-def check_input(call: Call) -> None:
+def check_input(who: Identity, body: TurnBody) -> None:
     """Refuse a turn that is empty, or decides something that its caller may not.
 
     Raises:
         RefusedError: It does.
     """
-    body: TurnBody = call.body
     given = body.input
     if isinstance(given, str) and not (given.strip() or body.files):
         raise bad_field("input", given, "it is empty", "Give a text, or answers by key.")
     if body.files and not isinstance(given, str):
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
     if isinstance(given, dict):
-        check_role(call.who, "answer")
+        check_role(who, "answer")
 
 
 def _raise_if_not_begun(part: TurnPart, body: TurnBody) -> None:

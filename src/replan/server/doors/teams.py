@@ -1,18 +1,21 @@
-"""Teams over HTTP, and the process that serves them: whether it works, and its metrics."""
+"""Routes of teams, and of the process that serves them: whether it works, and its metrics."""
 
 from pydantic import JsonValue
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from replan.replies.shape import Shape
-from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import TEAM, Health, Specialist, Team, TeamList
 from replan.server.served_teams import team_services
+from replan.server.web import Called, api_router, needs
 from replan.services import Services
 from replan.state.limits import RunSettings
 
+router = api_router()
 
-async def teams(call: Call) -> TeamList:
+
+@router.get("/teams", summary="List the teams")
+async def teams(call: Called) -> TeamList:
     """List the teams."""
     runtimes = call.served.runtimes
     return TeamList(
@@ -20,18 +23,23 @@ async def teams(call: Call) -> TeamList:
     )
 
 
-async def team(call: Call) -> Team:
+@router.get("/teams/{team}", summary="Describe a team")
+async def team(call: Called, team: str) -> Team:
     """Describe a team."""
-    name = call.served.team_at(call.path["team"])
+    name = call.served.team_at(team)
     return _described(name, team_services(call.served.runtimes[name]))
 
 
-async def health(_: Call) -> Health:
+@router.get("/health", summary="Whether the process answers", **needs(None))
+async def health() -> Health:
     """Say that the process answers."""
     return Health()
 
 
-async def ready(call: Call) -> Health:
+@router.get(
+    "/ready", summary="Whether the storage answers, and the queue if there is one", **needs(None)
+)
+async def ready(call: Called) -> Health:
     """Say that the storage answers, too, and the queue if runs wait in one."""
     await call.served.storage.runs.recent(1)
     if call.served.queue is not None:
@@ -63,7 +71,13 @@ def _schema(shape: Shape | None) -> JsonValue:
     return None if shape is None else shape.schema
 
 
-async def metrics(call: Call) -> Response:
+@router.get(
+    "/metrics",
+    summary="Return the metrics of the process",
+    response_class=PlainTextResponse,
+    **needs("watch"),
+)
+async def metrics(call: Called) -> Response:
     """Return the metrics of the process, and which runs are not over, or wait in the queue.
 
     Raises:

@@ -11,9 +11,9 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
 from replan.runs.team_on_record import who_continues
-from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
+from replan.server.web import Call
 from replan.ui.read_runs import Reading, find_record
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
@@ -68,16 +68,9 @@ async def run_to_act_on(site: Site, request: Request) -> Acted:
     return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 
 
-def endpoint_call(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
-    """Make a call of an endpoint of the server, which checks it as it checks any other."""
-    return Call(
-        served=served,
-        who=request.state.who,
-        path={"run_id": run_id} if run_id else {},
-        body=body,
-        query=None,
-        request=request,
-    )
+def call_for(served: ServedTeams, request: Request) -> Call:
+    """The call of a route of the server, which checks what a form has as it checks any other."""
+    return Call(served=served, who=request.state.who, request=request)
 
 
 def to_run(site: Site, run_id: str) -> Response:

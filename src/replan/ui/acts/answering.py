@@ -15,11 +15,11 @@ from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED, arguments_of
 from replan.state.person.verdicts import details_shown, leads_to
 from replan.state.questions import PLAN, Question
-from replan.ui.acts.acting import confirm, endpoint_call, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import call_for, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
 from replan.ui.shown import argument_text, ask_fingerprint, call_arguments
-from replan.ui.site import Site
+from replan.ui.site import Site, page_path
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
@@ -49,9 +49,9 @@ async def answer(site: Site, request: Request) -> Response:
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
         return confirm_answer(site, request, ask, fields, value, f"/runs/{record.run_id}")
-    call = endpoint_call(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
+    body = AnswerBody(answers={ask.key: value})
     try:
-        await runs.answer(call)
+        await runs.answer(call_for(acted.served, request), record.run_id, body)
     except RefusedError as error:
         if error.problem.code != "nothing_asked":
             raise
@@ -154,7 +154,7 @@ def confirm_answer(
         does=[does, "The run continues, and what it calls may cost."],
         shown=shown,
         lines=lines,
-        action=request.url.path,
+        action=page_path(request),
         fields={**fields, "sure": "1"},
         button=_WORDS[fields["action"]],
         back=back,

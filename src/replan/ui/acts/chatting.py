@@ -21,7 +21,7 @@ from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import Question, fingerprint_of
 from replan.state.session.context import Message
-from replan.ui.acts.acting import endpoint_call, error_text
+from replan.ui.acts.acting import error_text
 from replan.ui.acts.answering import LETS_HAPPEN, confirm_answer, find_ask, read_answer
 from replan.ui.forms import read_form, read_upload
 from replan.ui.shown import ask_fingerprint
@@ -167,7 +167,7 @@ async def answer(site: Site, request: Request) -> Response:
 async def _begin_turn(site: Site, request: Request, body: TurnBody, text: str) -> Response:
     """Begin a turn; it continues if the page is closed."""
     key, served = _key(request), site.served
-    check_input(endpoint_call(site.served, request, body))
+    check_input(request.state.who, body)
     team = served.team_named(body.team)
     old = site.talks.get(key)
     turn_id = body.turn_id or served.new_id()

@@ -28,7 +28,7 @@ from replan.ui.drawn.revision_diffs import difference
 from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
 from replan.ui.shown import ask_fingerprint
-from replan.ui.site import Site
+from replan.ui.site import Site, page_path
 
 CHANGED = "The plan has changed since you began to edit it."
 
@@ -99,7 +99,7 @@ def _confirm_plan(
     reruns = rerun_reasons(plan)
     fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
     if ask is None:
-        action = request.url.path
+        action = page_path(request)
         fields |= {"run_id": site.served.new_id(), "sure": "1"}
         where = "A new run begins from this plan, and keeps what is finished."
     else:

@@ -11,7 +11,7 @@ from replan.server.doors import runs
 from replan.server.problems import as_refusal
 from replan.server.request_body import check_fields
 from replan.server.served_teams import ServedTeams, team_services
-from replan.ui.acts.acting import endpoint_call, to_run
+from replan.ui.acts.acting import call_for, to_run
 from replan.ui.acts.steering import read_limit_fields
 from replan.ui.forms import read_upload
 from replan.ui.site import Site
@@ -49,11 +49,11 @@ async def start(site: Site, request: Request) -> Response:
     fields, files = await read_upload(site, request)
     try:
         body = _body(fields, files)
-        done = await runs.start(endpoint_call(site.served, request, body))
+        run = await runs.start(call_for(site.served, request), body, Response())
     except ReplanError as error:
         refusal = as_refusal(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
-    return to_run(site, done.value.run_id)
+    return to_run(site, run.run_id)
 
 
 def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:

@@ -17,8 +17,8 @@ from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import (
+    call_for,
     confirm,
-    endpoint_call,
     error_text,
     refuse_stale,
     run_to_act_on,
@@ -27,7 +27,7 @@ from replan.ui.acts.acting import (
 from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
-from replan.ui.site import Site
+from replan.ui.site import Site, page_path
 from replan.user_files.orders import read_limits
 
 _MOST_TOLD = 20  # steps that are named
@@ -60,7 +60,7 @@ async def stop(site: Site, request: Request) -> Response:
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
     body = StopBody(force=bool(fields.get("force")))
-    await runs.stop(endpoint_call(acted.served, request, body, acted.record.run_id))
+    await runs.stop(call_for(acted.served, request), acted.record.run_id, body)
     return to_run(site, acted.record.run_id)
 
 
@@ -134,9 +134,8 @@ async def resume(site: Site, request: Request) -> Response:
         return refuse_stale(site, request, reading, MOVED)
     try:
         settings = read_limit_fields(fields)
-        await runs.resume(
-            endpoint_call(acted.served, request, ResumeBody(settings=settings), record.run_id)
-        )
+        body = ResumeBody(settings=settings)
+        await runs.resume(call_for(acted.served, request), record.run_id, body)
     except ReplanError as error:
         report = await acted.runtime.get(record.run_id)
         if not _can_resume(report):
@@ -201,14 +200,15 @@ async def correct(site: Site, request: Request, action: runs.Action) -> Response
     body = CorrectionBody(
         step=request.path_params["step"], allow_repeat=bool(fields.get("allow_repeat"))
     )
-    done = await runs.correct(endpoint_call(acted.served, request, body, record.run_id), action)
+    call = call_for(acted.served, request)
+    done = await runs.correct(call, record.run_id, body, action)
     return to_run(site, done.run_id)
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
     """The target of a form, and the state from which it was made."""
     return {
-        "action": request.url.path,
+        "action": page_path(request),
         "fields": {"seen": run_fingerprint(reading.run)} if is_bound else {},
         "back": f"/runs/{reading.run.run_id}",
     }

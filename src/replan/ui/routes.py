@@ -1,29 +1,26 @@
-"""All addresses of the pages behind their gate, as one ASGI application."""
+"""The pages, as a part of the server's web application."""
 
 import secrets
-from collections.abc import Collection
+from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import RedirectResponse, Response
 
-from replan.server.gate import LOOPBACK, NOBODY, Gate
+from replan.server.app import Part
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.ui.acts.pages import ACTING
 from replan.ui.door import Door
-from replan.ui.entering import Entrance
+from replan.ui.entering import PAGES as HOME, Entrance
 from replan.ui.forms import read_fields
 from replan.ui.htmx import script
 from replan.ui.read_runs import Readings
 from replan.ui.run_page import changes, one_run, prompt, step, whole_text
 from replan.ui.runs_page import remarks, runs
-from replan.ui.site import Page, Site, refusal_page, templates
+from replan.ui.site import Page, Site, page_path, refusal_page, templates
 from replan.ui.terminal_runs import Terminals
 
 _STYLE = (Path(__file__).parent / "static" / "page.css").read_bytes()
@@ -76,57 +73,47 @@ PAGES = (
 """What the pages answer."""
 
 
-def application(
-    served: ServedTeams,
-    entrance: Entrance,
-    hosts: Collection[str] = LOOPBACK,
-    terminals: Terminals | None = None,
-) -> ASGIApp:
+def page_router(site: Site) -> APIRouter:
+    """The pages, as a part of the web application."""
+    router = APIRouter(include_in_schema=False)
+    for page in PAGES:
+        page.add_to(router, site)
+
+    async def home(_: Request) -> Response:
+        return RedirectResponse(f"{site.prefix}/", 307)
+
+    router.add_route("/", home, methods=["GET"])
+    return router
+
+
+def pages_part(served: ServedTeams, entrance: Entrance, terminals: Terminals | None = None) -> Part:
     """The pages for the teams of a server.
 
     Args:
         served: The teams and their runs.
         entrance: Who gets in, and under which path.
-        hosts: The names by which the pages may be called.
         terminals: What continues runs that a terminal began.
     """
-    boot = secrets.token_hex(4)
     site = Site(
         served=served,
         entrance=entrance,
-        boot=boot,
+        boot=secrets.token_hex(4),
         templates=templates(),
         readings=Readings(served),
         terminals=terminals,
     )
-
-    async def not_found(request: Request, _: Exception) -> Response:
-        detail = f"There is no page {request.url.path[:100]} here."
-        return refusal_page(site, request, RefusedError(404, "unknown_page", detail))
-
-    handlers: Any = {HTTPException: not_found}
-    routes = [each.route(site) for each in PAGES]
-    gate = Gate(
-        app=Starlette(routes=routes, exception_handlers=handlers),
-        hosts=hosts,
+    return Part(
+        path=HOME,
+        router=page_router(site),
+        tell=partial(_told, site),
         identity_of=entrance.identity_of,
-        is_open={each.path for each in PAGES if each.role is None},
-        tell=lambda _, refusal: _Refused(site, refusal),
+        is_open=["/", *(f"{HOME}{each.path}" for each in PAGES if each.role is None)],
+        outer=lambda app: Door(app=app, prefix=entrance.prefix),
     )
-    return Door(app=gate, prefix=entrance.prefix)
 
 
-class _Refused(Response):
-    """A page that says why the gate refuses."""
-
-    def __init__(self, site: Site, refusal: RefusedError) -> None:
-        super().__init__()
-        self._site, self._refusal = site, refusal
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request({**scope, "state": {"who": NOBODY}}, receive)
-        if self._refusal.problem.status == 401:  # noqa: PLR2004 - it asks for a token
-            answer = self._site.page(request, "enter", 401, is_used=False, is_wrong=False)
-        else:
-            answer = refusal_page(self._site, request, self._refusal)
-        await answer(scope, receive, send)
+def _told(site: Site, request: Request, refusal: RefusedError) -> Response:
+    if refusal.problem.code in ("unknown_address", "wrong_method"):
+        detail = f"There is no page {page_path(request)[:100]} here."
+        refusal = RefusedError(404, "unknown_page", detail)
+    return refusal_page(site, request, refusal)
