@@ -82,6 +82,18 @@ def browsing(client, **headers):
     return PageClient(base_url=client.base_url, headers=headers, trust_env=False)
 
 
+async def test_a_session_of_a_browser_opens_pages_and_no_address_for_programs():
+    async with open_storage(":memory:") as storage, shown(team(), storage) as client:
+        root = str(client.base_url).removesuffix("ui/")
+        async with browsing(client) as browser:
+            await browser.post("/enter", data={"token": OWNER})
+            assert (await browser.get("/")).status_code == 200
+            assert (await browser.get(f"{root}teams")).status_code == 401
+            assert (await browser.get(root)).headers["location"] == "/ui/"
+        (there,) = (await client.get(f"{root}teams")).json()["teams"]
+        assert there["name"] == "house"
+
+
 async def test_a_cookie_is_a_session_of_this_page_alone_and_ends_when_its_browser_leaves(tmp_path):
     async with open_storage(":memory:") as storage:
         async with shown(team(), storage, sessions=tmp_path / "s") as client:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
 from replan.server.callers.identity import Identity
-from replan.server.doors import openai_chat, runs, sessions, teams
+from replan.server.doors import chat_routes, runs, sessions, teams
 from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
 from replan.server.gate import LOOPBACK, Gate, IdentityOf, Tell, bearer
@@ -27,7 +27,7 @@ from replan.server.problems import Problem, RefusedError, as_refusal, problem_re
 from replan.server.served_teams import ServedTeams
 from replan.server.web import role_of
 
-ROUTERS = (runs.router, sessions.router, teams.router, openai_chat.router)
+ROUTERS = (runs.router, sessions.router, teams.router, chat_routes.router)
 """The routes that every server has."""
 
 _AT = "#/components/schemas/{model}"
@@ -41,7 +41,7 @@ class Part:
         path: What their paths begin with.
         router: The routes.
         tell: Makes an answer of a refusal.
-        identity_of: Finds who sends a request; the token in its header, if it is None.
+        identity_of: Finds who sends a request.
         is_open: The paths that need no token.
         outer: What is around the whole application.
     """
@@ -116,9 +116,8 @@ async def open_application(
     async with open_mcp(served) as mcp:
         app.router.routes.extend(mcp)
         app.state.served = served
-        answers = _Answers(
-            pages, [name for name, each in extras.items() if each] + ["mcp"] * bool(mcp)
-        )
+        found = {**extras, "mcp": mcp}
+        answers = _Answers(pages, [name for name, each in found.items() if each])
         app.add_exception_handler(ReplanError, answers.refused)
         app.add_exception_handler(HTTPException, answers.not_found)
         gate = Gate(

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from a2a.helpers.proto_helpers import new_text_part
 from a2a.server.context import ServerCallContext
@@ -23,8 +23,8 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 from langchain_core.messages import BaseMessage
+from pydantic import JsonValue
 
-from replan.errors import InputError
 from replan.events import types as events
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
@@ -32,15 +32,21 @@ from replan.runs.reads import state_of
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
-from replan.server.doors.conversations import progress_line, reply_text, text_in
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    Failed,
+    Names,
+    Open,
+    Progress,
+    Text,
+    reply_text,
+)
 from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
-from replan.server.work import answer_run, begin_run, resume_run
-from replan.state.person.answers import Shown, shown_in
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
-_ANSWERED = ("replan", "server", "a2a", "answered")
-_SHOWN = ("replan", "server", "a2a", "shown")
 _PAGE = 50
 _MOST = 100
 
@@ -58,7 +64,7 @@ class CallerTasks(RequestHandler):
     ) -> a2a.Task | a2a.Message:
         """Begin a task, or continue one; wait until it rests, unless asked not to."""
         with a2a_wire.raising_a2a_errors():
-            run, _ = await self._begin(params)
+            run = (await self._begin(params)).run
             if not params.configuration.return_immediately:
                 await run
             config = params.configuration
@@ -71,8 +77,8 @@ class CallerTasks(RequestHandler):
         """Begin a task, or continue one, and tell its course."""
         with a2a_wire.raising_a2a_errors():
             self.served.stream_seat(self.who)  # refuses one too many before anything is begun
-            run, after = await self._begin(params)
-            async with aclosing(self._follow(run, after)) as events:
+            begun = await self._begin(params)
+            async with aclosing(self._follow(begun)) as events:
                 async for event in events:
                     yield event
 
@@ -82,12 +88,12 @@ class CallerTasks(RequestHandler):
         """Report the course of a task from now on."""
         with a2a_wire.raising_a2a_errors():
             self.served.stream_seat(self.who)
-            view = await self._view(params.id)
-            if (await self._task_of(view)).status.state in a2a_wire.OVER:
+            report = await self._report(params.id)
+            if (await self._task_of(report)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-            run = Run(self.served.runtime_of(view), view.run_id)
-            known = len(await self.served.storage.log.events(view.run_id))
-            async with aclosing(self._follow(run, known)) as events:
+            run = Run(self.served.runtime_of(report), report.run_id)
+            known = len(await self.served.storage.log.events(report.run_id))
+            async with aclosing(self._follow(Begun(run, known))) as events:
                 async for event in events:
                     yield event
 
@@ -97,7 +103,7 @@ class CallerTasks(RequestHandler):
         """Return the status of a task."""
         with a2a_wire.raising_a2a_errors():
             most = params.history_length if params.HasField("history_length") else None
-            return await self._task_of(await self._view(params.id), most)
+            return await self._task_of(await self._report(params.id), most)
 
     async def on_cancel_task(
         self, params: a2a.CancelTaskRequest, context: ServerCallContext
@@ -105,15 +111,15 @@ class CallerTasks(RequestHandler):
         """Stop a task permanently; what it did stays on record."""
         with a2a_wire.raising_a2a_errors():
             check_role(self.who, "run")
-            view = await self._view(params.id)
-            if (await self._task_of(view)).status.state in a2a_wire.OVER:
+            report = await self._report(params.id)
+            if (await self._task_of(report)).status.state in a2a_wire.OVER:
                 raise TaskNotCancelableError("The task is over.")
-            runtime = self.served.runtime_of(view)
+            runtime = self.served.runtime_of(report)
             store = self.served.storage.store
-            await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
-            await runtime.stop(view.run_id, by=self.who.person)
-            await runtime.wait(view.run_id)
-            return await self._task_of(await runtime.get(view.run_id))
+            await store.aput(_CANCELLED, report.run_id, {"by": self.who.person}, index=False)
+            await runtime.stop(report.run_id, by=self.who.person)
+            await runtime.wait(report.run_id)
+            return await self._task_of(await runtime.get(report.run_id))
 
     async def on_list_tasks(
         self, params: a2a.ListTasksRequest, context: ServerCallContext
@@ -153,140 +159,110 @@ class CallerTasks(RequestHandler):
         """Refuse: a caller who may see the card sees all of it."""
         raise UnsupportedOperationError("There is one card for all who may see it.")
 
-    async def _begin(self, params: a2a.SendMessageRequest) -> tuple[Run, int]:
-        """Begin a task, or continue one; with the number of the last event that is known."""
+    async def _begin(self, params: a2a.SendMessageRequest) -> Begun:
+        """Begin a task, or continue one."""
         check_role(self.who, "run")
         message = params.message
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
         if not message.message_id:
             raise InvalidParamsError("message.messageId: it is missing. Add it.")
-        if message.task_id:
-            return await self._continue(message)
-        run_id = self._digest(message)
-        known = await self.served.storage.runs.get(run_id)
-        if known is not None:
-            return await self._existing_run(known), 0
-        given = {"messages": [a2a_wire.read_request(message)]}
-        labels = {
-            "door": "a2a",
-            a2a_wire.CONTEXT: a2a_wire.context_named(message, self.served.new_id()),
-        }
-        options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
-        return await begin_run(self.served, self.who, self.team, given, **options), 0
-
-    async def _existing_run(self, record: RunRecord) -> Run:
-        """The run of a message that came before; it continues if its process was killed."""
-        runtime = self.served.runtime_of(record)
-        if (await runtime.get(record.run_id)).is_killed:
-            return await resume_run(self.served, self.who, record, None)
-        return Run(runtime, record.run_id)
-
-    async def _continue(self, message: a2a.Message) -> tuple[Run, int]:
-        """Answer a task, or continue one that rests."""
-        view = await self._view(message.task_id)
-        if message.context_id and message.context_id != a2a_wire.context_of(view):
+        digest = self._digest(message)
+        names = Names(ids=(["message", digest],), run_id=digest)
+        report = await self._report(message.task_id) if message.task_id else None
+        if report is not None and message.context_id not in ("", a2a_wire.context_of(report)):
             raise InvalidParamsError("message.contextId: the task is of another context.")
-        known = len(await self.served.storage.log.events(view.run_id))
-        run, store = (
-            Run(self.served.runtime_of(view), view.run_id),
-            self.served.storage.store,
-        )
-        name = self._digest(message)
-        if await store.aget(_ANSWERED, name) is not None:
-            # It came before, and may not answer what is asked since.
-            return run, known
-        is_cancelled = await self._is_cancelled(view.run_id)
-        state = a2a_wire.task_of(view, is_cancelled=is_cancelled).status.state
+        # One that came before may not answer what is asked since.
+        if (again := await self._exchange.repeated(names)) is not None:
+            return again
+        if report is not None:
+            return await self._continue(report, message, names)
+        given = {"messages": [a2a_wire.read_request(message)]}
+        context = a2a_wire.context_named(message, self.served.new_id())
+        return await self._exchange.begin(given, names, **{a2a_wire.CONTEXT: context})
+
+    async def _continue(self, report: RunReport, message: a2a.Message, names: Names) -> Begun:
+        """Answer a task, or continue one that rests."""
+        is_cancelled = await self._is_cancelled(report.run_id)
+        state = a2a_wire.task_of(report, is_cancelled=is_cancelled).status.state
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
-                f"The task takes no message now: it is {view.outcome}. GetTask shows it."
+                f"The task takes no message now: it is {report.outcome}. GetTask shows it."
             )
-        if view.outcome == "interrupted":
-            run = await resume_run(self.served, self.who, view, None)
-        else:
-            check_role(self.who, "answer")
-            try:
-                shown = await self._shown(view.run_id)
-                given = a2a_wire.answers_in_message(message, view.pending_questions, shown)
-                run = await answer_run(self.served, self.who, view, given, tokens=True)
-            except InputError as error:
-                await self._show(view)
-                raise InvalidParamsError(f"message.parts: {error} {reply_text(view)}") from error
-        await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
-        return run, known
+        exchange = self._exchange
+        if report.outcome == "interrupted":
+            return await exchange.resume(report, names)
+        shown = await exchange.shown(_key(report))
+        begun = await exchange.answer(Open(report, shown), a2a_wire.answer_in(message), names)
+        if begun.problem:
+            await exchange.show(report)
+            raise InvalidParamsError(f"message.parts: {begun.problem} {reply_text(report)}")
+        return begun
 
-    async def _follow(self, run: Run, after: int) -> AsyncGenerator[Event]:
+    async def _follow(self, begun: Begun) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""
-        view = await run.report()
-        ids: Any = {"task_id": view.run_id, "context_id": a2a_wire.context_of(view)}
-        task = await self._task_of(view)
+        report = await begun.run.report()
+        ids: Any = {"task_id": report.run_id, "context_id": a2a_wire.context_of(report)}
+        task = await self._task_of(report)
         yield task
         is_begun, waits = False, task.status.state == a2a.TaskState.TASK_STATE_SUBMITTED
-        async with aclosing(run.events(after=after, tokens=True)) as events:
-            async for event in events:
-                if waits:
+        async with aclosing(self._exchange.parts(begun)) as parts:
+            async for part in parts:
+                if waits and isinstance(part, Text | Progress):
                     waits = False
                     at_work = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
                     yield a2a.TaskStatusUpdateEvent(**ids, status=at_work)
-                if piece := text_in(event):
-                    artifact = a2a.Artifact(
-                        artifact_id=a2a_wire.ANSWER, parts=[new_text_part(piece)]
-                    )
-                    yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
-                    is_begun = True
-                elif course := progress_line(event):
-                    yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
-        await run
-        view = await run.report()
-        await self._show(view)
-        for artifact in a2a_wire.artifacts_of(view):
-            # A reply may have been begun again: this is the whole of it.
-            yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
-        yield a2a.TaskStatusUpdateEvent(
-            **ids,
-            status=a2a_wire.status_of(view, is_cancelled=await self._is_cancelled(view.run_id)),
+                if isinstance(part, Ended):
+                    for each in await self._end(part.report, ids):
+                        yield each
+                elif update := _update(part, report, ids, is_begun=is_begun):
+                    is_begun = is_begun or isinstance(part, Text)
+                    yield update
+
+    async def _end(self, report: RunReport, ids: Any) -> list[Event]:
+        # A reply may have been begun again: this is the whole of it.
+        made = [
+            a2a.TaskArtifactUpdateEvent(**ids, artifact=each, last_chunk=True)
+            for each in a2a_wire.artifacts_of(report)
+        ]
+        is_cancelled = await self._is_cancelled(report.run_id)
+        status = a2a_wire.status_of(report, is_cancelled=is_cancelled)
+        return [*made, a2a.TaskStatusUpdateEvent(**ids, status=status)]
+
+    @property
+    def _exchange(self) -> Exchange:
+        return Exchange(
+            served=self.served,
+            who=self.who,
+            team=self.team,
+            door="a2a",
+            next_key=lambda report, _: _key(report),
+            is_told_again=True,
         )
 
-    async def _view(self, task_id: str) -> RunReport:
+    async def _report(self, task_id: str) -> RunReport:
         record = await self.served.record_of(task_id, self.who)
         if record.labels.get(TEAM) != self.team:
             raise TaskNotFoundError("There is no such task here.")
         return await self.served.runtime_of(record).get(record.run_id)
 
-    async def _shown(self, run_id: str) -> Shown:
-        """What the caller was shown last of what a task asks."""
-        item = await self.served.storage.store.aget(self._place_of_shown, run_id)
-        return cast("Shown", item.value) if item is not None else {}
-
-    async def _show(self, view: RunReport) -> None:
-        """Note what a status shows the caller; an answer counts for nothing else."""
-        shown = shown_in(view.pending_questions)
-        if shown and shown != await self._shown(view.run_id):
-            store = self.served.storage.store
-            await store.aput(self._place_of_shown, view.run_id, {**shown}, index=False)
-
-    @property
-    def _place_of_shown(self) -> tuple[str, ...]:
-        return (*_SHOWN, f"t-{self.who.tenant}", f"n-{self.who.name}")
-
-    async def _task_of(self, view: RunReport, most: int | None = None) -> a2a.Task:
-        await self._show(view)
-        said = await self._messages(view, most)
-        task = a2a_wire.task_of(view, said, is_cancelled=await self._is_cancelled(view.run_id))
+    async def _task_of(self, report: RunReport, most: int | None = None) -> a2a.Task:
+        await self._exchange.show(report)
+        said = await self._messages(report, most)
+        task = a2a_wire.task_of(report, said, is_cancelled=await self._is_cancelled(report.run_id))
         del task.history[: 0 if most is None else max(0, len(task.history) - most)]
         return task
 
-    async def _messages(self, view: RunReport, most: int | None) -> Sequence[BaseMessage]:
+    async def _messages(self, report: RunReport, most: int | None) -> Sequence[BaseMessage]:
         if most == 0:
             return ()
-        state = await state_of(view.run_id, self.served.runtime_of(view).resources)
+        state = await state_of(report.run_id, self.served.runtime_of(report).resources)
         return state.get("messages", ())
 
     async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
-        view = await self.served.runtime_of(record).get(record.run_id)
+        report = await self.served.runtime_of(record).get(record.run_id)
         most = params.history_length if params.HasField("history_length") else 0
-        task = await self._task_of(view, most)
+        task = await self._task_of(report, most)
         if not params.include_artifacts:
             task.ClearField("artifacts")
         return task
@@ -301,9 +277,29 @@ class CallerTasks(RequestHandler):
         return hashlib.sha256(whose + held).hexdigest()[:32]
 
 
-def _working(view: RunReport, event: events.Event, course: str) -> a2a.TaskStatus:
+def _key(report: RunReport) -> JsonValue:
+    """By what a task that waits is found: its id."""
+    return ["task", report.run_id]
+
+
+def _update(
+    part: Text | Progress | Failed, report: RunReport, ids: Any, *, is_begun: bool
+) -> Event | None:
+    """What a part of an exchange is in A2A; None where nothing is said."""
+    match part:
+        case Text(piece):
+            artifact = a2a_wire.answer_of(piece)
+            return a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
+        case Progress(event, line):
+            status = _working(report, event, line) if line else None
+            return status and a2a.TaskStatusUpdateEvent(**ids, status=status)
+        case Failed(refusal):
+            raise refusal
+
+
+def _working(report: RunReport, event: events.Event, course: str) -> a2a.TaskStatus:
     status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
     status.message.CopyFrom(
-        a2a_wire.message_of(view, [new_text_part(course.strip())], str(event.seq))
+        a2a_wire.message_of(report, [new_text_part(course.strip())], str(event.seq))
     )
     return status

@@ -25,10 +25,8 @@ from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
 from replan.server.bodies import NAME, checked_file_name
-from replan.server.doors.conversations import reply_text
+from replan.server.exchange import reply_text
 from replan.server.problems import as_refusal
-from replan.state.person.answers import Shown, bound_answers
-from replan.state.questions import Question
 from replan.state.results import Artifact as Made
 
 _LONGEST = 1_000_000
@@ -53,19 +51,16 @@ def read_request(message: Message) -> HumanMessage:
     return HumanMessage(cast("Any", blocks))
 
 
-def answers_in_message(
-    message: Message, asks: Sequence[Question], shown: Shown
-) -> dict[str, JsonValue]:
-    """Read a message as answers to what its sender was shown: a text, a decision, or by key.
+def answer_in(message: Message) -> JsonValue:
+    """What a message answers: a text, a decision, or answers by key.
 
     Raises:
-        A2AError: A part is not an answer.
-        InputError: It answers nothing that was shown and is asked now.
+        A2AError: It is not one answer.
     """
     values: list[JsonValue] = [_value(each) for each in message.parts]
     if len(values) != 1:
         raise InvalidParamsError("message.parts: an answer is one text, or one value. Send one.")
-    return bound_answers(values[0], asks, shown=shown)
+    return values[0]
 
 
 def context_named(message: Message, made: str) -> str:
@@ -217,6 +212,11 @@ def artifacts_of(view: RunReport) -> list[Artifact]:
     if view.output is not None:
         parts.append(new_data_part(view.output))
     return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, view.artifacts)]
+
+
+def answer_of(piece: str) -> Artifact:
+    """A piece of the answer."""
+    return Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
 
 
 def message_of(view: RunReport, parts: list[Part], name: str) -> Message:

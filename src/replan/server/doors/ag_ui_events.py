@@ -12,7 +12,7 @@ from replan.log.statuses import StepStatuses
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server import response_schemas
-from replan.server.doors.conversations import place_of
+from replan.server.exchange import place_of
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
@@ -58,10 +58,10 @@ class Course:
         """
         rest = text.removeprefix(self._said) if text.startswith(self._said) else ""
         if rest:
-            yield from self._text(rest)
+            yield from self.text(rest)
         elif text and text != self._said:
             yield from self._close_message()
-            yield from self._text(text)
+            yield from self.text(text)
         yield from self._close_message()
         for name in list(self._steps.values()):
             yield ag_ui.StepFinishedEvent(step_name=name)
@@ -70,8 +70,6 @@ class Course:
 
     def _events_of(self, event: events.Event) -> Iterator[ag_ui.BaseEvent]:
         match event:
-            case events.AnswerToken(text=text):
-                yield from self._text(text)
             case events.AnswerReset():
                 yield from self._close_message()
             case events.ThinkingCompleted(reasoning=text) | events.FeedbackGenerated(text=text):
@@ -99,7 +97,8 @@ class Course:
         self._places = {str(each["id"]): place for place, each in enumerate(steps)}
         return ag_ui.StateSnapshotEvent(snapshot={"plan": run.plan, "steps": steps})
 
-    def _text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
+    def text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
+        """A piece of the answer."""
         if not text:
             return
         if not self._message:

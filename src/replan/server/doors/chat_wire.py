@@ -1,10 +1,11 @@
-"""The requests and answers of OpenAI's chat completions, as far as a team can keep to them."""
+"""The requests of OpenAI's chat completions, as far as a team can keep to them, and its errors."""
 
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from openai.types import Model
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
@@ -161,100 +162,6 @@ class ChatBody(Value):
             raise bad_field("messages", self.messages[-1].role, problem, fix)
         if not self.messages[-1].text.strip():
             raise bad_field("messages", "", "the last message is empty", "Give it a text.")
-
-
-class ChatUsage(Value):
-    """What the calls of models took.
-
-    Attributes:
-        prompt_tokens: Tokens in.
-        completion_tokens: Tokens out.
-        total_tokens: Both.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
-
-
-class ChatReply(Value):
-    """The answer.
-
-    Attributes:
-        role: Always `assistant`.
-        content: The text: an answer, or what the run asks.
-        reasoning_content: The course of the plan, if it was asked for.
-        refusal: Always null.
-    """
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-    reasoning_content: str | None = None
-    refusal: None = None
-
-
-class ChatChoice(Value):
-    """The only answer.
-
-    Attributes:
-        index: Always 0.
-        message: The answer.
-        finish_reason: `length` if a limit ended the run, else `stop`.
-    """
-
-    index: Literal[0] = 0
-    message: ChatReply
-    finish_reason: Literal["stop", "length"]
-
-
-class RunReference(Value):
-    """The run of an answer.
-
-    Attributes:
-        run_id: The run.
-        outcome: Its status; `waiting` if the answer is a question.
-    """
-
-    run_id: str
-    outcome: str
-
-
-class ChatCompletion(Value):
-    """A chat completion.
-
-    Attributes:
-        id: Its name.
-        object: Always `chat.completion`.
-        created: When, in seconds since 1970.
-        model: The team.
-        choices: The answer.
-        usage: What it took.
-        replan: The run behind it.
-    """
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    choices: tuple[ChatChoice]
-    usage: ChatUsage
-    replan: RunReference
-
-
-class Model(Value):
-    """A team as a model.
-
-    Attributes:
-        id: The name of the team.
-        object: Always `model`.
-        created: Always 0.
-        owned_by: Always `replan`.
-    """
-
-    id: str
-    object: Literal["model"] = "model"
-    created: Literal[0] = 0
-    owned_by: Literal["replan"] = "replan"
 
 
 class ModelList(Value):

@@ -6,6 +6,7 @@ never answered by the model that called the tool.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,15 +19,24 @@ from mcp_types.version import is_version_at_least
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from replan.errors import ReplanError
+from replan.errors import InputError, ReplanError
 from replan.events.types import Event
 from replan.log.report import RunReport
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
-from replan.server.doors.conversations import place_of, progress_line, reply_text
+from replan.server.exchange import (
+    Begun,
+    Ended,
+    Exchange,
+    Failed,
+    Open,
+    Progress,
+    Text,
+    place_of,
+)
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
-from replan.server.work import answer_run, begin_run
+from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 
 _RETRIES_WITH_ANSWERS = "2026-07-28"
@@ -89,6 +99,25 @@ def bind_sessions_to_tokens(door: ASGIApp) -> ASGIApp:
     return owned_door
 
 
+def _input(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run begins with.
+
+    Raises:
+        RefusedError: It is none of the tool's arguments.
+    """
+    unknown = sorted(arguments.keys() - {"task", "plan"})
+    task, plan = arguments.get("task"), arguments.get("plan")
+    is_read = isinstance(task, str) and task.strip() and isinstance(plan, str | None)
+    if unknown or not is_read:
+        fix = "Give `task`, a text, and `plan`, a text, if there is one."
+        raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
+    # The caller of a tool is a model.
+    return {
+        "messages": [("user", task)],
+        **({} if plan is None else {"plan": plan, "plan_by": "model"}),
+    }
+
+
 def _tool_name(team: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", team)[:64]
 
@@ -123,58 +152,70 @@ class _Door:
         """Begin a run, or continue the one whose questions were answered; wait until it rests."""
         check_role(self.who, "run")
         self.served.team_at(team, "tool")
+        exchange = Exchange(
+            served=self.served,
+            who=self.who,
+            team=team,
+            door="mcp",
+            next_key=lambda report, _: ["run", report.run_id],
+            tokens=False,
+        )
         if params.request_state:
-            run = await self._continue(params.request_state, params.input_responses or {})
+            begun = await self._continue(exchange, params)
         else:
-            run = await self._begin(team, params.arguments or {})
+            begun = await exchange.begin(_input(params.arguments or {}))
         while True:
-            view = await self._wait_for_rest(run)
-            if view.outcome != "waiting" or not self._can_ask():
-                return self._result_of(view)
+            end = await self._wait_for_rest(exchange, begun)
+            report = end.report
+            if report.outcome != "waiting" or not self._can_ask():
+                return self._result_of(end)
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
-                return _retry_with_answers(view)
-            given = await self._ask_user(view.pending_questions)
+                return _retry_with_answers(report)
+            given = await self._ask_user(report.pending_questions)
             if not given:
-                return self._result_of(view)
-            run = await answer_run(self.served, self.who, view, given)
+                return self._result_of(end)
+            begun = await self._answer(exchange, report, given)
 
-    async def _begin(self, team: str, arguments: Mapping[str, Any]) -> Run:
-        unknown = sorted(arguments.keys() - {"task", "plan"})
-        task, plan = arguments.get("task"), arguments.get("plan")
-        is_read = isinstance(task, str) and task.strip() and isinstance(plan, str | None)
-        if unknown or not is_read:
-            fix = "Give `task`, a text, and `plan`, a text, if there is one."
-            raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
-        # The caller of a tool is a model.
-        handed_in = {} if plan is None else {"plan": plan, "plan_by": "model"}
-        given = {"messages": [("user", task)], **handed_in}
-        options: Any = {"run_id": self.served.new_id(), "labels": {"door": "mcp"}}
-        return await begin_run(self.served, self.who, team, given, **options)
-
-    async def _continue(self, run_id: str, responses: Mapping[str, Any]) -> Run:
-        record = await self.served.record_of(run_id, self.who)
+    async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
+        record = await self.served.record_of(params.request_state or "", self.who)
         runtime = self.served.runtime_of(record)
-        waiting = (await runtime.get(run_id)).pending_questions
-        asked = {place_of(ask): ask for ask in waiting}
+        report = await runtime.get(record.run_id)
+        asked = {place_of(ask): ask for ask in report.pending_questions}
         given: dict[str, JsonValue] = {}
-        for place, response in responses.items():
+        for place, response in (params.input_responses or {}).items():
             ask = asked.get(place)
             if ask is not None and isinstance(response, mcp_types.ElicitResult):
                 given |= _answer_in(ask, response)
         if not given:
-            return Run(runtime, run_id)
-        check_role(self.who, "answer")
-        return await answer_run(self.served, self.who, record, given)
+            return Begun(Run(runtime, record.run_id))
+        return await self._answer(exchange, report, given)
 
-    async def _wait_for_rest(self, run: Run) -> RunReport:
+    async def _answer(
+        self, exchange: Exchange, report: RunReport, given: Mapping[str, JsonValue]
+    ) -> Begun:
+        """Continue with answers, each of which says what it is about."""
+        begun = await exchange.answer(Open(report, shown_in(report.pending_questions)), given)
+        if begun.problem:
+            raise InputError(begun.problem)
+        return begun
+
+    async def _wait_for_rest(self, exchange: Exchange, begun: Begun) -> Ended:
         """Wait until a run rests, and report its progress meanwhile."""
         done = 0
-        async for event in run.events():
-            done += event.type == "specialist_completed"
-            if course := progress_line(event):
-                await self._report(done, event, course)
-        await run
-        return await run.report()
+        async with aclosing(exchange.parts(begun)) as parts:
+            async for part in parts:
+                match part:
+                    case Progress(event, line):
+                        done += event.type == "specialist_completed"
+                        if line:
+                            await self._report(done, event, line)
+                    case Failed(refusal):
+                        raise refusal
+                    case Ended():
+                        return part
+                    case Text():
+                        continue
+        raise RefusedError(500, "failed", "The run has no end. Look at it by its id.")
 
     async def _report(self, done: int, event: Event, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
@@ -195,23 +236,26 @@ class _Door:
         able = self.context.session.client_capabilities
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
-    def _result_of(self, view: RunReport) -> mcp_types.CallToolResult:
-        text = reply_text(view)
-        if view.outcome == "waiting":
-            text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
-        is_error = view.outcome in ("failed", "interrupted")
-        warnings: list[JsonValue] = [*view.warnings]
+    def _result_of(self, end: Ended) -> mcp_types.CallToolResult:
+        report, text = end.report, end.reply
+        if report.outcome == "waiting":
+            text += f"\n\nThe run waits for a person: POST /runs/{report.run_id}/answers."
+        is_error = report.outcome in ("failed", "interrupted")
+        warnings: list[JsonValue] = [*report.warnings]
         fields: dict[str, JsonValue] = {"warnings": warnings} if warnings else {}
-        return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome, **fields)
+        return _result(
+            text, is_error=is_error, run_id=report.run_id, outcome=report.outcome, **fields
+        )
 
 
-def _retry_with_answers(view: RunReport) -> mcp_types.InputRequiredResult:
+def _retry_with_answers(report: RunReport) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
     asked = {
-        place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.pending_questions
+        place_of(ask): mcp_types.ElicitRequest(params=_form(ask))
+        for ask in report.pending_questions
     }
     return mcp_types.InputRequiredResult(
-        input_requests=cast("Any", asked), request_state=view.run_id
+        input_requests=cast("Any", asked), request_state=report.run_id
     )
 
 

@@ -1,0 +1,57 @@
+"""Routes of chat clients: a team is a model of OpenAI's API."""
+
+from openai.types import Model
+from openai.types.chat import ChatCompletion
+from starlette.responses import Response
+
+from replan.server.doors import openai_chat
+from replan.server.doors.chat_wire import ChatBody, ModelList
+from replan.server.exchange import Exchange
+from replan.server.stream import Stream
+from replan.server.web import Called, api_router, needs, problems, streams
+
+_ERROR = {"schema": {"type": "object", "required": ["error"]}}
+
+router = api_router(problems("application/json", _ERROR))
+
+
+@router.get("/v1/models", summary="List the teams as models")
+async def models(call: Called) -> ModelList:
+    """List the teams as models."""
+    return ModelList(data=tuple(map(_model, call.served.runtimes)))
+
+
+@router.get("/v1/models/{model}", summary="Describe a team as a model")
+async def model(call: Called, model: str) -> Model:
+    """Describe a team as a model."""
+    return _model(call.served.team_at(model, "model"))
+
+
+def _model(team: str) -> Model:
+    return Model(id=team, object="model", created=0, owned_by="replan")
+
+
+@router.post(
+    "/v1/chat/completions",
+    summary="Answer a conversation",
+    response_model=ChatCompletion,
+    response_model_exclude_unset=True,
+    responses=streams(),
+    **needs("run"),
+)
+async def complete(call: Called, body: ChatBody) -> ChatCompletion | Response:
+    """Answer the newest message of a conversation."""
+    body.check()
+    exchange = Exchange(
+        served=call.served,
+        who=call.who,
+        team=call.served.team_at(body.model, "model"),
+        door="chat",
+        next_key=lambda _, reply: openai_chat.next_key(body, reply),
+    )
+    seat = call.served.stream_seat(call.who) if body.stream else None
+    # What cannot be begun is an error, and no stream.
+    begun = await openai_chat.begin(exchange, body, call.idempotency_key)
+    if seat is None:
+        return await openai_chat.completion(exchange, body, begun)
+    return Stream(openai_chat.pieces(exchange, body, begun), call.served.beat, seat)

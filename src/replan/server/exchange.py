@@ -1,0 +1,358 @@
+"""One exchange with a team: a request begins a run or continues what waits, and a stream tells it.
+
+How the run of a request is found, how a repetition gets what the first one got, what counts as an
+answer, and what is said about progress, questions and failures is here. A protocol is an encoder of
+`Part`s.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from pydantic import JsonValue
+
+from replan.errors import InputError, ReplanError
+from replan.events import types as events
+from replan.log.report import RunReport
+from replan.log.statuses import end_of
+from replan.runs.asked.pending import PendingQuestion
+from replan.runs.run import Run
+from replan.server.callers.identity import Identity, check_role
+from replan.server.problems import RefusedError, as_refusal
+from replan.server.served_teams import ServedTeams
+from replan.server.work import answer_run, begin_run, resume_run
+from replan.state.person.answers import Shown, bound_answers, shown_in
+from replan.state.questions import Question
+
+_NOTES = ("replan", "server", "exchanges")
+_HOW = {
+    "plan": "Answer `approve`, `reject: WHY`, or with the changed plan",
+    "approval": "Answer `approve`, or `reject: WHY`",
+}
+
+
+class Text(NamedTuple):
+    """A piece of the answer."""
+
+    text: str
+
+
+class Progress(NamedTuple):
+    """Something that happened, and the line about it; empty where nothing is said."""
+
+    event: events.Event
+    line: str
+
+
+class Ended(NamedTuple):
+    """The run rests: it is over, it waits for a person, or it was stopped."""
+
+    report: RunReport
+    reply: str  # the answer, what is asked, or why there is no answer
+    streamed: str  # the pieces of the answer so far
+    problem: str  # why what was said could not be used
+    is_repeated: bool  # whether the request came before, and was told this
+
+    @property
+    def rest(self) -> str:
+        """What follows the pieces: a reply that was begun again cannot be taken back."""
+        if self.reply.startswith(self.streamed):
+            return self.reply.removeprefix(self.streamed)
+        return f"\n\n{self.reply}"
+
+
+class Failed(NamedTuple):
+    """Why there is no end."""
+
+    refusal: RefusedError
+
+
+Part = Text | Progress | Ended | Failed
+"""What an exchange tells, the end or the failure last."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a request is known by, if it is sent again."""
+
+    history: JsonValue = None  # everything that was said; of a new run, only while that works
+    ids: tuple[JsonValue, ...] = ()  # the names that its client gave it
+    answer_ids: tuple[JsonValue, ...] = ()  # further ones, if it answers what waits
+    run_id: str = ""  # the id of the run that it begins; one is made up where it is empty
+
+    def noted(self, *, answers: bool) -> tuple[JsonValue, ...]:
+        """All of it, the surest first."""
+        ids = (*self.ids, *(self.answer_ids if answers else ()))
+        return (*ids, *([self.history] if self.history is not None else ()))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The run that answers a request."""
+
+    run: Run
+    after: int = 0  # the number of its last event that is known
+    problem: str = ""  # why what was said could not be used
+    names: Names = field(default_factory=Names)  # what the request is known by, for its repetitions
+    has_answered: bool = False  # whether it answered what the run asked
+    reply: str | None = None  # what a request that came before was told
+    is_left: bool = False  # whether the run is left waiting, since its client gives the answer up
+
+
+class Open(NamedTuple):
+    """A run that waits, and what its client was shown of it."""
+
+    report: RunReport
+    shown: Shown
+
+
+NextKey = Callable[[RunReport, str], JsonValue]
+"""By what the next request of a client finds a run that waits, given the reply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """The exchanges of a caller with a team by one protocol.
+
+    A run that waits is noted in the store under a key: what its client sends next. A request is
+    noted under what it is known by, so that a repetition gets its run.
+    """
+
+    served: ServedTeams
+    who: Identity
+    team: str
+    door: str  # the protocol
+    next_key: NextKey
+    tokens: bool = True  # whether the answer comes in pieces
+    is_told_again: bool = False  # whether a repetition gets all that happened, not the reply alone
+
+    async def begin_or_continue(
+        self,
+        key: JsonValue,
+        begin: Callable[[], Mapping[str, Any]],
+        answers: Callable[[Open], object],
+        names: Names,
+        thread_id: str | None = None,
+    ) -> Begun:
+        """Continue the run that waits, or begin one; a repetition gets the run of the first.
+
+        Args:
+            key: What waits is found by it; None looks nothing up.
+            begin: Reads what a run begins with.
+            answers: Reads the answer to what waits; None leaves it waiting.
+            names: What the request is known by.
+            thread_id: The thread of a run that begins; a new one if it is None.
+
+        Raises:
+            RefusedError: It may not be answered by this token, or nothing is left of an allowance.
+        """
+        waiting = None if key is None else await self.waiting(key)
+        # After what waits: what the first one led to is shown after the first one is noted.
+        if (again := await self.repeated(names)) is not None:
+            return again
+        if waiting is None:
+            return await self.begin(begin(), names, thread_id)
+        given = answers(waiting)
+        if given is None:
+            await self.served.storage.store.adelete(self._place, _digest(key))
+            report = waiting.report
+            return Begun(Run(self.served.runtime_of(report), report.run_id), is_left=True)
+        return await self.answer(waiting, given, names)
+
+    async def begin(
+        self,
+        given: Mapping[str, Any],
+        names: Names | None = None,
+        thread_id: str | None = None,
+        **labels: str,
+    ) -> Begun:
+        """Begin a run."""
+        names = names or Names()
+        run_id = names.run_id or self.served.new_id()
+        # Before it begins: a repetition may come at any time.
+        await self._note_request(names, {"run_id": run_id})
+        run = await begin_run(
+            self.served,
+            self.who,
+            self.team,
+            given,
+            run_id=run_id,
+            labels={"door": self.door, **labels},
+            tokens=self.tokens,
+            thread_id=thread_id,
+        )
+        return Begun(run, names=names)
+
+    async def answer(self, waiting: Open, given: object, names: Names | None = None) -> Begun:
+        """Continue a run that waits; answers that do not fit are its problem."""
+        check_role(self.who, "answer")
+        report, names = waiting.report, names or Names()
+        known = len(await self.served.storage.log.events(report.run_id))
+        try:
+            answers = bound_answers(given, report.pending_questions, shown=waiting.shown)
+            noted = {"run_id": report.run_id, "after": known, "answered": True}
+            await self._note_request(names, noted)
+            run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
+        except InputError as error:
+            run = Run(self.served.runtime_of(report), report.run_id)
+            return Begun(run, known, str(error))
+        except RefusedError:
+            # Nothing was answered.
+            for name in names.noted(answers=True):
+                await self.served.storage.store.adelete(self._place, _digest(name))
+            raise
+        return Begun(run, known, names=names, has_answered=True)
+
+    async def resume(self, report: RunReport, names: Names) -> Begun:
+        """Continue a run that was stopped."""
+        known = len(await self.served.storage.log.events(report.run_id))
+        noted = {"run_id": report.run_id, "after": known, "answered": True}
+        run = await resume_run(self.served, self.who, report, None)
+        await self._note_request(names, noted)
+        return Begun(run, known, names=names, has_answered=True)
+
+    async def repeated(self, names: Names) -> Begun | None:
+        """What a request gets that came before: its run, and what it was told."""
+        for name in names.noted(answers=True):
+            noted = await self._noted(name)
+            run_id = str(noted.get("run_id", ""))
+            record = await self.served.storage.runs.get(run_id) if run_id else None
+            if record is None or not self.served.is_seen(record, self.who):
+                continue
+            runtime = self.served.runtime_of(record)
+            report = await runtime.get(run_id)
+            is_named = name != names.history
+            # The same history again is a new request, once the run of the first one rests.
+            if not (is_named or noted.get("answered") or report.outcome == "running"):
+                continue
+            run = Run(runtime, run_id)
+            if is_named and report.is_killed and report.outcome == "interrupted":
+                run = await resume_run(self.served, self.who, record, None)
+            return Begun(run, int(noted.get("after", 0)), reply=noted.get("reply"))
+        return None
+
+    async def waiting(self, key: JsonValue) -> Open | None:
+        """The run that waits for a client, with what it was shown."""
+        noted = await self._noted(key)
+        run_id = str(noted.get("run_id", ""))
+        record = await self.served.storage.runs.get(run_id) if run_id else None
+        if record is None or not self.served.is_seen(record, self.who):
+            return None
+        report = await self.served.runtime_of(record).get(run_id)
+        return Open(report, noted["shown"]) if report.outcome == "waiting" else None
+
+    async def shown(self, key: JsonValue) -> Shown:
+        """What a client was shown last under a key."""
+        return cast("Shown", (await self._noted(key)).get("shown", {}))
+
+    async def show(self, report: RunReport, reply: str = "") -> None:
+        """Note what a client is shown: an answer counts for nothing else, and is found by it."""
+        if report.outcome == "waiting":
+            value = {"run_id": report.run_id, "shown": shown_in(report.pending_questions)}
+            key = self.next_key(report, reply)
+            if await self._noted(key) != value:
+                await self._note(key, value)
+
+    async def parts(self, begun: Begun) -> AsyncGenerator[Part]:
+        """What happens until the run rests."""
+        streamed = ""
+        try:
+            if begun.reply is None:
+                following = begun.run.events(after=begun.after, tokens=self.tokens)
+                async with aclosing(following):
+                    async for event in following:
+                        if isinstance(event, events.AnswerToken):
+                            streamed += event.text
+                            yield Text(event.text)
+                        else:
+                            yield Progress(event, progress_line(event))
+            yield await self.ended(begun, streamed)
+        except ReplanError as error:
+            yield Failed(as_refusal(error))
+
+    async def ended(self, begun: Begun, streamed: str = "") -> Ended:
+        """Wait until the run rests, and note what its client is told."""
+        if begun.reply is not None:
+            report = await begun.run.report()
+            return Ended(report, begun.reply, streamed, begun.problem, is_repeated=True)
+        await begun.run
+        report = await begun.run.report()
+        reply = reply_text(report, begun.problem)
+        # For its repetitions; before anything new is shown.
+        value = {"run_id": report.run_id, "after": begun.after, "answered": begun.has_answered}
+        told = None if self.is_told_again else reply
+        await self._note_request(begun.names, {**value, "reply": told})
+        await self.show(report, reply)
+        return Ended(report, reply, streamed, begun.problem, is_repeated=False)
+
+    def thread(self, session_id: str) -> str | None:
+        """The thread of a session; None for a conversation that its client keeps."""
+        if not session_id:
+            return None
+        return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
+
+    async def _note_request(self, names: Names, value: dict[str, Any]) -> None:
+        for name in names.noted(answers=bool(value.get("answered"))):
+            await self._note(name, value)
+
+    async def _note(self, name: JsonValue, value: dict[str, Any]) -> None:
+        await self.served.storage.store.aput(self._place, _digest(name), value, index=False)
+
+    async def _noted(self, name: JsonValue) -> Mapping[str, Any]:
+        item = await self.served.storage.store.aget(self._place, _digest(name))
+        return item.value if item is not None else {}
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        return (*_NOTES, f"t-{self.who.tenant}", f"n-{self.who.name}", _digest(self.team))
+
+
+def _digest(value: JsonValue) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def place_of(ask: Question | PendingQuestion) -> str:
+    """The key of an answer: the question and its shown content."""
+    return f"{ask.key} {ask.fingerprint}".strip()
+
+
+def progress_line(event: events.Event) -> str:
+    """A line about the course of the plan; empty for an event that does not change it."""
+    match event:
+        case events.PlanCreated():
+            return "A plan was made.\n"
+        case events.PlanUpdated():
+            return "The plan was revised.\n"
+        case events.SpecialistInvoked():
+            return f"Step {event.step_id} @{event.specialist}: {event.task}\n"
+        case events.SpecialistCompleted():
+            return f"Step {event.step_id} @{event.specialist}: {end_of(event)}\n"
+        case events.SpecialistRetried():
+            return f"Step {event.step_id} @{event.specialist} is done again.\n"
+        case _:
+            return ""
+
+
+def reply_text(report: RunReport, problem: str = "") -> str:
+    """The answer of a run, its questions, or the reason for no answer."""
+    if report.outcome != "waiting":
+        return report.answer or f"There is no answer: {report.reason}."
+    asks = report.pending_questions
+    problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])
+    if len(asks) == 1:
+        asked = _question_text(asks[0])
+    else:
+        asked = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in asks)
+    # Two conversations may say the same; what is asked in them is never the same.
+    return "\n\n".join([*filter(None, problems), asked, f"(run {report.run_id})"])
+
+
+def _question_text(ask: Question) -> str:
+    details = ""
+    if ask.kind == "approval" and ask.details is not None:
+        details = f"```json\n{json.dumps(ask.details, indent=2, ensure_ascii=False)}\n```"
+    how = f"{_HOW[ask.kind]}; by key: `{ask.key}=approve`." if ask.kind in _HOW else ""
+    return "\n\n".join(filter(None, [*ask.remarks, ask.text, details, how]))
