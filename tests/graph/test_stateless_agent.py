@@ -612,7 +612,7 @@ async def test_pictures_travel():
         ("Hi", {"dialogue_history": [{"role": "robot"}]}, "dialogue_history[0].role"),
         ("Hi", {"session_id": "s", "project_state": {"run": 3}}, "project_state.run"),
         ("Hi", {"session_id": "s", "project_state": {"memory_summary": 3}}, "memory_summary"),
-        ("Hi", None, "not a mapping"),
+        ("Hi", None, "this must have fields"),
     ],
 )
 async def test_bad_input_is_a_result_that_names_it(given, context, named):

@@ -38,8 +38,8 @@ def message_of(answer: object) -> BaseMessage:
     if messages:
         return message_of(messages[-1])
     raise TypeError(
-        f"it returned {_kind(cast('object', answer))}; return a text, a message, a "
-        "SpecialistResult or a state with `messages`, or give the specialist an output_type"
+        f"it returned {_kind(cast('object', answer))}; return a message, a text, or a "
+        "state with `messages`, or give the specialist an output_type"
     )
 
 

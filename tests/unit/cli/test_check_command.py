@@ -314,7 +314,7 @@ def test_all_mistakes_of_a_team_are_told_with_those_of_the_plan(files):
     assert "hosts: there is no such field. Did you mean host?" in result.stderr
     assert "writr" in result.stderr
     told = json.loads(check(plan, team, "--json").stdout)["mistakes"]
-    assert [each.get("field") for each in told][:2] == [None, "hosts"]
+    assert [each.get("field") for each in told][:2] == ["", "hosts"]
     assert told[1]["file"] == str(team)
 
 

@@ -160,7 +160,7 @@ async def result_in_a_graph(function):
         ),
         (lambda context: {"answer": 1}, "TypeError: it returned dict; return a message, a text"),
         (lambda context: (piece for piece in "ab"), "TypeError: it returned generator; return"),
-        (lambda: "nothing taken", "takes 0 positional arguments"),
+        (lambda context, *, more: "not all is given", "required keyword-only argument: 'more'"),
         (lambda context: context.nothing, "'ExecutionContext' object has no attribute 'nothing'"),
     ],
 )
