@@ -148,7 +148,7 @@ def test_a_team_file_names_a_job_file(tmp_path):
     [member] = read_team_file(team, {}).config.specialists
     assert member.job.name == "tea"
     (tmp_path / "tea.yaml").write_text(job.replace("needs: [kind]", "needs: [sort]"))
-    with pytest.raises(Exception, match="There is no slot 'sort'"):
+    with pytest.raises(Exception, match="there is no slot 'sort'"):
         read_team_file(team, {})
     with pytest.raises(TeamError, match="already has"):
         Team(

@@ -315,7 +315,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda _: 7, "project_state.threads.s: it is not a mapping"),
+        (lambda _: 7, "project_state.threads.s: this must have fields"),
         (lambda rows: {**rows, "": 7}, "its row cannot be read"),
         (lambda rows: {**rows, "messages.0": 7}, "its row 'messages.0' cannot be read"),
         (lambda rows: _with_setting(rows, "_questions", [7]), "settings._questions[0]"),
@@ -421,7 +421,7 @@ class Endless(SubThreadAgent):
     ("below", "told"),
     [
         (Endless, r"its sub-threads have no end .got 'Main -> Endless -> Endless'"),
-        (None, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread .got None"),
+        (None, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread\. Give"),
         (FourDeep, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread"),
         (pipelines.level("a", pipelines.level("b", Endless)), "its sub-threads have no end"),
     ],
