@@ -65,7 +65,9 @@ def _about_names(
     has_names = any(step.specialists for step in steps)
     names = {card.name.casefold() for card in team}
     for step in steps:
-        words = _WORD.findall(step.description.casefold())
+        # A name on a line of its own was broken off the step's line.
+        words = {*_WORD.findall(step.description.casefold())}
+        words |= {line.strip(" \t@*`") for line in step.brief.casefold().split("\n")}
         is_named = step.specialists or step.is_finished
         if not is_named and (has_names or not names.isdisjoint(words)):
             yield f"line {document.line_of(step.id)}: step {step.id} says nobody; write @name"
