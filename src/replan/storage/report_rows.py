@@ -115,7 +115,7 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         **dict(facts),
         run_id=run_id,
         title=json.loads(run["title"]),
-        team=(json.loads(run["team"]) or {}).get("name", ""),
+        team=_name_of(json.loads(run["team"])),
         outcome=run["outcome"],
         started_at=datetime.fromisoformat(run["started_at"]),
         last_seen_at=datetime.fromisoformat(run["updated_at"]),
@@ -125,6 +125,10 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         requests=masked(requests, facts.questions),
         events=tuple(events_of(run_id, logged)),
     )
+
+
+def _name_of(team: dict[str, str] | None) -> str:
+    return "" if team is None else team["name"]
 
 
 def _values(connection: sqlite3.Connection, run_id: str, prefix: str) -> list[Any]:
