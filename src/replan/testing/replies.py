@@ -195,8 +195,9 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         input_tokens=count.input_tokens,
         output_tokens=count.output_tokens,
         total_tokens=count.total_tokens,
-        input_token_details=InputTokenDetails(cache_read=count.cached_tokens),
     )
+    if count.cached_tokens:
+        usage["input_token_details"] = InputTokenDetails(cache_read=count.cached_tokens)
     metadata = {"model_name": MODEL_NAME, "finish_reason": finish_reason(reply)}
     return {"usage_metadata": usage, "response_metadata": metadata}
 

@@ -177,11 +177,12 @@ def _tool_calls(reply: Reply) -> list[dict[str, Any]]:
 
 
 def _usage(count: TokenCount) -> dict[str, Any]:
+    cached = {"prompt_tokens_details": {"cached_tokens": count.cached_tokens}}
     return {
         "prompt_tokens": count.input_tokens,
         "completion_tokens": count.output_tokens,
         "total_tokens": count.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": count.cached_tokens},
+        **(cached if count.cached_tokens else {}),
     }
 
 
