@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, Generator
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import openai
@@ -148,5 +148,5 @@ def _close(loop: asyncio.AbstractEventLoop, lifeline: _Lifeline) -> None:
 
 async def _finish(lifeline: _Lifeline) -> None:
     # The loop closes it itself while it shuts down, and refuses whoever does so, too.
-    if not lifeline.ag_running:
+    if not cast("Any", lifeline).ag_running:
         await lifeline.aclose()

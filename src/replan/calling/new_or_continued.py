@@ -204,7 +204,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
         new = cast("RunSettings", update["settings"])
         update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
     if call.warnings:
-        update["warnings"] = [*call.warnings, *update.get("warnings", ())]
+        update["warnings"] = [*call.warnings, *cast("Sequence[str]", update.get("warnings", ()))]
     if update and given is None:
         given = Command(update=update)
     elif update and given is not None:

@@ -26,7 +26,7 @@ def permission_to_begin(record: StepRecord, card: SpecialistCard, asker: Asker) 
     """
     step = record.context.plan_step
     inputs = record.context.inputs.items()
-    shown = {
+    shown: dict[str, JsonValue] = {
         "task": step.description,
         "brief": step.brief,
         "parameters": plain(step.parameters),
@@ -34,10 +34,9 @@ def permission_to_begin(record: StepRecord, card: SpecialistCard, asker: Asker) 
         "does": card.intended_use,
         "effects": card.effects,
     }
-    arguments: JsonValue = {name: value for name, value in shown.items() if value}
     details: JsonValue = {
         "tool": f"step {step.id}",
-        "arguments": arguments,
+        "arguments": {name: value for name, value in shown.items() if value},
         "call": record.keys.attempt,
     }
     question = f"May step {step.id} begin at @{record.specialist}?"

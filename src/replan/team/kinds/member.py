@@ -1,7 +1,7 @@
 """What every specialist has, whatever does its steps."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -51,7 +51,7 @@ class Member(Part):
     intended_use: Sentence = Field(kw_only=False)
     capabilities: Row[str] = ()
     effects: Effects | None = None
-    approve: bool = False
+    approve: bool | Row[str] = False
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
@@ -76,8 +76,7 @@ class Member(Part):
     @property
     def approved_tools(self) -> tuple[str, ...]:
         """The tools that a person must approve, call by call."""
-        named: object = self.approve
-        return () if isinstance(named, bool) else tuple(cast("Sequence[str]", named))
+        return () if isinstance(self.approve, bool) else tuple(self.approve)
 
     @property
     def chat_models(self) -> Mapping[str, Any]:
