@@ -28,8 +28,9 @@ from replan.events.trace import Trace, Tracing
 from replan.langgraph_inside.checkpoints import CheckpointIds
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import run_in_own_loop
+from replan.ports.in_each import in_each
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
-from replan.ports.run_context import here, in_each, using
+from replan.ports.run_context import here, using
 from replan.state.enhanced import EnhancedState
 
 _TRACE = "replan_trace"

@@ -13,7 +13,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
 from replan.errors import ThreadBusyError, ThreadLostError
-from replan.ports.run_context import in_each
+from replan.ports.in_each import in_each
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ here have another life: the owner of a thread and the ids of checkpoints belong 
 to OpenTelemetry, the lines of a tool server to its connection.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractContextManager, aclosing, contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -182,20 +182,6 @@ def using(**changes: Any) -> _Entered:
 def use(**changes: Any) -> None:
     """Change it for the rest of a task: its context ends with it."""
     _current.set(replace(here(), **changes))
-
-
-async def in_each(
-    enter: Callable[[], AbstractContextManager[object]], parts: AsyncGenerator[T]
-) -> AsyncGenerator[T]:
-    """Give the parts of a stream; each is worked out in a block, and read outside it."""
-    async with aclosing(parts):
-        while True:
-            with enter():
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-            yield part
 
 
 def folders_of_step() -> Folders:
