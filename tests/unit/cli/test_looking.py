@@ -21,6 +21,8 @@ from replan.cli.main import app
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.log.attempt_rows import Attempt
 from replan.ports.run_book import RunRecord
+from replan.user_files.order_signature import sign
+from replan.user_files.orders import Order, order_on_record
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -64,7 +66,7 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
         run_id="a" * 32,
         thread_id="a" * 32,
         title="Do\x1b[2J it",
-        order={"task": "calculate 2 + 2"},
+        order=sign(order_on_record(Order(task="calculate 2 + 2")), "a" * 32),
         started_at=NOON,
         updated_at=NOON,
     )
