@@ -28,8 +28,10 @@ LEAST = 8
 # What makes one mistake of a list: a code, what is wrong, and the fix.
 MAKERS = {
     "broken", "refused", "refuse", "valued", "_tell", "_mistake", "bad_field",
-    "Complaint", "Mistake", "Refusal", "mistake", "mistake_at", "rule_error", "field_error",
+    "Complaint", "Mistake", "Refusal", "mistake", "mistake_at", "rule_error", "field_error", "Seat",
 }  # fmt: skip
+# Where what is wrong and the fix are among the arguments, behind a field and its value, or a name.
+TOLD_AT = {"mistake": slice(2, 4), "mistake_at": slice(2, 4), "Seat": slice(1, 2)}
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,8 @@ def _parts(node: ast.Call | ast.Tuple, inside: str) -> tuple[str, list[ast.expr]
         return name, _bound(node, KINDS[name])
     if name not in MAKERS:
         return MISTAKES, []
-    if name in {"mistake", "mistake_at"}:
-        # The field, its value, the reason and the fix; then the code and the place.
-        return MISTAKES, node.args[2:4]
+    if name in TOLD_AT:
+        return MISTAKES, node.args[TOLD_AT[name]]
     given = [*node.args, *(each.value for each in node.keywords)]
     told = {each.arg: each.value for each in node.keywords if each.arg in READ}
     return MISTAKES, _coded(given) or [told[each] for each in READ if each in told]

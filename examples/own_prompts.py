@@ -17,20 +17,25 @@ SCRIPT = {
     "feedback": "---\nverdict: complete\n---\nA valley that the sea has taken.",
 }
 
+HOUSE = "You work for a museum. Visitors are ten years old."
+PLANNING = "Plan as few steps as will do."
+JUDGING = "Be content with an answer that a child understands."
+GUIDE = "You are a guide. One sentence, no foreign words."
+
 model = os.environ.get("REPLAN_MODEL") or ScriptedModel(SCRIPT)
 config = Team(
     host=Host(
         model=model,
-        system_prompt="You work for a museum. Visitors are ten years old.",
-        thinking_prompt="Plan as few steps as will do.",
-        reflection_prompt="Be content with an answer that a child understands.",
+        system_prompt=HOUSE,
+        thinking_prompt=PLANNING,
+        reflection_prompt=JUDGING,
     ),
     specialists=[
         Specialist(
             name="guide",
             intended_use="Explains things of the sea.",
             chat_model=model,
-            system_prompt="You are a guide. One sentence, no foreign words.",
+            system_prompt=GUIDE,
         )
     ],
 )
@@ -39,4 +44,6 @@ print(result.text)
 
 if isinstance(model, ScriptedModel):
     for call in model.calls:
-        print(f"{call.node}: {' / '.join(call.messages[0].text.splitlines()[:3])}")
+        told = call.messages[0].text
+        own = [each for each in (HOUSE, PLANNING, JUDGING, GUIDE) if each in told]
+        print(f"{call.node}: {' '.join(own)}")

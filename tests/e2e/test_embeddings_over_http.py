@@ -89,10 +89,10 @@ def test_a_limit_of_money_needs_the_price_of_embeddings(team):
 @pytest.mark.parametrize(
     ("knowledge", "told"),
     [
-        ("{folder: docs, embedding: x}", "There is no such field."),
-        ("{embeddings: openai:x}", "The folder is missing."),
-        ("{folder: docs, embeddings: 3}", "This must be text."),
-        ("{folder: none, embeddings: openai:x}", "There is no folder"),
+        ("{folder: docs, embedding: x}", "there is no such field"),
+        ("{embeddings: openai:x}", "the folder is missing"),
+        ("{folder: docs, embeddings: 3}", "this must be text"),
+        ("{folder: none, embeddings: openai:x}", "there is no folder"),
     ],
 )
 def test_what_is_wrong_with_the_field_is_told_with_its_place(team, knowledge, told):
@@ -106,5 +106,5 @@ def test_what_is_wrong_with_the_field_is_told_with_its_place(team, knowledge, to
 
 def test_a_name_without_a_server_is_told_with_its_field(team):
     team.write_text(TEAM.replace("openai:tiny-embedding", "tiny"))
-    with pytest.raises(Exception, match=r"knowledge.embeddings: It names no provider"):
+    with pytest.raises(Exception, match=r"knowledge.embeddings: it names no provider"):
         graph_of(team, None)

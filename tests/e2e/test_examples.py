@@ -74,9 +74,9 @@ SHOWN = {
     ],
     "own_prompts.py": [
         "A valley that the sea has taken.\n",
-        "think: You work for a museum. Visitors are ten years old. /  / Plan as few steps",
+        "think: You work for a museum. Visitors are ten years old. Plan as few steps as will do.",
         "specialist: You are a guide. One sentence, no foreign words.",
-        "feedback: You work for a museum. Visitors are ten years old. /  / Be content",
+        "feedback: You work for a museum. Visitors are ten years old. Be content with an answer",
     ],
     "plan_document.py": [
         "<!-- agreed with the caretaker on Friday -->",
@@ -110,7 +110,7 @@ SHOWN = {
     "team_file.py": [
         "['calendar', 'writer']\n",
         "From 2026-03-02 to 2026-04-10 there are **30** working days.\n",
-        "line 2: specialists[0].use: The module 'replan_local' has no 'anlyst'.",
+        "line 2: specialists[0].use: the module 'replan_local' has no 'anlyst'",
     ],
     "mcp_tools.py": [
         "May the tool shop__order be called? {'article': 'pencils', 'amount': 470}\n",

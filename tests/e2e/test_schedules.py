@@ -44,7 +44,7 @@ WRONG = {
     "- {name: a, cron: '* * * * *', upkeep: tidy}": "upkeep",
     "- {name: a b, cron: '* * * * *', task: T}": "name",
     "- {name: a, cron: '* * * * *', task: T, at: noon}": "at",
-    "- {name: a, cron: '* * * * *', task: T}\n- {name: a, cron: '* * * * *', task: T}": "Two",
+    "- {name: a, cron: '* * * * *', task: T}\n- {name: a, cron: '* * * * *', task: T}": "two",
     "- {name: a, cron: '* * * * *', task: T, labels: {priority: high}}": "priority",
     "- {name: a, cron: '* * * * *', task: T, labels: {queue: A B}}": "queue",
 }

@@ -72,7 +72,7 @@ async def test_a_state_in_a_storage_has_excerpts_that_say_so_and_the_run_has_it_
     async with open_runtime(team_of(model, seen), storage=tmp_path / "runs.db") as runtime:
         result = await runtime.run({"plan": PLAN}, thread_id="t")
         state = await state_of(runtime.graph)
-        again = await runtime.get(result.run_id)
+        again = await runtime.wait(result.run_id)
     held = state["current_specialist_results"]["1/a"]
     assert (held.excerpt, held.length) == (True, len(long_text(1)))
     assert held.log_key

@@ -21,7 +21,8 @@ Write the whole reply again: either `answer_step` has the number of one step who
 whole answer, and nothing stands below the front matter; or the answer stands there, and there is no
 `answer_step`."""
 
-_NUMBER = re.compile(r"(?:step|步骤)?\s*#?\s*(\d{1,6})\s*\.?", re.IGNORECASE)
+_LONGEST = 60  # characters of a number
+_NUMBER = re.compile(r"(?:step|步骤)?#?(\d{1,6})\.?", re.IGNORECASE)
 
 
 def checked_reference(
@@ -64,7 +65,7 @@ def _wrong_in_reply(reading: FeedbackReading, end: ReplyEnd) -> str:
     if reading.verdict != "complete":
         return "`answer_step` ends the work, but the verdict is `continue`."
     if _number(reading.answer_step) is None:
-        return f"`answer_step: {reading.answer_step[:60]}` is not the number of one step."
+        return f"`answer_step: {reading.answer_step[:_LONGEST]}` is not the number of one step."
     return "The reply has an `answer_step` and a body: two answers." if reading.body else ""
 
 
@@ -86,7 +87,7 @@ def _wrong_with_step(number: int | None, state: EnhancedState, shape: Shape | No
 
 
 def _number(written: str) -> int | None:
-    match = _NUMBER.fullmatch(written.strip(" `*[]"))
+    match = _NUMBER.fullmatch("".join(written[:_LONGEST].split()).strip("`*[]"))
     return int(match[1]) if match else None
 
 

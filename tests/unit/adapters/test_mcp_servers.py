@@ -13,6 +13,7 @@ from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Program
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.ports.ask_user import Waiting
+from replan.ports.run_context import using
 from replan.ports.tool_provider import server_in
 from replan.specialists.granted_tools import GrantedTools, shown_name
 from replan.steps.step_record import Asker
@@ -64,7 +65,7 @@ def asker(asked, answers):
         answer = answers.get(len(asked))
         return question if answer is None else question.replace(answer=answer)
 
-    return Asker(1, "worker", new=new)
+    return using(asker=Asker(1, "worker", new=new))
 
 
 async def test_a_server_of_an_older_protocol_asks_the_step_that_calls_it(old):

@@ -79,7 +79,7 @@ def test_a_missing_key_names_its_variable(environment: dict[str, str]):
         LangChainModels(environment=environment).chat_model("openai:gpt-x")
 
     assert caught.value.field == "model"
-    assert caught.value.value == "openai:gpt-x"
+    assert caught.value.value == "'openai:gpt-x'"
 
 
 def test_openais_own_address_needs_its_key_also_where_it_is_written_out():
@@ -116,7 +116,7 @@ def test_unknown_forms_are_refused_with_their_mend(name: str):
         LangChainModels(environment={"OPENAI_API_KEY": "k"}).chat_model(name)
 
     assert caught.value.field == "model"
-    assert caught.value.value == name
+    assert caught.value.value == repr(name)
 
 
 def test_a_package_that_is_missing_is_named():

@@ -79,7 +79,7 @@ def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
 
 
 _POSTGRES = ("psycopg", "psycopg_pool")
-_SERVER = ("jwt", "prometheus_client", "starlette", "uvicorn")
+_SERVER = ("fastapi", "jwt", "prometheus_client", "starlette", "uvicorn")
 EXTRAS = {
     "queue": ("croniter", "langgraph", "procrastinate", "prometheus_client", *_POSTGRES),
     "server": _SERVER,
