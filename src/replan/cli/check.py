@@ -73,6 +73,8 @@ def check(
     """
     if job is not None:
         return _check_job(job, files, imports=imports, as_json=as_json)
+    if not files and team is not None:
+        files, team = [team], None
     if not files:
         raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
     plan, own = _plan_and_team(files)

@@ -79,6 +79,11 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert check(plan, "--team", team).exit_code == 0
 
 
+def test_a_team_alone_is_checked_by_its_option_too(files):
+    alone, by_option = check(files[1]), check("--team", files[1])
+    assert (alone.exit_code, by_option.stdout) == (0, alone.stdout)
+
+
 def test_lost_steps_cycles_and_unknown_names_are_told_together(files):
     plan, team = files
     plan.write_text(
