@@ -51,6 +51,18 @@ async def test_a_revision_raises_the_version_and_stands_in_the_history():
     assert state["current_round"] == 2
 
 
+async def test_a_step_that_a_revision_writes_without_what_it_waited_for_is_told():
+    plan = "- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)\n- [ ] 3. Three @b (after 1, 2)\n"
+    free = "- [ ] 1. One again @a\n- [ ] 2. Two @b\n- [ ] 3. Three @b (after 1)\n"
+
+    def work(context):
+        return failed("none") if context.task_description == "One" else "done"
+
+    state = await run_plan(work, {"feedback": [CONTINUE + free, COMPLETE]}, plan)
+    (told,) = state["warnings"]
+    assert told.startswith("The revision lets step 2 begin without the result of 1: ")
+
+
 async def test_a_failed_step_runs_again_when_the_revision_changes_it():
     def work(context):
         return failed("no file x.csv") if "x.csv" in context.task_description else "done"

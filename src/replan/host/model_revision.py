@@ -88,6 +88,22 @@ STRUCK = (
 )
 
 
+FREED = (
+    "The revision lets step {0} begin without the result of {1}: its line says no longer that it "
+    "waits."
+)
+
+
+def freed_steps(old: TaskPlan, new: TaskPlan) -> list[str]:
+    """Tell which steps a revision wrote again without what they waited for."""
+    waited = ((step, old.by_id[step.id]) for step in new.open_steps() if step.id in old.by_id)
+    return [
+        FREED.format(step.id, ", ".join(str(each) for each in before.dependencies))
+        for step, before in waited
+        if not step.dependencies and any(each in new.by_id for each in before.dependencies)
+    ]
+
+
 def _dropped(old: TaskPlan, wanted: TaskPlan) -> frozenset[int]:
     """The steps that a revision drops by their mark; finished steps stay."""
     finished = {step.id for step in old.steps if step.is_finished}

@@ -9,7 +9,7 @@ from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
-from replan.host.model_revision import Revision, revision_of
+from replan.host.model_revision import Revision, freed_steps, revision_of
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
@@ -72,6 +72,8 @@ async def _report_doubts(
     fresh = (each for each in found if each.text not in known)
     if doubts := (*fresh, *withheld):
         await call.emitter.emit(PlanParseWarning, parse_warnings=doubts)
+    if new.version != old.version and new.update_history[-1].by == "model":
+        await call.emitter.warn(*freed_steps(old, new))
 
 
 async def _revise(
