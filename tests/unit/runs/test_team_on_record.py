@@ -8,7 +8,7 @@ from replan.ports.run_book import RunRecord, TeamIdentity
 from replan.runs.team_on_record import TEAM, changes_of_team, who_continues
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
-SHOP = TeamIdentity.of("shop", "host: offline", "/work/shop.yaml")
+SHOP = TeamIdentity.of("shop", "host: offline", "/teams/shop.yaml")
 OPTIONS = dict.fromkeys(("task", "team", "directory", "out", "plan_out", "base_url"))
 
 
