@@ -16,7 +16,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
-from replan.runs.reports import read_run
+from replan.runs.reports import of_record, read_run
 from replan.runs.result import RunResult, result_of
 from replan.runs.snapshots import snapshot_of
 from replan.runs.work import Resources
@@ -66,13 +66,9 @@ async def _report_without_storage(
 ) -> RunReport:
     """What is known of a run that ends with its call."""
     return RunReport(
-        run_id=record.run_id,
-        title=record.title,
-        team=record.team_name,
+        **of_record(record),
         outcome=record.outcome,
-        started_at=record.started_at,
         last_seen_at=record.updated_at,
-        labels=record.labels,
         spent={},
         is_held=is_here,
         ledger=(),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from pydantic import Field
 
@@ -81,6 +81,17 @@ def facts_of(
         origin=state.get("kept_from", ""),
         is_final=is_final(state),
     )
+
+
+def of_record(record: RunRecord) -> dict[str, Any]:
+    """What a report has of the entry of its run in the list of runs, whatever became of it."""
+    return {
+        "run_id": record.run_id,
+        "title": record.title,
+        "team": record.team_name,
+        "started_at": record.started_at,
+        "labels": record.labels,
+    }
 
 
 async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
@@ -166,13 +177,9 @@ async def _report(
     seen_at = at if run.is_held else await _last_sign_of_life(record, rows.ledger, events, log)
     return RunReport(
         **dict(facts),
-        run_id=record.run_id,
-        title=record.title,
-        team=record.team_name,
+        **of_record(record),
         outcome=run.outcome,
-        started_at=record.started_at,
         last_seen_at=seen_at,
-        labels=record.labels,
         spent=dict(rows.spent),
         pending_questions=run.questions,
         is_held=run.is_held,
@@ -227,13 +234,9 @@ async def read_summary(
         if kept is not None:
             return RunReport(
                 **dict(restored(StateFacts, kept)),
-                run_id=record.run_id,
-                title=record.title,
-                team=record.team_name,
+                **of_record(record),
                 outcome=record.outcome,
-                started_at=record.started_at,
                 last_seen_at=record.updated_at,
-                labels=record.labels,
                 spent=dict(await storage.log.spent(record.run_id)),
                 ledger=(),
                 requests=(),
