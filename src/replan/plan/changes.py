@@ -1,23 +1,13 @@
 """The changes of a plan, and the difference between two plans."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, field_validator
 
 from replan.plan.model import PlanStep, PlanUpdateType, TaskPlan, Value
-from replan.plan.option_table import OPTIONS
+from replan.plan.option_table import STRUCTURAL
 from replan.values import same
-
-STRUCTURAL: Final = (
-    "description",
-    "brief",
-    "parameters",
-    "assigned_to",
-    "joined_by",
-    *(option.field for option in OPTIONS),
-)
-"""The fields of a step that a revision may change; the others record its outcome."""
 
 
 class AddStep(Value):

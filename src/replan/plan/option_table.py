@@ -236,6 +236,12 @@ _WORD = re.compile(
 WORDS = {option.field: option.word for option in OPTIONS}
 """The word of each option, by field."""
 
+IN_LINE = ("description", "assigned_to", "joined_by", *WORDS)
+"""The fields of a step that its line says."""
+
+STRUCTURAL = (*IN_LINE, "brief", "parameters")
+"""The fields of a step that a revision may change; the others record its outcome."""
+
 _DEFAULTS = {each.field: PlanStep.model_fields[each.field].default for each in OPTIONS}
 _NAME = re.compile(NAME)
 _SPLIT = re.compile(r"(?:&#[0-9]{1,7};|`[^`]*`|\"[^\"]*\"|[^;；,，、])+")
@@ -335,22 +341,19 @@ def read_key(key: str, value: str) -> Phrase | None:
 
 
 def slip_of(text: str) -> str:
-    """The word of an option from which the first word of a text is one slip; else nothing."""
+    """The word of an option from which the first word of a text is one slip; else nothing.
+
+    That is a letter that is missing, too many, or wrong, or in another place.
+    """
     match = _LETTERS.match(text)
     word = match[0].casefold() if match else ""
     long = (each for each in _BY_WORD if len(each) >= _LEAST_LETTERS and each.isalpha())
-    return next((each for each in long if each != word and _is_slip(word, each)), "")
+    return next((each for each in long if each != word and _cut(each) & _cut(word)), "")
 
 
-def _is_slip(one: str, two: str) -> bool:
-    """Whether a letter is missing, too many, or wrong, or two have changed places."""
-    start = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), None)
-    start = min(len(one), len(two)) if start is None else start
-    ends = zip(reversed(one[start:]), reversed(two[start:]), strict=False)
-    same = next((at for at, (a, b) in enumerate(ends) if a != b), None)
-    same = min(len(one), len(two)) - start if same is None else same
-    left, right = one[start : len(one) - same], two[start : len(two) - same]
-    return max(len(left), len(right)) == 1 or (left == right[::-1] and len(left) == 2)  # noqa: PLR2004 - two letters
+def _cut(word: str) -> set[str]:
+    """A word, and what is left of it without one of its letters."""
+    return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
 
 
 def joined(one: Options, two: Options) -> Options:

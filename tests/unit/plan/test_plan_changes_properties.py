@@ -29,8 +29,9 @@ from replan.plan import (
     unmet_steps,
 )
 from replan.plan.applying import needed_step, valid_part
-from replan.plan.changes import STRUCTURAL, difference
+from replan.plan.changes import difference
 from replan.plan.merging import left_out, matched, without_steps
+from replan.plan.option_table import STRUCTURAL
 from replan.plan.order import closing_edges
 from replan.plan.revision import try_changes
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from replan.plan import PlanDocument, compare, fingerprint
-from replan.plan.changes import STRUCTURAL
 from replan.plan.markdown.normal import VISIBLE
-from replan.plan.option_table import ASSIGNED, OPTIONS, PROMPTED, removed_options
+from replan.plan.option_table import ASSIGNED, OPTIONS, PROMPTED, STRUCTURAL, removed_options
 from replan.steps.on_record import keys_of
 
 PLANS = (Path(__file__).parents[3] / "docs" / "plans.md").read_text("utf-8")

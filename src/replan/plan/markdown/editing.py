@@ -13,12 +13,11 @@ from replan.plan.markdown.reading import Block, number_steps, read_lines, step_o
 from replan.plan.markdown.rendering import MARKS, lines_under
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.option_table import OPTIONS
+from replan.plan.option_table import IN_LINE, STRUCTURAL
 
-_TITLE = ("description", "assigned_to", "joined_by", *(option.field for option in OPTIONS))
-_in_title = attrgetter(*_TITLE)
+_in_title = attrgetter(*IN_LINE)
 _in_body = attrgetter("brief", "parameters")
-in_task = attrgetter(*_TITLE, "brief", "parameters")
+in_task = attrgetter(*STRUCTURAL)
 _in_quotes = attrgetter("result", "feedback")
 _MARKER = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _COUNTER = re.compile(r"\d{1,9}([.)])")

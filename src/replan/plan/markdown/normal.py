@@ -8,20 +8,9 @@ from pydantic import JsonValue
 
 from replan.plan.markdown.lines import unify_line_ends
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.option_table import OPTIONS
+from replan.plan.option_table import OPTIONS, STRUCTURAL
 
-VISIBLE = (
-    "id",
-    "description",
-    "brief",
-    "parameters",
-    "status",
-    "assigned_to",
-    "joined_by",
-    "result",
-    "feedback",
-    *(option.field for option in OPTIONS),
-)
+VISIBLE = ("id", *STRUCTURAL, "status", "result", "feedback")
 """The fields of a step that are in a document."""
 
 _NORMAL_FORMS = [(each.field, each.kind.normal) for each in OPTIONS if each.kind.normal]
