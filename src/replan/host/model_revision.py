@@ -128,7 +128,7 @@ def _wants_another(judged: FeedbackResult) -> bool:
     return judged.by == "model" and judged.plan_update_suggestion != "" and not is_repeated
 
 
-_ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")
+_ORDER = ("unknown_dependency", "self_dependency", "cycle")
 
 
 def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:

@@ -17,7 +17,7 @@ from replan.plan.changes import (
 )
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import Draft, Refused, carry_out, step_of, try_changes, unstarted
+from replan.plan.revision import Refused, carry_out, step_of, try_changes, unstarted
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -135,11 +135,11 @@ def _without_strangers(
     return None
 
 
-def _next_version(plan: TaskPlan, draft: Draft, revision: _Revision) -> TaskPlan:
+def _next_version(plan: TaskPlan, draft: TaskPlan, revision: _Revision) -> TaskPlan:
     """Return the plan after a revision, with the revision in its history."""
     before = plan.by_id
     steps = [_stamped(step, before.get(step.id), revision) for step in draft.steps]
-    new = plan.replace(steps=tuple(steps), title=draft.title)
+    new = draft.replace(steps=tuple(steps))
     # What is recorded is the difference in effect, so that replaying it is exact, however many
     # changes cancelled each other out.
     net = difference(plan, new)
@@ -186,10 +186,7 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
     """
     plan = first
     for update in history:
-        draft = carry_out(plan, from_record(update.changes))
-        plan = plan.replace(
-            steps=tuple(draft.steps),
-            title=draft.title,
+        plan = carry_out(plan, from_record(update.changes)).replace(
             version=update.version,
             updated_at=update.timestamp,
             update_history=(*plan.update_history, update),

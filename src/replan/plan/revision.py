@@ -1,8 +1,8 @@
 """Apply changes to the steps of a plan, and find those that are impossible."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from replan.errors import Refusal
@@ -15,8 +15,8 @@ from replan.plan.changes import (
     ReorderSteps,
 )
 from replan.plan.markdown.normal import normalised_step
+from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.order import closing_edges
 
 WAITS = ("dependencies", "condition")
 """The fields of a step that define what it waits for."""
@@ -29,30 +29,16 @@ class Refused(NamedTuple):
     refusal: Refusal
 
 
-@dataclass(slots=True)
-class Draft:
-    """Steps and title of a plan while changes are applied to them."""
-
-    steps: list[PlanStep]
-    title: str
-
-    def place(self, step_id: int) -> int | None:
-        return next((at for at, step in enumerate(self.steps) if step.id == step_id), None)
-
-
-def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
+def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> TaskPlan:
     """Apply changes that are known to be possible, such as those of a history."""
-    draft = Draft(list(plan.steps), plan.title)
-    for change in changes:
-        _carry_out_one(draft, change)
-    return draft
+    return reduce(_carried_out, changes, plan)
 
 
 def try_changes(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
-) -> tuple[Draft, list[Refused]]:
+) -> tuple[TaskPlan, list[Refused]]:
     """Apply the valid changes, and return why the others are refused."""
-    draft = Draft(list(plan.steps), plan.title)
+    draft = plan
     refused: list[Refused] = []
     touched: dict[int, int] = {}
     refuser = _Refuser(plan, team)
@@ -60,10 +46,10 @@ def try_changes(
         found = [Refused(at, refusal) for refusal in refuser.refusals(draft, change)]
         refused += found
         if not found:
-            _carry_out_one(draft, change)
+            draft = _carried_out(draft, change)
             refuser.note(change)
             touched.update(dict.fromkeys(_rewired_steps(change), at))
-    return draft, refused + list(_misfits(draft, touched, refuser))
+    return draft, refused + list(_misfits(draft, touched))
 
 
 def step_of(change: PlanChange) -> int | None:
@@ -85,20 +71,22 @@ def _rewired_steps(change: PlanChange) -> Iterator[int]:
         yield from () if step_id is None else (step_id,)
 
 
-def _carry_out_one(draft: Draft, change: PlanChange) -> None:
+def _carried_out(plan: TaskPlan, change: PlanChange) -> TaskPlan:
+    steps = plan.steps
     match change:
         case AddStep():
-            draft.steps.insert(change.index, normalised_step(change.step))
+            new = normalised_step(change.step)
+            steps = (*steps[: change.index], new, *steps[change.index :])
         case RemoveStep():
-            draft.steps = [step for step in draft.steps if step.id != change.step_id]
+            steps = tuple(step for step in steps if step.id != change.step_id)
         case ModifyStep():
-            at = draft.place(change.step_id)
-            if at is not None:
-                draft.steps[at] = _modified(draft.steps[at], change)
+            old = plan.by_id.get(change.step_id)
+            return plan if old is None else plan.with_steps(_modified(old, change))
         case ReorderSteps():
-            draft.steps = _reordered(draft.steps, change.order)
+            steps = _reordered(steps, change.order)
         case ModifyPlan():
-            draft.title = change.title
+            return plan.replace(title=change.title)
+    return plan.replace(steps=steps)
 
 
 def unstarted(step: PlanStep) -> PlanStep:
@@ -119,11 +107,11 @@ def _modified(step: PlanStep, change: ModifyStep) -> PlanStep:
     return unstarted(new)
 
 
-def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> list[PlanStep]:
+def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> tuple[PlanStep, ...]:
     """Put the named steps into the named order; the others keep their places."""
     named = {step.id: step for step in steps if step.id in set(order)}
     following = iter([named[step_id] for step_id in order if step_id in named])
-    return [next(following) if step.id in named else step for step in steps]
+    return tuple(next(following) if step.id in named else step for step in steps)
 
 
 class _Refuser:
@@ -138,7 +126,7 @@ class _Refuser:
         if isinstance(change, AddStep):
             self._used.add(change.step.id)
 
-    def refusals(self, draft: Draft, change: PlanChange) -> Iterator[Refusal]:
+    def refusals(self, draft: TaskPlan, change: PlanChange) -> Iterator[Refusal]:
         if not self._plan.allow_dynamic_update:
             reason = "This plan must not change while it runs; only its steps' statuses do."
             yield Refusal(code="not_allowed", step_id=step_of(change), reason=reason)
@@ -155,44 +143,27 @@ class _Refuser:
             case ModifyPlan():
                 return
 
-    def unknown(self, step: PlanStep, others: Collection[int]) -> Iterator[Refusal]:
-        for other in step.awaits:
-            if other == step.id:
-                reason = f"Step {step.id} cannot wait for itself. Name another step or none."
-                yield Refusal(code="self_dependency", step_id=step.id, reason=reason)
-            elif other not in others:
-                reason = (
-                    f"Step {step.id} waits for step {other}, which this plan does not have. "
-                    f"Use one of: {_listed(set(others) - {step.id})}."
-                )
-                yield Refusal(code="unknown_dependency", step_id=step.id, reason=reason)
-
     def _of_addition(self, step: PlanStep) -> Iterator[Refusal]:
         if step.id in self._used:
             reason = f"The number {step.id} is taken. {self._next_number()}"
             yield Refusal(code="duplicate_step", step_id=step.id, reason=reason)
         yield from self._of_specialists(step.id, step.specialists)
 
-    def _of_modification(self, draft: Draft, change: ModifyStep) -> Iterator[Refusal]:
-        at = draft.place(change.step_id)
-        if (
-            at is not None
-            and normalised_step(draft.steps[at].replace(**change.fields)) == draft.steps[at]
-        ):
+    def _of_modification(self, draft: TaskPlan, change: ModifyStep) -> Iterator[Refusal]:
+        old = draft.by_id.get(change.step_id)
+        new = old and old.replace(**change.fields)
+        if new is not None and normalised_step(new) == old:
             return
         yield from self._of_open(draft, change.step_id)
-        if at is not None and change.fields.keys() & {"assigned_to", "joined_by"}:
-            step = draft.steps[at].replace(**change.fields)
-            yield from self._of_specialists(step.id, step.specialists)
+        if new is not None and change.fields.keys() & {"assigned_to", "joined_by"}:
+            yield from self._of_specialists(new.id, new.specialists)
 
-    def _of_open(self, draft: Draft, step_id: int) -> Iterator[Refusal]:
-        at = draft.place(step_id)
-        if at is None:
-            reason = f"This plan has no step {step_id}. Use one of: {_listed(_ids(draft))}."
-            yield Refusal(code="unknown_step", step_id=step_id, reason=reason)
-        elif draft.steps[at].is_finished:
-            status = draft.steps[at].status
-            reason = f"Step {step_id} is {status} and cannot change. {self._next_number()}"
+    def _of_open(self, draft: TaskPlan, step_id: int) -> Iterator[Refusal]:
+        step = draft.by_id.get(step_id)
+        if step is None:
+            yield _unknown(step_id, draft)
+        elif step.is_finished:
+            reason = f"Step {step_id} is {step.status} and cannot change. {self._next_number()}"
             yield Refusal(code="finished_step", step_id=step_id, reason=reason)
 
     def _of_specialists(self, step_id: int, names: Sequence[str]) -> Iterator[Refusal]:
@@ -202,10 +173,9 @@ class _Refuser:
                 reason = f"Nobody is called '{name}' (step {step_id}). The team is: {known}."
                 yield Refusal(code="unknown_specialist", step_id=step_id, reason=reason)
 
-    def _of_order(self, draft: Draft, order: Sequence[int]) -> Iterator[Refusal]:
-        for step_id in sorted(set(order) - _ids(draft)):
-            reason = f"This plan has no step {step_id}. Use one of: {_listed(_ids(draft))}."
-            yield Refusal(code="unknown_step", step_id=step_id, reason=reason)
+    def _of_order(self, draft: TaskPlan, order: Sequence[int]) -> Iterator[Refusal]:
+        for step_id in sorted(set(order) - draft.by_id.keys()):
+            yield _unknown(step_id, draft)
         for step_id in sorted(step_id for step_id, count in Counter(order).items() if count > 1):
             reason = f"The order has step {step_id} twice. Name each step once."
             yield Refusal(code="duplicate_step", step_id=step_id, reason=reason)
@@ -214,28 +184,17 @@ class _Refuser:
         return f"Add a new step; the next free number is {max(self._used, default=0) + 1}."
 
 
-def _misfits(draft: Draft, touched: dict[int, int], refuser: _Refuser) -> Iterator[Refused]:
-    """Yield what is wrong with the steps after the changes."""
-    ids = _ids(draft)
-    for step in draft.steps:
-        for refusal in refuser.unknown(step, ids):
-            missing = (
-                touched[other] for other in step.awaits if other not in ids and other in touched
-            )
-            blamed = touched.get(step.id, next(missing, None))
-            if blamed is not None:
-                yield Refused(blamed, refusal)
-    for _, cycle in closing_edges([step for step in draft.steps if step.id not in step.awaits]):
-        blamed = max((touched[step_id] for step_id in cycle if step_id in touched), default=None)
-        if blamed is not None:
-            way = " -> ".join(str(step_id) for step_id in (*cycle, cycle[0]))
-            reason = f"These steps would wait for each other: {way}. Remove one of the waits."
-            yield Refused(blamed, Refusal(code="cycle", step_id=cycle[0], reason=reason))
+def _misfits(draft: TaskPlan, touched: Mapping[int, int]) -> Iterator[Refused]:
+    """Yield what is wrong with the steps after the changes, each with the change to blame."""
+    for found in misfits(draft.steps):
+        blamed = [touched[each] for each in found.cycle or found[:2] if each in touched]
+        if blamed:
+            reason = f"{found.reason} {found.fix}"
+            refusal = Refusal(code=found.code, step_id=found.step, reason=reason)
+            yield Refused(max(blamed) if found.cycle else blamed[0], refusal)
 
 
-def _ids(draft: Draft) -> set[int]:
-    return {step.id for step in draft.steps}
-
-
-def _listed(ids: Collection[int]) -> str:
-    return ", ".join(str(step_id) for step_id in sorted(ids)) or "none"
+def _unknown(step_id: int, draft: TaskPlan) -> Refusal:
+    known = ", ".join(map(str, sorted(draft.by_id))) or "none"
+    reason = f"This plan has no step {step_id}. Use one of: {known}."
+    return Refusal(code="unknown_step", step_id=step_id, reason=reason)

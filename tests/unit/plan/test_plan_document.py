@@ -97,7 +97,7 @@ def written(text: str, *steps: PlanStep) -> str:
         ("- [ ] 1. a\n- [ ] 1. b\n", [(2, 7, "duplicate_step")]),
         ("- [ ] 1. a (after 7)\n", [(1, 19, "unknown_dependency")]),
         ("- [ ] 1. a (after 1)\n", [(1, 19, "self_dependency")]),
-        ("- [ ] 1. a (if 7 failed)\n", [(1, 16, "unknown_condition")]),
+        ("- [ ] 1. a (if 7 failed)\n", [(1, 16, "unknown_dependency")]),
         ("- [ ] 1. a (after 2)\n- [ ] 2. b (after 1)\n", [(2, 19, "cycle")]),
         ("- [ ] 1. a (if 2 failed)\n- [ ] 2. b (after 1)\n", [(2, 19, "cycle")]),
         ("- [ ] 1. a (priority 1)\n  - priority: 2\n", [(1, 3, "repeated_option")]),

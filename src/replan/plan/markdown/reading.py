@@ -17,10 +17,10 @@ from replan.plan.markdown.outline import (
     is_marked_line,
     outline,
 )
-from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
 from replan.plan.markdown.title import Title, UnplacedMistake, read_title, repeated
 from replan.plan.markdown.unread_steps import unread_steps
+from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import ASSIGNED, conflict, joined
 from replan.texts.bounds import MOST_DEPENDENCIES
@@ -147,16 +147,20 @@ class _StepsReader:
             self._block(item, *part, number)
             for item, part, number in zip(items, parts, numbers, strict=True)
         ]
-        steps, misfits = repair(list(self._bounded(drafts)), self._known)
         places = {block.step.id: block.item for block in drafts}
-        for step_id, complaint in misfits:
-            self._mistake(places[step_id].start, complaint, places[step_id])
+        steps = list(self._bounded(drafts))
+        dropped: dict[int, set[int]] = {}
+        for found in misfits(steps, self._known):
+            dropped.setdefault(found.step, set()).add(found.awaited)
+            complaint = UnplacedMistake(found.code, str(found.awaited), found.reason, found.fix)
+            self._mistake(places[found.step].start, complaint, places[found.step])
         if not drafts:
             self._mistake(0, _STEPS_IN_CODE if self._has_steps_in_code() else _NO_STEPS, None)
         self._mistakes += unread_steps(self._texts, self._outline, places)
+        sound = [_without(step, dropped.get(step.id, ())) for step in steps]
         blocks = tuple(
             block if block.step is step else replace(block, step=step)
-            for block, step in zip(drafts, steps, strict=True)
+            for block, step in zip(drafts, sound, strict=True)
         )
         return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
 
@@ -193,6 +197,15 @@ class _StepsReader:
         place = line.rfind(complaint.about) if item else line.find(complaint.about)
         column = place if complaint.about and place >= 0 else item.content if item else 0
         self._mistakes.append(complaint.at(at + 1, column + 1))
+
+
+def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
+    """Return a step that does not wait for some steps."""
+    if not dropped:
+        return step
+    kept = tuple(other for other in step.dependencies if other not in dropped)
+    lost = step.condition is not None and step.condition.step in dropped
+    return step.replace(dependencies=kept, condition=None if lost else step.condition)
 
 
 def step_of(item: Item, title: Title, body: Body, step_id: int) -> PlanStep:
