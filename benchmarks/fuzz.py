@@ -27,8 +27,7 @@ from replan.errors import ReplanError
 from replan.host.plan_texts import PlanText, complaint_about
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
-from replan.replies.readings import read_answer, read_feedback, read_think
-from replan.replies.specialist_reading import read_specialist
+from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
 from replan.state.person.answers import read_decision
 from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file

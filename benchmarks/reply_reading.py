@@ -16,7 +16,6 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import PlanStep, TaskPlan
 from replan.replies.readings import read_feedback, read_think
-from replan.replies.unreadable import Complaint
 from replan.services import Services
 from replan.state.results import FeedbackResult
 from replan.testing import ScriptedModel
@@ -59,8 +58,8 @@ def services(names: tuple[str, ...] = TEAM) -> Services:
 def read_thought(text: str, of: Services) -> Found:
     """Read a reply to `think`."""
     reading = read_think(text, of.names)
-    if isinstance(reading, Complaint):
-        return Found(asked=reading.problem)
+    if reading.wrong:
+        return Found(asked=reading.complaint)
     label = str(reading.complexity)
     if label == "simple" and not reading.body:
         return Found(asked=OTHER_CALL)
@@ -76,8 +75,8 @@ def read_thought(text: str, of: Services) -> Found:
 def read_judgement(text: str, of: Services, old: TaskPlan) -> Found:
     """Read a reply to `feedback` about a plan."""
     reading = read_feedback(text, of.names)
-    if isinstance(reading, Complaint):
-        return Found(asked=reading.problem)
+    if reading.wrong:
+        return Found(asked=reading.complaint)
     label = str(reading.verdict)
     if label == "complete" and not reading.body:
         return Found(asked=OTHER_CALL)

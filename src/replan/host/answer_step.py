@@ -6,11 +6,9 @@ result is cut short on its way.
 
 import re
 
-from replan.host.cut_replies import reason_of_cut
 from replan.models.reply_end import ReplyEnd
 from replan.replies.readings import FeedbackReading
 from replan.replies.shape import MisshapenError, Shape
-from replan.replies.unreadable import Complaint
 from replan.secrets.known import KNOWN
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult
@@ -26,11 +24,11 @@ _NUMBER = re.compile(r"(?:step|步骤)?#?(\d{1,6})\.?", re.IGNORECASE)
 
 
 def checked_reference(
-    reading: FeedbackReading | Complaint[FeedbackReading],
+    reading: FeedbackReading,
     state: EnhancedState,
     shape: Shape | None,
     end: ReplyEnd,
-) -> FeedbackReading | Complaint[FeedbackReading]:
+) -> FeedbackReading:
     """Return a judgement whose `answer_step` can be the answer; others are asked for again.
 
     Args:
@@ -39,11 +37,14 @@ def checked_reference(
         shape: What the answer must be, if a program reads it.
         end: How the reply ended.
     """
-    if isinstance(reading, Complaint) or not reading.answer_step:
+    if reading.wrong or not reading.answer_step:
         return reading
     number = _number(reading.answer_step)
     wrong = _wrong_in_reply(reading, end) or _wrong_with_step(number, state, shape)
-    return reading if not wrong else _asked_again(reading, wrong)
+    if not wrong:
+        return reading
+    done, alone = "the answer is asked for by itself", {"answer_step": "", "body": ""}
+    return reading.replace(wrong=wrong, form=ANSWER_STEP_FORM, done=done, **alone)
 
 
 def result_of_reference(reading: FeedbackReading, state: EnhancedState) -> SpecialistResult | None:
@@ -52,16 +53,10 @@ def result_of_reference(reading: FeedbackReading, state: EnhancedState) -> Speci
     return results[0] if results else None
 
 
-def _asked_again(reading: FeedbackReading, wrong: str) -> Complaint[FeedbackReading]:
-    alone = reading.replace(answer_step="", body="")
-    done = "the answer is asked for by itself"
-    return Complaint(wrong=wrong, form=ANSWER_STEP_FORM, reading=alone, done=done)
-
-
 def _wrong_in_reply(reading: FeedbackReading, end: ReplyEnd) -> str:
     """Why a reply does not name one step as the only answer, or an empty text."""
     if end.cut:
-        return reason_of_cut(end)
+        return end.problem
     if reading.verdict != "complete":
         return "`answer_step` ends the work, but the verdict is `continue`."
     if _number(reading.answer_step) is None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -29,9 +29,7 @@ from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import Caller, within_budget
-from replan.replies.keys import HOST
-from replan.replies.reply import read_reply
-from replan.replies.unreadable import Complaint, odd_in
+from replan.replies.readings import Reading, read_answer
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
@@ -42,7 +40,7 @@ from replan.state.limits import RunSettings
 from replan.state.results import UnreadableReply
 from replan.state.usage import CUT_OFF, TokenCount, Usage
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Reading)
 
 logger = logging.getLogger(__name__)
 
@@ -247,7 +245,7 @@ class HostCall:
         self,
         chat: Chat,
         messages: list[BaseMessage],
-        read: Callable[[str], R | Complaint[R]],
+        read: Callable[[str], R],
         answer: AnswerStream | None,
         *,
         fallback: str,
@@ -256,28 +254,24 @@ class HostCall:
         """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
         text = await self.ask(chat, messages, answer, goes_on=goes_on)
         reading = read(text)
-        if not isinstance(reading, Complaint):
+        if not reading.wrong:
             return reading
-        complaint = cast("Complaint[R]", reading)
         try:
-            reading = read(await self.ask_again(chat, messages, text, complaint.problem, answer))
-            if not isinstance(reading, Complaint):
-                return reading
-            complaint = cast("Complaint[R]", reading)
+            reading = read(await self.ask_again(chat, messages, text, reading.complaint, answer))
         except (ModelCallError, LimitReachedError):
             # The first reply is worse than a second one, and better than none.
-            if complaint.reading is None:
+            if not reading.done:
                 raise
-        done = fallback if complaint.reading is None else complaint.done
-        await self.report_unreadable(complaint.wrong, done)
-        return complaint.reading
+        if reading.wrong:
+            await self.report_unreadable(reading.wrong, reading.done or fallback)
+        return reading if reading.done or not reading.wrong else None
 
     def text_in(self, reply: str) -> str:
         """The text of a reply that should be nothing else; what of it is not read is a warning."""
-        read = read_reply(reply, HOST)
-        if unread := odd_in(read):
-            here().warn(unread)
-        return read.body
+        reading = read_answer(reply)
+        if reading.odd:
+            here().warn(reading.odd)
+        return reading.body
 
     async def report_unreadable(self, problem: str, fallback: str) -> None:
         """Report a reply that cannot be used; the state keeps it, too."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.host.cut_replies import SHORTER, reason_of_cut
 from replan.host.host_call import HostCall
 from replan.host.plan_mistakes import mistakes_in
 from replan.models.reply_end import WHOLE, ReplyEnd
@@ -14,6 +13,7 @@ from replan.plan.markdown.document import PlanDocument, refresh_content, too_lar
 from replan.plan.markdown.rendering import render
 from replan.plan.merging import as_new_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.replies.readings import SHORTER
 from replan.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
@@ -62,7 +62,7 @@ def _document_of(found: PlanText) -> PlanDocument:
 def complaint_about(found: PlanText, team: Sequence[SpecialistCard]) -> str:
     """The mistakes of a model's document and of its names, one line each."""
     if found.end.cut:
-        return f"{reason_of_cut(found.end)} {SHORTER}"
+        return f"{found.end.problem} {SHORTER}"
     document = _document_of(found)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]

@@ -120,7 +120,7 @@ class ChunkReader:
                 raise
             logger.warning("knowledge was not read", exc_info=True)
             return _Note(error=describe(error).rstrip("."))
-        made = read_answer(reply).strip()
+        made = read_answer(reply).body.strip()
         if not made:
             return _Note(error="the model returned an empty reply")
         is_nothing = made.strip(".*`\"'").casefold() == _NOTHING

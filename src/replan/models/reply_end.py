@@ -38,6 +38,11 @@ class ReplyEnd(NamedTuple):
     tokens: int = 0  # the tokens of the reply, as its server counted them
 
     @property
+    def problem(self) -> str:
+        """What is wrong with a reply that was cut off; empty for any other."""
+        return f"The reply is incomplete: {self.why}." if self.cut else ""
+
+    @property
     def why(self) -> str:
         words = self.words.rstrip(".")
         return f"the model refused: {words}" if words else CUTS.get(self.cut, "")

@@ -8,7 +8,6 @@ from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated
 from replan.host.answer_step import checked_reference, result_of_reference
 from replan.host.answer_stream import AnswerStream
-from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.prompts.host import (
@@ -19,8 +18,13 @@ from replan.prompts.host import (
 )
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import request_text
-from replan.replies.readings import FeedbackReading, read_feedback, says_complete
-from replan.replies.unreadable import FEEDBACK_FORM, Complaint
+from replan.replies.readings import (
+    FEEDBACK_FORM,
+    FeedbackReading,
+    read_feedback,
+    says_complete,
+    unless_cut,
+)
 from replan.state.enhanced import EnhancedState
 from replan.state.results import CollectedResults, FeedbackResult
 from replan.state.rules import (
@@ -127,11 +131,11 @@ async def _reading(
 
     whole, request = prompt_of(RESULTS_BUDGET), request_text(request_messages(state))
 
-    def read(text: str) -> FeedbackReading | Complaint[FeedbackReading]:
+    def read(text: str) -> FeedbackReading:
         if repeats_instructions(text, whole, request):
-            return Complaint[FeedbackReading](wrong=REPEATED, form=FEEDBACK_FORM)
+            return FeedbackReading(wrong=REPEATED, form=FEEDBACK_FORM)
         reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
-        reading = unless_cut_judgement(reading, call.end)
+        reading = unless_cut(reading, call.end.problem, "the plan stays as it is")
         return checked_reference(reading, state, call.services.output, call.end)
 
     async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:

@@ -6,7 +6,6 @@ from functools import partial
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
-from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.host.model_revision import Revision, freed_steps, revision_of
@@ -92,7 +91,7 @@ async def _revise(
     def applied(reply: str) -> Revision:
         if call.end.cut:
             # Nothing of a reply that was cut off counts: its rest may follow.
-            return Revision(old, [reason_of_cut(call.end)])
+            return Revision(old, [call.end.problem])
         return revision_of(old, call.text_in(reply), judged, services, step_timeout=seconds)
 
     try:

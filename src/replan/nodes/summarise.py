@@ -97,7 +97,7 @@ def _reason_of(failed: ReplanError | None) -> str:
 
 def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:
     """The summary in a reply; any other reply must not become one."""
-    text = read_answer(reply).strip()
+    text = read_answer(reply).body.strip()
     if call.end.words or call.end.cut == CONTENT_FILTER:
         raise ModelCallError(call.node, call.end.why)
     if not text:

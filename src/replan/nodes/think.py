@@ -9,7 +9,6 @@ from langgraph.types import Overwrite
 from replan.errors import LimitReachedError
 from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.host.answer_stream import AnswerStream
-from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import knowledge_of_request
 from replan.host.host_node import host_node
@@ -18,8 +17,13 @@ from replan.models.reply_end import refusal_in, refused
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
 from replan.prompts.sections import request_text
-from replan.replies.readings import ThinkReading, read_think, says_simple
-from replan.replies.unreadable import THINK_FORM, Complaint
+from replan.replies.readings import (
+    THINK_FORM,
+    ThinkReading,
+    read_think,
+    says_simple,
+    unless_cut,
+)
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 
@@ -48,7 +52,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
-        complexity=reading.complexity or TaskComplexity.SIMPLE,
+        complexity=reading.complexity,
         reasoning=reading.reasoning,
         next_action=reading.next_action,
         original_messages=request,
@@ -82,10 +86,11 @@ async def _ask_model(
     prompt = build_thinking_prompt(seen, state, prompts)
     request = request_text(request_messages(state))
 
-    def read(text: str) -> ThinkReading | Complaint[ThinkReading]:
+    def read(text: str) -> ThinkReading:
         if repeats_instructions(text, prompt, request):
-            return Complaint[ThinkReading](wrong=REPEATED, form=THINK_FORM)
-        return unless_cut_thought(read_think(text, call.services.names, threshold), call.end)
+            return ThinkReading(wrong=REPEATED, form=THINK_FORM)
+        reading = read_think(text, call.services.names, threshold)
+        return unless_cut(reading, call.end.problem, "the plan is asked for by itself")
 
     try:
         reading = await call.ask_readable(
@@ -99,10 +104,10 @@ async def _ask_model(
         # A limit that is too small for this call is too small for an answer, which reports it.
         reading = None
     if reading is None:
-        return ThinkReading(complexity=TaskComplexity.SIMPLE), None
+        return ThinkReading(), None
     await call.emitter.warn(*([reading.odd] if reading.odd else []))
-    is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE
-    answer = shown.finish(reading.body) if shown and is_simple and reading.body else None
+    has_answer = not reading.is_plan and reading.body != ""
+    answer = shown.finish(reading.body) if shown and has_answer else None
     if answer is not None and call.end.words:
         answer = refused(answer, call.end.words)
     return reading, answer

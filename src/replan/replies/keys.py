@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from replan.plan.model import PlanUpdateType
-from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
+from replan.state.results import ActionType
 
 Kind = Literal["label", "number", "flag", "text"]
 
@@ -37,7 +37,7 @@ class Key:
             case "text":
                 return written
             case "number":
-                return _number(written)
+                return _number(written[:_LONGEST].strip(_MARKS))
             case _:
                 return self._words.get(squeezed(written[:_LONGEST].strip(_MARKS)))
 
@@ -57,14 +57,12 @@ _FLAG = {"yes": ("true", "是"), "no": ("false", "否")}
 _ACTIONS = {str(action): () for action in ActionType}
 
 
-def _number(written: str) -> str | None:
+def _number(text: str) -> str | None:
     """Read a number from 0 to 1, or per cent."""
-    text = written[:_LONGEST].strip(_MARKS)
     try:
-        number = float(text.removesuffix("%"))
+        number = float(text.removesuffix("%")) / (_MOST_PERCENT if text.endswith("%") else 1)
     except ValueError:
         return None
-    number = number / _MOST_PERCENT if text.endswith("%") else number
     return str(number) if 0 <= number <= 1 else None
 
 
@@ -76,11 +74,7 @@ COMPLEXITY = Key(
     "complexity",
     "label",
     ("复杂度", "复杂性"),
-    {
-        TaskComplexity.SIMPLE.value: ("easy", "简单"),
-        TaskComplexity.MODERATE.value: ("medium", "中等"),
-        TaskComplexity.COMPLEX.value: ("复杂",),
-    },
+    {"simple": ("easy", "简单"), "moderate": ("medium", "中等"), "complex": ("复杂",)},
 )
 VERDICT = Key(
     "verdict",
@@ -92,17 +86,12 @@ STATUS = Key(
     "status",
     "label",
     ("状态",),
-    {
-        ExecutionStatus.SUCCESS.value: ("succeeded", "成功"),
-        ExecutionStatus.PARTIAL.value: ("部分完成",),
-        ExecutionStatus.FAILED.value: ("failure", "失败"),
-    },
+    {"success": ("succeeded", "成功"), "partial": ("部分完成",), "failed": ("failure", "失败")},
 )
 REASON = Key(
     "reason",
     aliases=("error", "cause", "problem", "message", "note", "details", "explanation", "原因"),
 )
-
 REASONING = Key("reasoning", aliases=("理由", "推理"))
 FEEDBACK_TEXT = Key("feedback", aliases=("反馈",))
 UPDATE = Key("update", aliases=("更新",))
@@ -132,41 +121,28 @@ HOST = THINK | FEEDBACK
 """The keys of all replies of the host, by their squeezed names."""
 
 BODY = "body"
-BODIES = frozenset(
-    map(
-        squeezed,
-        (
-            *(
-                BODY,
-                "answer",
-                "final_answer",
-                "plan",
-                "steps",
-                "revised_plan",
-                "content",
-                "response",
-            ),
-            *("result", "output", "text", "答案", "回答", "计划", "正文", "结果"),
-        ),
-    )
+_BODIES = (
+    f"{BODY} answer final_answer plan steps revised_plan content response result output text "
+    "答案 回答 计划 正文 结果"
 )
+BODIES = frozenset(map(squeezed, _BODIES.split()))
 """Names under which a JSON object has the body."""
 
 
-def reply_format(name: str, *keys: Key) -> dict[str, Any]:
+def _format(name: str, *keys: Key) -> dict[str, Any]:
     """What a provider is asked to enforce: a JSON object with these keys, and with the body."""
     fields = {
         key.name: {"type": "string", "enum": [*key.values]} if key.values else {"type": "string"}
-        for key in keys
+        for key in (*keys, Key(BODY))
     }
     schema = {
         "type": "object",
-        "properties": {**fields, BODY: {"type": "string"}},
-        "required": [*fields, BODY],
+        "properties": fields,
+        "required": [*fields],
         "additionalProperties": False,
     }
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-THINK_REPLY = reply_format("think", COMPLEXITY, REASONING)
-FEEDBACK_REPLY = reply_format("feedback", VERDICT, UPDATE, FEEDBACK_TEXT)
+THINK_REPLY = _format("think", COMPLEXITY, REASONING)
+FEEDBACK_REPLY = _format("feedback", VERDICT, UPDATE, FEEDBACK_TEXT)

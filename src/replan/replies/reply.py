@@ -7,8 +7,9 @@ Nothing else is read: what is in doubt is a `problem`, and the model is asked.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple, cast
 
 from replan.replies.keys import BODIES, Key, squeezed
@@ -36,6 +37,7 @@ _DOUBTFUL = re.compile(r"[ \t]|(?:[a-z][a-z_]{0,30}|[\"'`*]{1,3}\w[\w -]{0,30}[\
 
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'")
 _SCALAR = re.compile(r"[|>][+-]?")
+_LINE = re.compile(r".*(?:\n|\Z)")
 _LONGEST_SHOWN = 60
 
 Keys = Mapping[str, Key]
@@ -54,64 +56,123 @@ class Reply:
     has_end: bool = True  # whether a front matter that is opened is closed
     problem: str = ""  # why it cannot be said what the reply means, or empty
 
+    @property
+    def unread(self) -> str:
+        """What of a front matter is not as it should be; empty if there is nothing."""
+        shown = (f"`{name}: {value[:_LONGEST_SHOWN]}`" for name, value in self.odd.items())
+        lines, end = ", ".join(shown), "The front matter of a reply has no second line `---`."
+        text = f"The front matter of a reply has lines that are not read: {lines}." * bool(lines)
+        return text if self.has_end else f"{text} {end}".strip()
 
-class Line(NamedTuple):
+
+class _Line(NamedTuple):
     name: str  # as it is written, without marks around it
     value: str
     is_block: bool = False  # whether the indented lines below it are its value
 
 
-class _Head(NamedTuple):
-    """A front matter: its lines by the names that were written, and the text below it."""
-
-    lines: Sequence[Line]
-    body: str
-    problem: str = ""
-    has_end: bool = True
-
-
 def read_reply(text: str, keys: Keys) -> Reply:
     """Read a reply with these keys; any text is a reply, and the time is linear in its length."""
     source = unwrapped(text)
-    found = _read_parts(source, keys)
-    if found is None:
+    reply = _read_parts(source, keys)
+    if reply is None:
         source = behind_thoughts(source)
-        found = _read_parts(source, keys)
-    if found is None:
-        return Reply(body=_without_fence(source))
-    return _reply(found._replace(body=_without_fence(unwrapped(found.body))), keys)
-
-
-def _without_fence(body: str) -> str:
-    """Return a body that is one block of Markdown as models show a document, without its fence."""
+        reply = _read_parts(source, keys)
+    body = source if reply is None else unwrapped(reply.body)
+    # A body that is one block of Markdown, as models show a document, is without its fence.
     block = fence_around(body)
-    return trimmed(block.inner) if block and block.language in ("md", "markdown") else body
+    body = trimmed(block.inner) if block and block.language in ("md", "markdown") else body
+    if reply is None:
+        return Reply(body=body)
+    has_second = DELIMITER.match(body) and _read_head(body, keys)
+    problem = reply.problem or ("There are two front matters." if has_second else "")
+    return replace(reply, body=body, problem=problem)
 
 
-def _read_parts(text: str, keys: Keys) -> _Head | None:
-    fence = fence_around(text)
-    if fence is None:
-        return _read_plain(text, keys) or _fenced_head(text, keys)
-    return _read_plain(trimmed(fence.inner), keys)
-
-
-def _fenced_head(text: str, keys: Keys) -> _Head | None:
-    """Read a front matter that is alone in a fence, above its body."""
+def _read_parts(text: str, keys: Keys) -> Reply | None:
+    if fence := fence_around(text):
+        return _read_plain(trimmed(fence.inner), keys)
+    if reply := _read_plain(text, keys):
+        return reply
+    # The keys may be alone in a fence, above the body.
     found = first_fence(text)
     head = _read_plain(trimmed(found[0]), keys) if found else None
-    return head._replace(body=found[1]) if found and head and not head.body else None
+    return replace(head, body=found[1]) if found and head and not head.body else None
 
 
-def _read_plain(text: str, keys: Keys) -> _Head | None:
-    return _object(text, keys) if text.startswith("{") else read_head(text, keys)
+def _read_plain(text: str, keys: Keys) -> Reply | None:
+    return _read_object(text, keys) if text.startswith("{") else _read_head(text, keys)
 
 
-def _reply(head: _Head, keys: Keys) -> Reply:
+def _read_head(text: str, keys: Keys) -> Reply | None:
+    """Read a front matter at the start of a text; None if there is none with a known key."""
+    opened = DELIMITER.match(text)
+    start = opened.end() + 1 if opened else 0
+    closed = DELIMITER.search(text, start) if opened else None
+    if closed is not None:
+        between = text[start : closed.start()].rstrip("\n").split("\n", MOST_LINES)
+        lines, _, problem = _scan(between, keys, is_closed=True)
+        is_head = any(squeezed(line.name) in keys for line in lines)
+        return _reply(lines, text[closed.end() :], keys, problem) if is_head else None
+    written = (found[0] for found in islice(_LINE.finditer(text, start), MOST_LINES))
+    lines, length, problem = _scan(written, keys, is_closed=False)
+    if not any(_decides(line, keys) for line in lines):
+        return None
+    body = trimmed(text[start + length :])
+    below = None if opened else DELIMITER.match(body)
+    reply = _reply(lines, body[below.end() :] if below else body, keys, problem)
+    return replace(reply, has_end=opened is None)
+
+
+def _scan(
+    written: Iterable[str], keys: Keys, *, is_closed: bool
+) -> tuple[Sequence[_Line], int, str]:
+    """Read lines `key: value`: all of a front matter that is closed, else up to the first other.
+
+    Return them, the length of what was read, and why the lines may not be what they look like.
+    """
+    lines: list[_Line] = []
+    at, end, problem, is_below_blank = 0, 0, "", False
+    for text in written:
+        at += len(text)
+        if not text.strip(BLANK):
+            is_below_blank = bool(lines)
+            continue
+        line = key_line(text)
+        is_known = line is not None and squeezed(line.name) in keys
+        is_indented = text[:1] in (" ", "\t") and (is_closed or not is_below_blank)
+        # What closes the keys may stand far below them: other keys than ours are told, not taken.
+        is_key = not is_below_blank or is_known if is_closed else not is_below_blank and is_known
+        if line and is_key:
+            lines.append(line)
+        elif lines and lines[-1].is_block and is_indented:
+            value = f"{lines[-1].value}\n{text.strip()}".strip()
+            lines[-1] = lines[-1]._replace(value=value)
+        else:
+            shown = text.strip(BLANK)[:_LONGEST_SHOWN]
+            if is_closed:
+                problem = problem or f"`{shown}` in the front matter is no line `key: value`."
+                continue
+            # It may be one more of the keys, or the first line of the body.
+            if is_known or (not is_below_blank and _DOUBTFUL.match(text)):
+                problem = f"`{shown}` may be a key or text."
+            break
+        end, is_below_blank = at, False
+    return lines, end, problem
+
+
+def _decides(line: _Line, keys: Keys) -> bool:
+    """Whether a line is certainly one of a front matter, and no sentence: it has a label."""
+    key = keys.get(squeezed(line.name))
+    return key is not None and key.kind == "label" and bool(line.value)
+
+
+def _reply(lines: Sequence[_Line], body: str, keys: Keys, problem: str) -> Reply:
     """Sort the lines of a front matter into what fits and what does not."""
     fields: dict[str, str] = {}
     odd: dict[str, str] = {}
-    problems = [head.problem]
-    for name, written, _ in head.lines:
+    problems = [problem]
+    for name, written, _ in lines:
         key = keys.get(squeezed(name))
         value = key.value_of(written) if key else None
         if key is None or value is None:
@@ -123,15 +184,8 @@ def _reply(head: _Head, keys: Keys) -> Reply:
         elif fields[key.name] != value:
             problems.append(f"`{key.name}` stands twice, with two values.")
         problems.append(_wrong_in_line(name, written, is_known=key is not None))
-    if _begins_with_keys(head.body, keys):
-        problems.append("There are two front matters.")
-    return Reply(
-        fields=fields,
-        body=head.body,
-        odd=odd,
-        has_end=head.has_end,
-        problem=next(filter(None, problems), ""),
-    )
+    problem = next(filter(None, problems), "")
+    return Reply(body=body, fields=fields, odd=odd, problem=problem)
 
 
 def _wrong_in_line(name: str, written: str, *, is_known: bool) -> str:
@@ -143,81 +197,7 @@ def _wrong_in_line(name: str, written: str, *, is_known: bool) -> str:
     return ""
 
 
-def _begins_with_keys(body: str, keys: Keys) -> bool:
-    return DELIMITER.match(body) is not None and read_head(body, keys) is not None
-
-
-def read_head(text: str, keys: Keys) -> _Head | None:
-    """Read a front matter at the start of a text; None if there is none with a known key."""
-    opened = DELIMITER.match(text)
-    if opened is None:
-        return _leading(text, keys)
-    closed = DELIMITER.search(text, opened.end() + 1)
-    if closed is None:
-        found = _leading(text[opened.end() + 1 :], keys)
-        return found and found._replace(has_end=False)
-    between = text[opened.end() + 1 : closed.start()].rstrip("\n").split("\n", MOST_LINES)
-    lines: list[Line] = []
-    stray, is_below_blank = "", False
-    for line in between:
-        found = key_line(line)
-        if found and (squeezed(found.name) in keys or not is_below_blank):
-            lines.append(found)
-        elif lines and lines[-1].is_block and line[:1] in (" ", "\t"):
-            lines[-1] = _continued(lines[-1], line)
-        else:
-            stray = stray or line.strip(BLANK)[:_LONGEST_SHOWN]
-        is_below_blank = not line.strip(BLANK)
-    if not any(squeezed(line.name) in keys for line in lines):
-        return None
-    problem = f"`{stray}` in the front matter is no line `key: value`." if stray else ""
-    return _Head(lines, text[closed.end() :], problem)
-
-
-def _leading(text: str, keys: Keys) -> _Head | None:
-    """Read leading lines with known keys, up to the first other line."""
-    lines: list[Line] = []
-    end, problem = 0, ""
-    for start, line in _lines_of(text):
-        found = key_line(line)
-        is_known = found is not None and squeezed(found.name) in keys
-        if not line.strip(BLANK):
-            continue
-        if found and is_known and (start == end or not lines):
-            lines.append(found)
-        elif lines and lines[-1].is_block and start == end and line[:1] in (" ", "\t"):
-            lines[-1] = _continued(lines[-1], line)
-        else:
-            # It may be one more of the keys, or the first line of the body.
-            is_doubtful = is_known or (start == end and _DOUBTFUL.match(line))
-            problem = f"`{line.strip()[:_LONGEST_SHOWN]}` may be a key or text." * bool(is_doubtful)
-            break
-        end = start + len(line) + 1
-    if not any(_decides(line, keys) for line in lines):
-        return None
-    rest = trimmed(text[end:])
-    closed = DELIMITER.match(rest)
-    return _Head(lines, rest[closed.end() :] if closed else rest, problem)
-
-
-def _decides(line: Line, keys: Keys) -> bool:
-    """Whether a line is certainly one of a front matter, and no sentence: it has a label."""
-    key = keys.get(squeezed(line.name))
-    return key is not None and key.kind == "label" and bool(line.value)
-
-
-def _lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the first lines of a text, each with its place."""
-    at = 0
-    for _ in range(MOST_LINES):
-        end = text.find("\n", at)
-        yield at, text[at : end if end >= 0 else len(text)]
-        if end < 0:
-            return
-        at = end + 1
-
-
-def key_line(line: str) -> Line | None:
+def key_line(line: str) -> _Line | None:
     """Read a line `key: value`, also with marks of Markdown around either, or as a bullet."""
     found = _KEY_LINE.fullmatch(line.rstrip(BLANK))
     if found is None:
@@ -231,7 +211,7 @@ def key_line(line: str) -> Line | None:
     elif opened:
         value = value.removesuffix(",")
     is_block = not value.strip() or bool(_SCALAR.fullmatch(value.strip()))
-    return Line(name.strip(), "" if is_block else _unquoted(value.strip()), is_block)
+    return _Line(name.strip(), "" if is_block else _unquoted(value.strip()), is_block)
 
 
 def _unquoted(value: str) -> str:
@@ -242,29 +222,29 @@ def _unquoted(value: str) -> str:
     return value
 
 
-def _continued(line: Line, more: str) -> Line:
-    """Add an indented line to the value above it."""
-    return line._replace(value=f"{line.value}\n{more.strip()}".strip())
-
-
-def _object(text: str, keys: Keys) -> _Head | None:
+def _read_object(text: str, keys: Keys) -> Reply | None:
     """Read a JSON object with known keys; the body is under a key of its own."""
     try:
         value, end = cast("tuple[object, int]", _JSON.raw_decode(text))
     except (ValueError, RecursionError) as error:
         if not any(f'"{key.name}"' in text[:_REACH] for key in keys.values()):
             return None
-        return _Head((), text, f"The JSON of the reply cannot be read: {error}.")
+        return Reply(body=text, problem=f"The JSON of the reply cannot be read: {error}.")
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     if not any(squeezed(name) in keys for name in fields):
         return None
-    bodies = {
-        name: value for name, value in fields.items() if squeezed(name) in BODIES - keys.keys()
-    }
-    lines = [Line(name, _as_text(value)) for name, value in fields.items() if name not in bodies]
-    problem = _wrong_in_object(bodies, text[end:])
-    body = "" if problem else next((str(each) for each in bodies.values() if each), "")
-    return _Head(lines, body, problem)
+    bodies = {name for name in fields if squeezed(name) in BODIES - keys.keys()}
+    lines = [_Line(name, _as_text(value)) for name, value in fields.items() if name not in bodies]
+    found = [(name, value) for name, value in fields.items() if name in bodies and value]
+    name, body = found[0] if found else ("", "")
+    problem = ""
+    if text[end:].strip(BLANK):
+        problem = "There is text behind the JSON object."
+    elif len(found) > 1:
+        problem = f"Only one of {', '.join(f'`{name}`' for name, _ in found)} can be the body."
+    elif not isinstance(body, str):
+        problem = f"`{name}` is no text."
+    return _reply(lines, "" if problem else str(body), keys, problem)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -275,17 +255,6 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 _JSON = json.JSONDecoder(strict=False, object_pairs_hook=_unique)
 _REACH = 400
-
-
-def _wrong_in_object(bodies: Mapping[str, object], rest: str) -> str:
-    if rest.strip(BLANK):
-        return "There is text behind the JSON object."
-    if len([value for value in bodies.values() if value]) > 1:
-        return f"Only one of {', '.join(f'`{name}`' for name in bodies)} can be the body."
-    other = next(
-        (name for name, value in bodies.items() if value and not isinstance(value, str)), ""
-    )
-    return f"`{other}` is no text." if other else ""
 
 
 def _as_text(value: object) -> str:

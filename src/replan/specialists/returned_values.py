@@ -7,8 +7,8 @@ from langchain_core.prompt_values import PromptValue
 
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.run_context import here
+from replan.replies.readings import read_specialist
 from replan.replies.shape import MisshapenError, Shape, as_text
-from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
 
@@ -94,8 +94,8 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     if not text.strip():
         raise ValueError("the model returned an empty reply")
     reading = read_specialist(text)
-    if reading.problem:
-        raise MisshapenError(f"it does not say how the work ended: {reading.problem.rstrip('.')}")
+    if reading.wrong:
+        raise MisshapenError(f"it does not say how the work ended: {reading.wrong.rstrip('.')}")
     if not reading.body:
         raise ValueError("the model returned thoughts or marks, and no result")
     if reading.odd:

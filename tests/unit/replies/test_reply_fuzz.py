@@ -9,9 +9,8 @@ from reply_corpus import load
 
 from replan.replies.body_stream import BodyStream
 from replan.replies.keys import HOST, THINK
-from replan.replies.readings import read_answer, read_feedback, read_think
+from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
 from replan.replies.reply import read_reply
-from replan.replies.specialist_reading import read_specialist
 
 TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
 PIECES = [

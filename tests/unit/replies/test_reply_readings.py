@@ -6,12 +6,11 @@ from replan.replies.keys import COMPLEXITY, STATUS, VERDICT, Key
 from replan.replies.readings import (
     read_answer,
     read_feedback,
+    read_specialist,
     read_think,
     says_complete,
     says_simple,
 )
-from replan.replies.specialist_reading import read_specialist
-from replan.replies.unreadable import Complaint
 
 TEAM = ("researcher", "coder", "writer")
 PLAN = "- [ ] 1. Find A @researcher\n- [ ] 2. Find B @coder (after 1)"
@@ -20,12 +19,12 @@ CONTINUE = "---\nverdict: continue\n"
 
 def think(text, *, threshold=0.5):
     reading = read_think(text, TEAM, threshold)
-    assert not isinstance(reading, Complaint), reading
+    assert not reading.wrong, reading
     return reading
 
 
 def asked(reading):
-    assert isinstance(reading, Complaint), reading
+    assert reading.wrong, reading
     return reading
 
 
@@ -37,7 +36,7 @@ def test_the_label_decides_and_without_one_a_score():
 
 
 def test_a_plan_below_a_low_score_is_asked_about():
-    assert asked(read_think(f"---\nscore: 0.2\n---\n{PLAN}", TEAM)).reading.body == PLAN
+    assert asked(read_think(f"---\nscore: 0.2\n---\n{PLAN}", TEAM)).body == PLAN
 
 
 def test_what_comes_next_follows_from_the_label():
@@ -57,25 +56,25 @@ def test_what_comes_next_follows_from_the_label():
 )
 def test_a_complaint_says_what_was_read_what_is_missing_and_shows_an_example(text, wrong):
     complaint = asked(read_think(text, TEAM))
-    assert wrong in complaint.problem
-    assert "---\ncomplexity: simple\n" in complaint.problem
+    assert wrong in complaint.complaint
+    assert "---\ncomplexity: simple\n" in complaint.complaint
 
 
 def test_the_form_that_a_complaint_shows_can_be_read():
     for read in (read_think, read_feedback):
-        form = asked(read("")).problem.split("\n", 1)[1]
-        assert not isinstance(read(form), Complaint)
+        form = asked(read("")).complaint.split("\n", 1)[1]
+        assert not read(form).wrong
 
 
 def test_a_text_without_its_keys_is_the_answer_if_asking_is_in_vain():
     complaint = asked(read_think("Lima.", TEAM))
-    assert (complaint.reading.complexity, complaint.reading.body) == ("simple", "Lima.")
+    assert (complaint.complexity, complaint.body) == ("simple", "Lima.")
     assert complaint.done == "the text of the reply is the answer"
 
 
 def test_a_plan_without_its_keys_is_a_plan_if_asking_is_in_vain():
     complaint = asked(read_think(PLAN, TEAM))
-    assert (complaint.reading.complexity, complaint.reading.body) == ("moderate", PLAN)
+    assert (complaint.complexity, complaint.body) == ("moderate", PLAN)
     assert complaint.done == "the text of the reply is taken for a plan"
 
 
@@ -84,12 +83,12 @@ def test_a_plan_without_its_keys_is_a_plan_if_asking_is_in_vain():
 )
 def test_an_echo_of_the_labels_is_no_label_and_its_text_no_answer(label):
     complaint = asked(read_think(f"---\ncomplexity: {label}\n---\nYou host a team.", TEAM))
-    assert complaint.reading is None
+    assert complaint.done == ""
 
 
 def test_a_plan_for_the_team_below_simple_is_asked_about():
     complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{PLAN}", TEAM))
-    assert (complaint.reading.complexity, complaint.reading.body) == ("moderate", PLAN)
+    assert (complaint.complexity, complaint.body) == ("moderate", PLAN)
     listed = "- [ ] Milk\n- [ ] Bread"
     assert think(f"---\ncomplexity: simple\n---\n{listed}").body == listed
 
@@ -104,7 +103,7 @@ def test_a_plan_for_the_team_below_simple_is_asked_about():
 )
 def test_an_answer_that_is_like_a_plan_is_asked_about_and_is_else_the_answer(body):
     complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{body}", ("analyst", "writer")))
-    assert (complaint.reading.complexity, complaint.reading.body) == ("simple", body)
+    assert (complaint.complexity, complaint.body) == ("simple", body)
     assert complaint.done == "the text of the reply is the answer"
     assert think("---\ncomplexity: simple\n---\nAsk @analyst.\n\n1. Lima\n2. Cusco").body
 
@@ -114,7 +113,7 @@ def test_a_plan_for_the_team_is_no_final_answer(mark):
     plan = f"- [x] 1. Get it @{TEAM[0]}\n- [{mark}] 2. Write it up @{TEAM[0]} (after 1)\n"
     text = f"---\nverdict: complete\n---\n{plan}"
     complaint = asked(read_feedback(text, TEAM))
-    assert (complaint.reading.verdict, complaint.reading.body) == ("complete", "")
+    assert (complaint.verdict, complaint.body) == ("complete", "")
     assert complaint.done == "another call writes the answer"
     assert read_feedback(text).body == plan.strip()
 
@@ -150,12 +149,12 @@ def test_a_reply_that_is_a_plan_is_the_plan_without_what_stands_around_it():
         f"<think>Hm.</think>\n```markdown\n{PLAN}\n```",
         f"---\ncomplexity: complex\n---\n{PLAN}",
     ):
-        assert read_answer(text) == PLAN
+        assert read_answer(text).body == PLAN
 
 
 def test_a_judgement_without_a_verdict_has_no_reading_for_its_text_may_be_talk():
     complaint = asked(read_feedback("All is well."))
-    assert complaint.reading is None
+    assert complaint.done == ""
     assert "`verdict`" in complaint.wrong
 
 
@@ -184,8 +183,8 @@ def test_an_update_that_says_nothing_is_none(update):
 def test_a_change_that_is_only_spoken_of_is_asked_for_as_a_plan(text):
     complaint = asked(read_feedback(text))
     assert complaint.wrong == "The reply asks for a change of the plan, but it holds no plan."
-    assert complaint.reading.body == ""
-    assert not isinstance(read_feedback(text, holds_plan=False), Complaint)
+    assert complaint.body == ""
+    assert not read_feedback(text, holds_plan=False).wrong
 
 
 def test_a_suggestion_in_prose_goes_to_a_planner_of_its_own():
@@ -208,7 +207,7 @@ def test_a_suggestion_in_prose_goes_to_a_planner_of_its_own():
 )
 def test_a_specialist_is_read_as_the_host_is(text, status, body):
     reading = read_specialist(text)
-    assert (reading.status, reading.body, reading.problem) == (status, body, "")
+    assert (reading.status, reading.body, reading.wrong) == (status, body, "")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_a_specialist_is_read_as_the_host_is(text, status, body):
 )
 def test_a_specialist_keeps_every_line_that_is_not_front_matter(text):
     reading = read_specialist(text)
-    assert (reading.body, reading.status, reading.problem) == (text, "success", "")
+    assert (reading.body, reading.status, reading.wrong) == (text, "success", "")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +269,7 @@ def test_an_unknown_key_of_a_front_matter_is_reported_and_not_shown_as_text(text
     ],
 )
 def test_a_failure_that_is_not_said_as_it_should_be_is_no_success(text):
-    assert read_specialist(text).problem
+    assert read_specialist(text).wrong
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
 from replan.ports.run_context import Folders, using
 from replan.replies.body_stream import BodyStream
-from replan.replies.readings import read_answer, read_feedback, read_think
-from replan.replies.specialist_reading import read_specialist
+from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
 from replan.state.person.answers import given_answers, read_decision
 from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file
