@@ -42,7 +42,7 @@ SHAPES = {"flat": flat, "chain": chain}
 
 _ANSWERED = "---\ncomplexity: simple\nnext_action: direct_answer\n---\nThey grew."
 _MARK = "result of step {}: "
-_WORDS = 400  # of a result
+_WORDS = 500  # of a result: 2.3 kB
 _STEPS_KEPT = 24
 _TURNS = 20
 

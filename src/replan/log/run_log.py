@@ -564,12 +564,12 @@ def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) ->
     if outcome in UNKNOWN_ENDS:
         key += f"/{_text_of(at)}"
     entry = LedgerEntry(**dict(attempt), outcome=outcome, ended_at=at, error=error)
-    return NewRow(key, "attempt_ended", entry.model_dump(mode="json"))
+    return NewRow(key, "attempt_ended", entry.model_dump(mode="json", exclude_defaults=True))
 
 
 def _result(key: str, result: SpecialistResult) -> NewRow:
-    row_key = f"{RESULT}{key}"
-    return NewRow(row_key, "specialist_completed", result_as_json(result.replace(log_key="")))
+    value = result_as_json(result.replace(log_key=""), is_short=True)
+    return NewRow(f"{RESULT}{key}", "specialist_completed", value)
 
 
 def _imported(run_id: str, rows: RunRows) -> Iterable[NewRow]:
