@@ -6,7 +6,7 @@ Chinese equivalents; the first word of an option is the one that is written.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -14,9 +14,6 @@ from replan.plan.encoding import NAME, decode, encode_resource
 from replan.plan.model import Condition, PlanStep
 
 T = TypeVar("T")
-
-Options = Mapping[str, Any]
-"""What a text says about a step, by field; `specialists` for those that it is assigned to."""
 
 # These are for texts in which one blank stands for all.
 _AND = re.compile(r" ?(?:[,，;；、&+]|和|与|及|(?<= )and(?= )) ?", re.IGNORECASE)
@@ -354,25 +351,6 @@ def slip_of(text: str) -> str:
 def _cut(word: str) -> set[str]:
     """A word, and what is left of it without one of its letters."""
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
-
-
-def joined(one: Options, two: Options) -> Options:
-    """Join what two texts say: lists grow; of two single values the first one counts."""
-    lists = {
-        name: tuple(dict.fromkeys((*one[name], *two[name])))
-        for name in one.keys() & two.keys()
-        if isinstance(one[name], tuple)
-    }
-    return {**two, **one, **lists}
-
-
-def conflict(one: Options, two: Options) -> str:
-    """The word of an option that has different values in the two; else nothing."""
-    for option in OPTIONS:
-        is_in_both = option.field in one and option.field in two
-        if is_in_both and not option.kind.is_list and one[option.field] != two[option.field]:
-            return option.word
-    return ""
 
 
 def write_options(step: PlanStep) -> str:

@@ -7,39 +7,12 @@ A block quote is the step's result; one that begins with `**Failed:**`, `**Skipp
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
-from pydantic import JsonValue
 
 from replan.plan.markdown.lines import Verbatim, cut_indent, dedent, indent_of, is_blank, trim_blank
-from replan.plan.markdown.title import UnplacedMistake, complaint_about, repeated
+from replan.plan.markdown.title import Said
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.option_table import Options, Phrase, conflict, joined, read_key
+from replan.plan.option_table import Phrase, read_key
 from replan.values import same
-
-
-class Placed(NamedTuple):
-    """A complaint and the line of the body, counted from 0, that it is about."""
-
-    line: int
-    complaint: UnplacedMistake
-
-
-@dataclass(slots=True)
-class Body:
-    brief: str = ""
-    parameters: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    result: str = ""
-    feedback: str = ""
-    # What its key lines say (`- depends on: 1`).
-    options: Options = field(default_factory=dict[str, object])
-    # Where the key lines are, counted from 0 within the body.
-    key_lines: list[int] = field(default_factory=list[int])
-    # The lines of the block quotes, likewise.
-    quoted: set[int] = field(default_factory=set[int])
-    complaints: list[Placed] = field(default_factory=list[Placed])  # the mistakes in it
-
 
 _FEEDBACK = re.compile(r"\*\*(?:Failed|Skipped|Note):\*\*(?: |$)", re.MULTILINE)
 _RESULT = re.compile(r"\*\*Result:\*\*(?: |$)", re.MULTILINE)
@@ -52,8 +25,10 @@ _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _MARKS = {StepStatus.FAILED: "Failed", StepStatus.SKIPPED: "Skipped"}
 
 
-def read_body(lines: Sequence[str]) -> Body:
-    return Body() if all(map(is_blank, lines)) else _BodyReader(dedent(lines)).read()
+def read_body(lines: Sequence[str], said: Said, start: int) -> None:
+    """Add what the lines under the line of a step say; the first of them is at `start`."""
+    if not all(map(is_blank, lines)):
+        _BodyReader(dedent(lines), said, start).read()
 
 
 def key_phrase(line: str) -> Phrase | None:
@@ -100,12 +75,12 @@ def _spaced(parts: list[list[str]]) -> list[str]:
 
 
 def _reads_back(step: PlanStep, lines: list[str]) -> bool:
-    body = read_body(lines)
+    read_body(lines, said := Said(), 0)
     return (
-        (body.brief, body.result, body.feedback) == (step.brief, step.result, step.feedback)
-        and same(body.parameters, step.parameters)
-        and not body.options
-        and not body.complaints
+        (said.brief, said.result, said.feedback) == (step.brief, step.result, step.feedback)
+        and same(said.parameters, step.parameters)
+        and not said.options
+        and not said.complaints
     )
 
 
@@ -122,15 +97,16 @@ def _quote(text: str) -> list[str]:
 class _BodyReader:
     """Goes through the lines of a body once and classifies them."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], said: Said, start: int) -> None:
         self._lines = lines
-        self._body = Body()
+        self._said = said
+        self._start = start
         # The pieces of free text; a quote or a block separates them, a key line does not.
         self._pieces: list[list[str]] = [[]]
         self._verbatim_briefs: list[str] = []
         self._has_parameters = False
 
-    def read(self) -> Body:
+    def read(self) -> None:
         at, list_indent = 0, None
         while at < len(self._lines):
             line = self._lines[at]
@@ -154,8 +130,7 @@ class _BodyReader:
                     list_indent = indent_of(line)
                 at += 1
         briefs = ["\n".join(kept) for piece in self._pieces if (kept := trim_blank(piece))]
-        self._body.brief = "\n\n".join([*briefs, *self._verbatim_briefs])
-        return self._body
+        self._said.brief = "\n\n".join([*briefs, *self._verbatim_briefs])
 
     def _read_block(self, info: str, start: int, end: int) -> None:
         """Read the lines of a fence or a comment."""
@@ -170,17 +145,10 @@ class _BodyReader:
 
     def _is_key_line(self, at: int) -> bool:
         phrase = key_phrase(self._lines[at])
-        if phrase is None:
+        # One that cannot be read stays in the brief, so that whoever reads the rest loses nothing.
+        if phrase is None or not self._said.take(phrase, self._start + at):
             return False
-        if phrase.option is None or not phrase.is_read:
-            # It stays in the brief, so that whoever reads the rest loses nothing.
-            self._complain(at, complaint_about(phrase))
-            return False
-        self._body.key_lines.append(at)
-        found = {phrase.option.field: phrase.value}
-        if name := conflict(self._body.options, found):
-            self._complain(at, repeated(name, self._lines[at].strip()))
-        self._body.options = joined(self._body.options, found)
+        self._said.key_lines.append(self._start + at)
         return True
 
     def _read_quote(self, start: int) -> int:
@@ -191,12 +159,12 @@ class _BodyReader:
         feedback = _FEEDBACK.match(text)
         named = feedback or _RESULT.match(text)
         text = text[named.end() :] if named else text
-        body = self._body
+        said = self._said
         if feedback:
-            body.feedback = "\n\n".join(filter(None, [body.feedback, text]))
+            said.feedback = "\n\n".join(filter(None, [said.feedback, text]))
         else:
-            body.result = "\n\n".join(filter(None, [body.result, text]))
-        body.quoted.update(range(start, end))
+            said.result = "\n\n".join(filter(None, [said.result, text]))
+        said.quoted.update(range(self._start + start, self._start + end))
         self._pieces.append([])
         return end
 
@@ -212,7 +180,7 @@ class _BodyReader:
         )
 
         try:
-            self._body.parameters = read_parameters("\n".join([*self._fenced(start, end), ""]))
+            self._said.parameters = read_parameters("\n".join([*self._fenced(start, end), ""]))
         except ParametersError as error:
             reason = f"The parameters cannot be read. {error.problem}"
             fix = "Write one `name: value` a line; quote a value that contains `: `, `#` or `@`."
@@ -228,7 +196,4 @@ class _BodyReader:
         yield from (cut_indent(line, columns) for line in self._lines[start + 1 : end - is_closed])
 
     def _mistake(self, at: int, code: str, reason: str, fix: str) -> None:
-        self._complain(at, UnplacedMistake(code, self._lines[at].strip(), reason, fix))
-
-    def _complain(self, at: int, complaint: UnplacedMistake) -> None:
-        self._body.complaints.append(Placed(at, complaint))
+        self._said.complain(self._start + at, code, self._lines[at].strip(), reason, fix)

@@ -25,19 +25,11 @@ _LARGEST_COUNTER = 999_999_999
 
 
 def numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
-    """Find the steps that would get another number if theirs was not written."""
-    needed: set[int] = set()
+    """Find the steps that need their number written, as one without would get another."""
     implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
-    while True:
-        numbers = [
-            (None if step.id in implicit and step.id not in needed else str(step.id), 0)
-            for step in steps
-        ]
-        given = number_steps(numbers, ())
-        wrong = {step.id for step, number in zip(steps, given, strict=True) if number.id != step.id}
-        if not wrong - needed:
-            return needed
-        needed |= wrong
+    given = number_steps([None if step.id in implicit else str(step.id) for step in steps])
+    fits = [step_id for step_id, _ in given] == [step.id for step in steps]
+    return set() if fits else implicit
 
 
 class BlockEditor:
@@ -83,7 +75,7 @@ class BlockEditor:
         lines = list(self._lines[block.item.start : block.item.end])
         is_renamed = _in_title(block.step) != _in_title(step)
         # Once the options are all in the title, the key lines must go.
-        if _in_body(block.step) != _in_body(step) or (is_renamed and block.body.key_lines):
+        if _in_body(block.step) != _in_body(step) or (is_renamed and block.said.key_lines):
             return self.rewritten(block, step)
         if is_renamed:
             lines[: block.head] = [self._title(block, step, lines[0])]
@@ -114,13 +106,12 @@ class BlockEditor:
 
     def _requoted(self, block: Block, step: PlanStep, lines: list[Line]) -> list[Line]:
         """Replace the block quotes of a step; the new ones are at its end."""
-        # What is under the title is counted from the end; the title may have been shortened.
-        first = len(lines) - (block.item.end - block.item.start - block.head)
         kept: list[Line] = []
-        for at, line in enumerate(lines, -first):
-            after_quote = at - 1 in block.body.quoted and is_blank(line.text)
+        # The title may have been shortened.
+        for at, line in enumerate(lines, block.item.end - block.item.start - len(lines)):
+            after_quote = at - 1 in block.said.quoted and is_blank(line.text)
             doubled = after_quote and bool(kept) and is_blank(kept[-1].text)
-            if at not in block.body.quoted and not doubled:
+            if at not in block.said.quoted and not doubled:
                 kept.append(line)
         while is_blank(kept[-1].text) and len(kept) > 1:
             kept.pop()
@@ -149,14 +140,14 @@ def reread(block: Block, lines: Sequence[Line], step: PlanStep, start: int = 0) 
     if box is None:
         return None
     item = replace(block.item, start=0, end=len(texts), mark=box[1], text=box.end())
-    head, title, body = read_lines(texts, item, block.item.counter)
-    read = step_of(item, title, body, step.id)
-    is_clean = title.description and not (title.complaints or body.complaints)
-    is_numbered = title.number is None or title.number.lstrip("0") == str(step.id)
+    head, said = read_lines(texts, item, block.item.counter)
+    read = step_of(item, said, step.id)
+    is_clean = said.description and not said.complaints
+    is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
     if not (is_clean and is_numbered and visible_parts(read) == visible_parts(step)):
         return None
     placed = replace(item, start=start, end=start + len(texts), number=block.item.number)
-    return Block(placed, head, body, read, block.explicit)
+    return Block(placed, head, said, read, block.explicit)
 
 
 def _mark(step: PlanStep) -> str:

@@ -116,10 +116,12 @@ def _in_title(block: Block) -> Iterator[ParseWarning]:
 
 def _in_details(block: Block, reading: Reading) -> Iterator[ParseWarning]:
     """What the lines of a step's brief may mean; lines in fences are code."""
-    start = block.item.start + block.head
-    lines = [line.text for line in reading.lines[start : block.item.end]]
-    others = {*block.body.key_lines, *block.body.quoted}
-    for at, (line, is_text) in enumerate(zip(lines, outside_fences(lines), strict=True)):
+    start = block.item.start
+    lines = [line.text for line in reading.lines[start + block.head : block.item.end]]
+    others = {*block.said.key_lines, *block.said.quoted}
+    for at, (line, is_text) in enumerate(
+        zip(lines, outside_fences(lines), strict=True), block.head
+    ):
         if is_text and at not in others and not is_blank(line):
             yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at + 1, block.step)
 

@@ -1,13 +1,13 @@
 """Turn a plan document into steps, and report every mistake in it."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from replan.errors import Mistake
 from replan.plan.encoding import decode
-from replan.plan.markdown.body import Body, key_phrase, read_body
+from replan.plan.markdown.body import key_phrase, read_body
 from replan.plan.markdown.lines import Line, split_lines
 from replan.plan.markdown.outline import (
     KNOWN_MARKS,
@@ -18,11 +18,11 @@ from replan.plan.markdown.outline import (
     outline,
 )
 from replan.plan.markdown.seal import without_seal
-from replan.plan.markdown.title import Title, UnplacedMistake, read_title, repeated
+from replan.plan.markdown.title import Said, UnplacedMistake, read_title
 from replan.plan.markdown.unread_steps import unread_steps
 from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus
-from replan.plan.option_table import ASSIGNED, conflict, joined
+from replan.plan.option_table import ASSIGNED
 from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"
@@ -47,8 +47,8 @@ _STATUS = {
 class Block:
     item: Item  # where the lines are
     head: int  # how many of them are the step's own line; more than one if it was broken
-    body: Body  # what is under them
-    step: PlanStep  # what they say together
+    said: Said  # what they say
+    step: PlanStep  # the step that they describe
     explicit: bool  # whether they say the step's id
 
 
@@ -61,13 +61,6 @@ class Reading:
     title_at: int | None  # the line of the title
     blocks: tuple[Block, ...]  # its steps; they fit together, whatever the mistakes
     mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
-
-
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    id: int  # the id; one that no other step of the document has
-    explicit: bool  # whether the document says it; else it follows from the steps before
-    complaint: UnplacedMistake | None = None  # what is wrong with the number that the document says
 
 
 class _KeptReadings(OrderedDict[tuple[str, frozenset[int]], Reading]):
@@ -115,12 +108,14 @@ def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
     return Reading(bom, tuple(lines), found.window, decode(title), title_at, blocks, mistakes)
 
 
-def read_lines(texts: Sequence[str], item: Item, counter: str | None) -> tuple[int, Title, Body]:
-    """Read the lines of one step: how many are its own line, what that says, what the others do."""
+def read_lines(texts: Sequence[str], item: Item, counter: str | None) -> tuple[int, Said]:
+    """Read the lines of one step: how many are its own line, and what all of them say."""
     head = 1 + _wrapped_lines(texts, item)
     lines = [texts[item.start][item.text :], *texts[item.start + 1 : item.start + head]]
-    title = read_title(" ".join(line.strip() for line in lines), numbered=counter)
-    return head, title, read_body(texts[item.start + head : item.end])
+    said = read_title(" ".join(line.strip() for line in lines))
+    said.number = said.number or counter
+    read_body(texts[item.start + head : item.end], said, head)
+    return head, said
 
 
 class _StepsReader:
@@ -139,14 +134,14 @@ class _StepsReader:
             read_lines(self._texts, item, None if item.group in lazy else item.counter)
             for item in items
         ]
-        written = [
-            (title.number, item.start + 1) for item, (_, title, _) in zip(items, parts, strict=True)
-        ]
-        numbers = number_steps(written, self._known)
+        numbers = number_steps([said.number for _, said in parts], self._known)
         drafts = [
-            self._block(item, *part, number)
-            for item, part, number in zip(items, parts, numbers, strict=True)
+            Block(item, head, said, step_of(item, said, step_id), explicit)
+            for item, (head, said), (step_id, explicit) in zip(items, parts, numbers, strict=True)
         ]
+        lines = {block.step.id: block.item.start + 1 for block in drafts if block.explicit}
+        for block in drafts:
+            self._add_mistakes(block, lines)
         places = {block.step.id: block.item for block in drafts}
         steps = list(self._bounded(drafts))
         dropped: dict[int, set[int]] = {}
@@ -155,7 +150,7 @@ class _StepsReader:
             complaint = UnplacedMistake(found.code, str(found.awaited), found.reason, found.fix)
             self._mistake(places[found.step].start, complaint, places[found.step])
         if not drafts:
-            self._mistake(0, _STEPS_IN_CODE if self._has_steps_in_code() else _NO_STEPS, None)
+            self._mistake(0, _STEPS_IN_CODE if self._has_steps_in_code() else _NO_STEPS)
         self._mistakes += unread_steps(self._texts, self._outline, places)
         sound = [_without(step, dropped.get(step.id, ())) for step in steps]
         blocks = tuple(
@@ -164,20 +159,19 @@ class _StepsReader:
         )
         return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
 
-    def _block(self, item: Item, head: int, title: Title, body: Body, number: Numbered) -> Block:
+    def _add_mistakes(self, block: Block, lines: Mapping[int, int]) -> None:
+        """Add what is wrong with a step alone, and with its number; `lines` have the others."""
+        item, said, step_id = block.item, block.said, block.step.id
         if item.mark and item.mark not in KNOWN_MARKS:
             self._mistake(item.start, _bad_mark(item.mark), item)
-        if number.complaint is not None:
-            self._mistake(item.start, number.complaint, None)
-        if not title.description:
-            self._mistake(item.start, _no_description(number.id), item)
-        for complaint in title.complaints:
-            self._mistake(item.start, complaint, item)
-        if name := conflict(title.options, body.options):
-            self._mistake(item.start, repeated(name, ""), item)
-        for placed in body.complaints:
-            self._mistake(item.start + head + placed.line, placed.complaint, None)
-        return Block(item, head, body, step_of(item, title, body, number.id), number.explicit)
+        if said.number is not None and not block.explicit:
+            self._mistake(item.start, _bad_number(said.number, item.start + 1, lines))
+        if not said.description:
+            reason = f"Step {step_id} does not say what is to be done."
+            fix = "Write it after the number."
+            self._mistake(item.start, UnplacedMistake("empty_description", "", reason, fix), item)
+        for at, complaint in said.complaints:
+            self._mistake(item.start + at, complaint, None if at else item)
 
     def _bounded(self, blocks: Sequence[Block]) -> Iterator[PlanStep]:
         """The steps; beyond a number of dependencies of all of them they have none."""
@@ -192,7 +186,7 @@ class _StepsReader:
         """Whether blocks of code hold what would be steps elsewhere."""
         return any(is_marked_line(self._texts[at]) for at in self._outline.verbatim)
 
-    def _mistake(self, at: int, complaint: UnplacedMistake, item: Item | None) -> None:
+    def _mistake(self, at: int, complaint: UnplacedMistake, item: Item | None = None) -> None:
         line = self._texts[at] if at < len(self._texts) else ""
         place = line.rfind(complaint.about) if item else line.find(complaint.about)
         column = place if complaint.about and place >= 0 else item.content if item else 0
@@ -208,20 +202,20 @@ def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
     return step.replace(dependencies=kept, condition=None if lost else step.condition)
 
 
-def step_of(item: Item, title: Title, body: Body, step_id: int) -> PlanStep:
+def step_of(item: Item, said: Said, step_id: int) -> PlanStep:
     """The step that the lines of an item describe."""
-    options = dict(joined(title.options, body.options))
+    options = dict(said.options)
     specialists = options.pop(ASSIGNED.field, ())
     return PlanStep(
         id=step_id,
-        description=title.description or f"Step {step_id}",
-        brief=body.brief,
-        parameters=body.parameters,
+        description=said.description or f"Step {step_id}",
+        brief=said.brief,
+        parameters=said.parameters,
         status=_STATUS.get(item.mark or " ", StepStatus.PENDING),
         assigned_to=specialists[0] if specialists else "",
         joined_by=specialists[1:],
-        result=body.result,
-        feedback=body.feedback,
+        result=said.result,
+        feedback=said.feedback,
         **options,
     )
 
@@ -232,9 +226,13 @@ def _bad_mark(mark: str) -> UnplacedMistake:
     return UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
 
 
-def _no_description(step_id: int) -> UnplacedMistake:
-    reason = f"Step {step_id} does not say what is to be done."
-    return UnplacedMistake("empty_description", "", reason, "Write it after the number.")
+def _bad_number(number: str, line: int, lines: Mapping[int, int]) -> UnplacedMistake:
+    value = _value_of(number)
+    if not value:
+        reason = f"'{number}' is not the number of a step."
+        return UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
+    reason = f"Lines {lines[value]} and {line} both have step {value}."
+    return UnplacedMistake("duplicate_step", number, reason, "Give each step its own number.")
 
 
 _TOO_MANY_DEPENDENCIES = UnplacedMistake(
@@ -282,32 +280,22 @@ def _lazy_groups(items: Sequence[Item]) -> frozenset[int]:
 
 
 def number_steps(
-    numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
-) -> list[Numbered]:
-    """Give each step its own number, or the next free one."""
-    first_line: dict[int, int] = {}
-    stated = [_stated_number(number, line, first_line) for number, line in numbers]
-    free = (number for number in count(1) if number not in first_line and number not in reserved)
-    return [
-        Numbered(next(free), explicit=False, complaint=found)
-        if not isinstance(found, int)
-        else Numbered(found, explicit=True)
-        for found in stated
-    ]
+    numbers: Sequence[str | None], reserved: Collection[int] = ()
+) -> list[tuple[int, bool]]:
+    """Give each step the number that it is the first to state, or the next free one.
+
+    Returns:
+        The numbers, and whether each is the one that the step states.
+    """
+    first: dict[int, int] = {}
+    for at, number in enumerate(numbers):
+        if number is not None and (value := _value_of(number)):
+            first.setdefault(value, at)
+    own = {at: value for value, at in first.items()}
+    free = (number for number in count(1) if number not in first and number not in reserved)
+    return [(own[at], True) if at in own else (next(free), False) for at in range(len(numbers))]
 
 
-def _stated_number(
-    number: str | None, line: int, first_line: dict[int, int]
-) -> int | UnplacedMistake | None:
-    """Read the number that a step states; None if it states none."""
-    if number is None:
-        return None
-    value = int(number) if len(number) <= _MOST_DIGITS else 0
-    if value < 1:
-        reason = f"'{number}' is not the number of a step."
-        return UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
-    if value in first_line:
-        reason = f"Lines {first_line[value]} and {line} both have step {value}."
-        return UnplacedMistake("duplicate_step", number, reason, "Give each step its own number.")
-    first_line[value] = line
-    return value
+def _value_of(number: str) -> int:
+    """The value of a number that can be that of a step; else 0."""
+    return int(number) if len(number) <= _MOST_DIGITS else 0

@@ -3,6 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from pydantic import JsonValue
 
 from replan.errors import Mistake
 from replan.plan.encoding import NAME, decode, encode, encode_name, encode_where
@@ -10,10 +14,7 @@ from replan.plan.model import PlanStep
 from replan.plan.option_table import (
     ASSIGNED,
     KNOWN,
-    Options,
     Phrase,
-    conflict,
-    joined,
     read_group,
     slip_of,
     write_options,
@@ -35,47 +36,74 @@ class UnplacedMistake:
         return Mistake(line=line, column=column, code=self.code, reason=self.reason, fix=self.fix)
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
-    """The content of the line of a step, after its mark."""
-
-    number: str | None
-    description: str
-    options: Options
-    complaints: tuple[UnplacedMistake, ...] = ()
-
-
 @dataclass(slots=True)
-class _Reading:
-    """The part of the line that is still to be read from its end, and what was found there."""
+class Said:
+    """What the lines of a step say; places are counted from its first line."""
 
-    rest: str
-    options: Options = field(default_factory=dict[str, object])
-    complaints: list[UnplacedMistake] = field(default_factory=list[UnplacedMistake])
+    number: str | None = None
+    description: str = ""
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    brief: str = ""
+    parameters: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    result: str = ""
+    feedback: str = ""
+    key_lines: list[int] = field(default_factory=list[int])  # such as `- depends on: 1`
+    quoted: set[int] = field(default_factory=set[int])  # the lines of the block quotes
+    complaints: list[tuple[int, UnplacedMistake]] = field(
+        default_factory=list[tuple[int, UnplacedMistake]]
+    )
 
-    def add(self, found: Options) -> None:
-        """Add options that are further left than those already found."""
-        if name := conflict(found, self.options):
-            self.complaints.append(repeated(name, self.rest))
-        self.options = joined(found, self.options)
+    def complain(self, at: int, code: str, about: str, reason: str, fix: str) -> None:
+        self.complaints.append((at, UnplacedMistake(code, about, reason, fix)))
+
+    def take(self, phrase: Phrase, at: int) -> bool:
+        """Note an option: lists grow, of two other values the first one counts.
+
+        What is no option, or has no value that can be used, is a mistake.
+        """
+        option, text = phrase.option, phrase.text
+        if option is None:
+            near = slip_of(text)
+            fix = (f"Did you mean '{near}'? " if near else "") + f"Known are: {KNOWN}."
+            self.complain(at, "unknown_option", text, f"'{text}' is not an option of a step.", fix)
+        elif not phrase.is_read:
+            reason = f"'{text}' has no value that can be used."
+            fix = f"Write it like this: {option.example}; or in other words if it is no option."
+            self.complain(at, "bad_option", text, reason, fix)
+        elif option.kind.is_list:
+            known = self.options.get(option.field, ())
+            self.options[option.field] = tuple(dict.fromkeys((*known, *phrase.value)))
+        elif self.options.setdefault(option.field, phrase.value) != phrase.value:
+            reason = f"This step says '{option.word}' twice, with different values."
+            self.complain(at, "repeated_option", text, reason, "Say it once.")
+        return phrase.is_read
 
 
-def read_title(text: str, *, numbered: str | None = None) -> Title:
+def read_title(text: str) -> Said:
     """Read the line of a step, after list marker and mark."""
-    number, text = _read_number(text.strip())
+    said = Said()
+    said.number, text = _read_number(text.strip())
     text = _unbold(text)
     # Names and options are at the end; what is before them is only kept.
     start = max(0, len(text) - STEP_LINE)
-    reading = _Reading(text[start:])
+    rest = text[start:]
     if start:
-        reading.complaints.append(_too_long(len(text)))
-    for _ in range(STEP_ATTRIBUTES):
-        if not _read_from_end(reading):
-            break
-    else:
-        reading.complaints.extend([_TOO_MANY] if _read_from_end(reading) else [])
-    description = decode(_unbold((text[:start] + reading.rest).strip()))
-    return Title(number or numbered, description, reading.options, tuple(reading.complaints))
+        reason = f"The line of this step has {len(text):,} characters; "
+        reason += f"at most {STEP_LINE:,} are read."
+        fix = "Write the details on indented lines below it."
+        said.complain(0, "too_large", "", reason, fix)
+    groups: list[list[Phrase]] = []
+    while (found := _last_group(rest)) and len(groups) < STEP_ATTRIBUTES:
+        rest, phrases = found
+        groups.append(phrases)
+    if found:
+        reason = f"This step has more than {STEP_ATTRIBUTES} names and options."
+        fix = "Name fewer specialists, and write all options into one pair of brackets."
+        said.complain(0, "too_large", "", reason, fix)
+    for phrase in chain.from_iterable(reversed(groups)):
+        said.take(phrase, 0)
+    said.description = decode(_unbold((text[:start] + rest).strip()))
+    return said
 
 
 def own_number(text: str) -> str | None:
@@ -96,30 +124,12 @@ def write_title(step: PlanStep, *, number: str) -> str:
     return line
 
 
-def repeated(name: str, about: str) -> UnplacedMistake:
-    """Report an option that is given twice, with different values."""
-    reason = f"This step says '{name}' twice, with different values."
-    return UnplacedMistake("repeated_option", about, reason, "Say it once.")
-
-
-def complaint_about(phrase: Phrase) -> UnplacedMistake:
-    """Report a piece of a parenthesis, or a key line, that is no option or has no usable value."""
-    if phrase.option is None:
-        near = slip_of(phrase.text)
-        reason = f"'{phrase.text}' is not an option of a step."
-        fix = f"Did you mean '{near}'? " if near else ""
-        return UnplacedMistake("unknown_option", phrase.text, reason, f"{fix}Known are: {KNOWN}.")
-    reason = f"'{phrase.text}' has no value that can be used."
-    fix = f"Write it like this: {phrase.option.example}; or in other words if it is no option."
-    return UnplacedMistake("bad_option", phrase.text, reason, fix)
-
-
 def _says(line: str, step: PlanStep, number: str) -> bool:
-    title = read_title(line)
+    said = read_title(line)
     return (
-        title.number == (number.rstrip(". ") or None)
-        and title.description == step.description
-        and title.options.get(ASSIGNED.field, ()) == step.specialists
+        said.number == (number.rstrip(". ") or None)
+        and said.description == step.description
+        and said.options.get(ASSIGNED.field, ()) == step.specialists
     )
 
 
@@ -138,41 +148,33 @@ def _unbold(text: str) -> str:
     return inner.strip() if f"**{inner}**" == text and inner and "**" not in inner else text
 
 
-def _read_from_end(reading: _Reading) -> bool:
-    """Take one name or parenthesis off the end of the line; return whether there was one."""
-    rest = reading.rest.rstrip()
+def _last_group(text: str) -> tuple[str, list[Phrase]] | None:
+    """Take one name or parenthesis off the end of a line; None if there is none."""
+    rest = text.rstrip()
     if rest[-1:] in ".。" and rest[-2:-1] in (")", "）"):
         rest = rest[:-1]
-    return _read_group(reading, rest) if rest[-1:] in (")", "）") else _read_mention(reading, rest)
+    return _in_brackets(rest) if rest[-1:] in (")", "）") else _mention(rest)
 
 
-def _read_mention(reading: _Reading, rest: str) -> bool:
+def _mention(rest: str) -> tuple[str, list[Phrase]] | None:
     at = rest.rfind("@")
     match = _MENTION.fullmatch(rest, max(at, 0))
     if match is None or (at > 0 and _IN_AN_ADDRESS.match(rest[at - 1])):
-        return False
+        return None
     before = rest[:at].rstrip()
     between = _BETWEEN_MENTIONS.search(before, max(0, before.rfind("@")))
-    reading.rest = before[: between.start(1)] if between else before
-    reading.add({ASSIGNED.field: (decode(match[1]),)})
-    return True
+    name = Phrase(match[0], ASSIGNED, (decode(match[1]),))
+    return before[: between.start(1)] if between else before, [name]
 
 
-def _read_group(reading: _Reading, rest: str) -> bool:
+def _in_brackets(rest: str) -> tuple[str, list[Phrase]] | None:
     start = _opening_bracket(rest)
     # A parenthesis behind `]` is the address of a link.
     if start is None or rest[start - 1 : start] == "]":
-        return False
+        return None
     phrases = read_group(rest[start + 1 : -1])
     before = rest[:start].rstrip()
-    if not (_means_options(phrases) or _TRAILING_MENTION.search(before)):
-        return False
-    reading.rest = before
-    reading.complaints.extend(complaint_about(each) for each in phrases if not each.is_read)
-    for phrase in reversed(phrases):
-        if phrase.option is not None and phrase.is_read:
-            reading.add({phrase.option.field: phrase.value})
-    return True
+    return (before, phrases) if _means_options(phrases) or _ends_in_name(before) else None
 
 
 def _means_options(phrases: list[Phrase]) -> bool:
@@ -194,17 +196,6 @@ def _opening_bracket(text: str) -> int | None:
     return None
 
 
-def _too_long(length: int) -> UnplacedMistake:
-    reason = f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read."
-    return UnplacedMistake("too_large", "", reason, "Write the details on indented lines below it.")
-
-
-_TOO_MANY = UnplacedMistake(
-    "too_large",
-    "",
-    f"This step has more than {STEP_ATTRIBUTES} names and options.",
-    "Name fewer specialists, and write all options into one pair of brackets.",
-)
 # Which characters of a description are written as references where it would be misread without.
 _GUARDS: tuple[Callable[[int, str], bool], ...] = (
     lambda at, _: at == 0,
@@ -217,6 +208,6 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MENTION = re.compile(rf"@({NAME})[.。]?")
-_TRAILING_MENTION = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{NAME}$")
+_ends_in_name = re.compile(rf"(?:^|[^A-Za-z0-9.+\-@])@{NAME}$").search
 _BETWEEN_MENTIONS = re.compile(rf"@{NAME}(\s*(?:[,，、&]|和|与|\sand))$")
 _IN_AN_ADDRESS = re.compile(r"[A-Za-z0-9.+\-@]")
