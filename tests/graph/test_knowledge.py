@@ -26,7 +26,7 @@ from replan import (
     stream,
 )
 from replan.prompts.sections import sections_of
-from replan.testing import ScriptedModel, always
+from replan.testing import Reply, Reset, ScriptedModel, always
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. When are refunds paid? @clerk\n"
 DONE = "---\nverdict: complete\n---\n"
@@ -94,6 +94,23 @@ async def test_a_step_is_given_the_passages_and_the_answer_lists_what_it_cites(k
         "Within 30 days [[refunds.md:3]].\n\n**Sources:**\n\n- refunds.md:3 (Refunds)"
     )
     assert result.warnings == ()
+
+
+async def test_the_sources_of_an_answer_that_was_begun_again_belong_to_its_message(knowledge):
+    chunks = [DONE, "Within", " 30 days [[refunds.md:3]]."]
+    broken = Reply(ANSWER, chunks=chunks, fault=Reset(after=2))
+    said = "They are paid within 30 days [[refunds.md:3]]."
+    replies = {"think": PLAN, "step 1": said, "feedback": [broken, ANSWER]}
+    shown = {}
+    with ScriptedModel(replies) as model:
+        graph = graph_of(model, knowledge)
+        asked = {"messages": [("user", "When are refunds paid?")]}
+        async for message, metadata in graph.astream(asked, stream_mode="messages"):
+            if metadata["langgraph_node"] in ("feedback", "final_answer"):
+                shown[message.id] = shown.get(message.id, "") + message.text
+    first, answer = shown.values()
+    assert first == "Within"
+    assert answer.endswith("**Sources:**\n\n- refunds.md:3 (Refunds)")
 
 
 async def test_without_knowledge_nothing_is_searched_and_no_call_or_token_is_new(knowledge):

@@ -1,20 +1,16 @@
-"""The knowledge that the host answers from, and the sources that an answer cites."""
+"""The knowledge that the host answers from."""
 
 from functools import partial
 
-from langchain_core.messages import AIMessage
-
 from replan.errors import LimitReachedError
-from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.knowledge.search import Search
 from replan.langgraph_inside.tasks import with_handlers
 from replan.prompts.host import request_messages
 from replan.prompts.sections import request_text
-from replan.replies.citations import cited, without_places
 from replan.services import HOST
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.knowledge import Knowledge, RAGOptions, Source, knowledge_options
+from replan.state.knowledge import Knowledge, RAGOptions, knowledge_options
 
 # It does not know yet whether it answers or plans, so no model reads it first.
 _AS_FOUND = RAGOptions(mode="stuff", use_summary=False)
@@ -48,26 +44,3 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
     finally:
         call.used += meter.count
     return found if found is not None and found.sources else None
-
-
-def with_sources(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
-    """List the sources that an answer cites, and remove marks that name none."""
-    if call.services.knowledge is None or call.services.output is not None:
-        return answer
-    known = sources_in(state)
-    text, listed = cited(answer.text, known) if known else (without_places(answer.text), "")
-    text = f"{text.rstrip()}\n\n{listed}" if listed else text
-    if text == answer.text:
-        return answer
-    return AnswerStream(call.emitter, None, answer.text).finish(text)
-
-
-def sources_in(state: EnhancedState) -> tuple[Source, ...]:
-    """All sources that the run received."""
-    own = state.get("knowledge")
-    results = (
-        *state.get("kept_results", {}).values(),
-        *state.get("current_specialist_results", {}).values(),
-    )
-    found = [*(() if own is None else own.sources), *(s for each in results for s in each.sources)]
-    return tuple(dict.fromkeys(found))

@@ -3,11 +3,10 @@
 from langchain_core.messages import AIMessage, BaseMessage
 
 from replan.errors import LimitReachedError
+from replan.host.answer import Answer, completed, end_run, with_output
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.host.host_knowledge import with_sources
 from replan.host.host_node import host_node
-from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
 from replan.ports.run_context import use, using
@@ -40,7 +39,7 @@ async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
         outcome = "failed"
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
-    last = Answer(with_sources(answer, state, call), output, problem)
+    last = Answer(completed(answer, state, call), output, problem)
     return {**await end_run(state, call, last, outcome, limit), "is_simple_task": True}
 
 
@@ -56,7 +55,7 @@ async def _answered(
 ) -> tuple[AIMessage, str, Outcome, str]:
     """Request the answer; return it, its reply, the outcome of the run, and what cut it off."""
     services, reply = call.services, ""
-    shown = AnswerStream(call.emitter, None)
+    shown = AnswerStream(call.emitter)
     record = Transcript(services.log, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with using(make_transcript=lambda: record, folders=services.folders):

@@ -6,12 +6,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.host.answer_stream import AnswerStream, show
+from replan.host.answer import Answer, completed, end_run, with_output
+from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.host.host_knowledge import with_sources
 from replan.host.host_node import host_node
-from replan.host.shaped_answer import Answer, end_run, with_output
-from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
@@ -48,7 +46,7 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
             call, model, _prompt_of(state, call), answer, raw
         )
     if not is_direct:
-        answer = _with_missing(with_sources(answer, state, call), state, call)
+        answer = completed(answer, state, call, _undone(state))
     outcome, limit = await _outcome_and_limit(state, call, problem, missing)
     end = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
@@ -117,7 +115,7 @@ def _of_the_step(state: EnhancedState, call: HostCall) -> tuple[AIMessage, JsonV
     text = "\n\n".join(each.marked_text for each in results if each.text)
     output = results[-1].output if results and not results[-1].is_failed else None
     text = text or "".join(each.error or "" for each in results) or generate_final_answer(state)
-    return AnswerStream(call.emitter, None).finish(text), output
+    return AnswerStream(call.emitter).finish(text), output
 
 
 def generate_rejection(state: EnhancedState) -> str:
@@ -136,8 +134,8 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
     Without an answer of the model, the results are the answer.
     """
     if is_rejected(state):
-        return AnswerStream(call.emitter, None).finish(generate_rejection(state)), "", ""
-    shown = AnswerStream(call.emitter, None)
+        return AnswerStream(call.emitter).finish(generate_rejection(state)), "", ""
+    shown = AnswerStream(call.emitter)
     reply, missing = "", ""
     chat, prompt_of = call.services.models.answering, _prompt_of(state, call)
     request = request_text(request_messages(state))
@@ -175,13 +173,3 @@ def _results_as_answer(state: EnhancedState, why: str) -> str:
 def _undone(state: EnhancedState) -> str:
     parts = (missing_from(state), left_out_of(state), proposed_in(state))
     return "\n".join(part for part in parts if part)
-
-
-def _with_missing(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
-    """Add what was left undone: a rule does it, so that no model can omit it."""
-    missing = _undone(state)
-    if not missing:
-        return answer
-    note = f"\n\n**Not done:**\n\n{missing}"
-    show(call.emitter, note, str(answer.id), is_pushed=has_listener(call.config))
-    return AIMessage(answer.text + note, id=answer.id)

@@ -1,10 +1,14 @@
 """Stream the body of a reply while it arrives, without its front matter."""
 
 import re
+from collections.abc import Callable, Mapping
 
 from replan.replies.keys import HOST
 from replan.replies.reply import DELIMITER, MOST_LINES, read_reply
 from replan.replies.wrapping import BLANK, OPENED, begun, end_of_thoughts, plain
+
+Gate = Callable[[Mapping[str, str]], bool]
+"""Whether a reply with this front matter carries a body that may be shown."""
 
 _LONGEST_LINE = 200
 _OPENS_ALL = re.compile(r"[ \t]*(?:`{3,}|~{3,})(?:md|markdown)?[ \t]*\n", re.IGNORECASE)
@@ -12,41 +16,30 @@ _OPENS_ALL = re.compile(r"[ \t]*(?:`{3,}|~{3,})(?:md|markdown)?[ \t]*\n", re.IGN
 _UNDECIDED = re.compile(
     r"[ \t]*(?:`{1,2}|~{1,2}|(?:`{3}|~{3})[^\n]{0,40}|-+[ \t]*|\.{1,3}|[<\[◁][\w/]{0,15})"
 )
+_WRAPPED = ("<", "---", "[", "◁", "```")
+"""With what a reply may begin that is not all shown."""
 # What is taken off the end of a reply: blanks and the tokens of a chat template.
 _END = re.compile(r"(?:\s|<\|?[^<>\s]{0,40}\|?>)*(?:<[^<>\s]{0,40})?\Z")
 _REACH = 200
 
 
-class Shown:
-    """Returns a text piece by piece, up to where blanks or the tokens that end it may begin."""
-
-    def __init__(self) -> None:
-        self._held: str = ""
-        self._has_begun = False
-
-    def feed(self, text: str) -> str:
-        text = self._held + text
-        if not self._has_begun:
-            text = begun(text)
-        start = max(0, len(text) - _REACH)
-        end = _END.search(text, start)
-        at = len(text[: end.start()].rstrip(BLANK)) if end else len(text)
-        shown, self._held = text[:at], text[at:]
-        self._has_begun = self._has_begun or bool(shown)
-        return shown
+def _always(_: Mapping[str, str]) -> bool:
+    return True
 
 
 class BodyStream:
-    """Returns the body of a reply as it is streamed; nothing if it is not in the plain form."""
+    """Returns the body of a reply as it is streamed; nothing if it is not in the plain form.
 
-    def __init__(self) -> None:
+    Without a gate the reply is all body.
+    """
+
+    def __init__(self, gate: Gate | None = _always) -> None:
         self.fields: dict[str, str] | None = None
         self.is_streaming = False
+        self._gate = gate
         self._is_open = True
-        self._return = ""
-        self._text = ""
+        self._return = self._text = self._held = ""
         self._begins = self._seen = 0
-        self._shown = Shown()
 
     def feed(self, chunk: str) -> str:
         """Take the next piece of the reply, and return what is certain to be shown of the body."""
@@ -54,12 +47,22 @@ class BodyStream:
         # A carriage return at the end may be half of a line end.
         self._return = "\r" if text.endswith("\r") else ""
         text = plain(text.removesuffix("\r"))
-        if not self.is_streaming and self._is_open:
+        if not self.is_streaming:
+            if not self._is_open:
+                return ""
             self._text += text
-            text = self._body()
-        return self._shown.feed(text) if self.is_streaming else ""
+            text = begun(self._text if self._gate is None else self._body(self._gate))
+            self.is_streaming = text != "" if self._gate else not _may_be_wrapped(text)
+            if not self.is_streaming:
+                return ""
+        text = self._held + text
+        # Blanks, and tokens that end the reply, are not shown before more comes.
+        end = _END.search(text, max(0, len(text) - _REACH))
+        at = len(text[: end.start()].rstrip(BLANK)) if end else len(text)
+        shown, self._held = text[:at], text[at:]
+        return shown
 
-    def _body(self) -> str:
+    def _body(self, gate: Gate) -> str:
         """The body as far as it is there, once it is certain that there is one to show."""
         if not self._pass_thoughts():
             return ""
@@ -73,13 +76,15 @@ class BodyStream:
             self._is_open = rest.count("\n") <= MOST_LINES
             return ""
         body = rest[closed.end() :].lstrip(BLANK)
-        if not self._may_begin(body):
+        if not body or _UNDECIDED.fullmatch(body):
             return ""
         reply = read_reply(f"{first}\n{rest[: closed.end()]}\nx", HOST)
-        self._is_open = bool(reply.fields) and not reply.problem and reply.body == "x"
+        is_plain = bool(reply.fields) and not reply.problem and reply.body == "x"
+        is_wrapped = _OPENS_ALL.match(body) or OPENED.match(body) or DELIMITER.match(body)
+        self._is_open = is_plain and not is_wrapped and gate(reply.fields)
         if not self._is_open:
             return ""
-        self.is_streaming, self.fields = True, dict(reply.fields)
+        self.fields = dict(reply.fields)
         return rest[closed.end() :]
 
     def _pass_thoughts(self) -> bool:
@@ -92,10 +97,8 @@ class BodyStream:
             self._begins = self._seen = end
         return "\n" in self._text[self._begins :]
 
-    def _may_begin(self, body: str) -> bool:
-        """Whether a body can be shown from its beginning; more of it may have to be seen."""
-        if not body or _UNDECIDED.fullmatch(body):
-            return False
-        is_wrapped = _OPENS_ALL.match(body) or OPENED.match(body) or DELIMITER.match(body)
-        self._is_open = not is_wrapped
-        return self._is_open
+
+def _may_be_wrapped(text: str) -> bool:
+    """Whether a text with this beginning may begin with something that is not shown."""
+    text = text.lstrip(BLANK)
+    return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)

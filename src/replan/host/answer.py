@@ -1,4 +1,4 @@
-"""The answer that ends a run: read as the host's output type, reported, put into the state."""
+"""The answer that ends a run: read as the host's output type, completed, reported, stored."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,8 +14,10 @@ from replan.host.host_call import HostCall
 from replan.memory.conversation import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
+from replan.replies.citations import cited, without_places
 from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.state.enhanced import EnhancedState
+from replan.state.knowledge import Source
 from replan.state.outcomes import Outcome
 
 
@@ -39,12 +41,10 @@ async def with_output(
     if shape is None:
         return Answer(answer)
     try:
-        output, is_shown = _read(shape, raw, answer.text)
+        output, shown = _read(shape, raw, answer.text)
+        return Answer(_shown_instead(call, answer, shown), output)
     except MisshapenError as error:
         problem = str(error)
-    else:
-        whole = answer if is_shown else _shown_instead(call, answer, as_text(output))
-        return Answer(whole, output)
     if call.refused is not None:
         return Answer(answer, None, f"There is no output: {call.refused}")
     complaint = f"Your answer cannot be used: {problem}. {shape.instruction}"
@@ -63,6 +63,51 @@ async def with_output(
     return Answer(answer, None, f"There is no output: {problem}.")
 
 
+def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, str]:
+    """The value of a reply, and the text that shows it: the answer that was shown, if it can."""
+    try:
+        output = shape.read(raw)
+    except MisshapenError:
+        return shape.read(text), text
+    try:
+        return output, text if shape.read(text) == output else as_text(output)
+    except MisshapenError:
+        return output, as_text(output)
+
+
+def completed(
+    answer: AIMessage, state: EnhancedState, call: HostCall, missing: str = ""
+) -> AIMessage:
+    """Add the sources that an answer cites, and what was left undone; marks of no source go.
+
+    Rules do it, so that no model can omit them.
+    """
+    text = answer.text
+    if call.services.knowledge is not None and call.services.output is None:
+        known = _sources_in(state)
+        text, listed = cited(text, known) if known else (without_places(text), "")
+        text = f"{text.rstrip()}\n\n{listed}" if listed else text
+    text += f"\n\n**Not done:**\n\n{missing}" if missing else ""
+    return _shown_instead(call, answer, text)
+
+
+def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
+    """All sources that the run received."""
+    own = state.get("knowledge")
+    results = (
+        *state.get("kept_results", {}).values(),
+        *state.get("current_specialist_results", {}).values(),
+    )
+    found = [*(() if own is None else own.sources), *(s for each in results for s in each.sources)]
+    return tuple(dict.fromkeys(found))
+
+
+def _shown_instead(call: HostCall, answer: AIMessage, text: str) -> AIMessage:
+    """Return an answer that has another text; what of it is not shown yet is shown."""
+    same = text == answer.text
+    return answer if same else AnswerStream(call.emitter, before=answer).finish(text)
+
+
 async def end_run(
     state: EnhancedState, call: HostCall, answer: Answer, outcome: Outcome, limit: str
 ) -> EnhancedState:
@@ -72,14 +117,13 @@ async def end_run(
     await call.emitter.warn(*([answer.problem] if answer.problem else []))
     await call.emitter.warn(*secret_warnings("The answer", answer.message.text))
     new = call.emitter.warnings
-    warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
         TaskCompleted,
         outcome=outcome,
         answer=answer.message,
         output=answer.output,
         usage=usage,
-        warnings=warnings,
+        warnings=(*state.get("warnings", []), *new),
     )
     return {
         "messages": [answer.message],
@@ -91,20 +135,3 @@ async def end_run(
         "usage": usage,
         "warnings": new,
     }
-
-
-def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, bool]:
-    """The value of a reply, and whether the answer that was shown has it, too."""
-    try:
-        output = shape.read(raw)
-    except MisshapenError:
-        return shape.read(text), True
-    try:
-        return output, shape.read(text) == output
-    except MisshapenError:
-        return output, False
-
-
-def _shown_instead(call: HostCall, shown: AIMessage, text: str) -> AIMessage:
-    """Retract the answer that was shown, and show another one."""
-    return AnswerStream(call.emitter, None, shown.text).finish(text)
