@@ -19,8 +19,8 @@ from replan import (
     stream,
 )
 from replan.facts.kept import FactOwner, Facts
-from replan.prompts.host import REMEMBERS
 from replan.prompts.sections import sections_of
+from replan.prompts.templates import load
 from replan.testing import ScriptedModel, always
 from seen_spans import Seen
 
@@ -251,7 +251,7 @@ async def test_the_tools_are_there_for_who_remembers_and_for_nobody_else(remembe
     nodes = [call.node for call in model.calls]
     assert nodes == (["think", "direct_answer"] if remembers else ["think"])
     told = [m.text for call in model.calls for m in call.messages]
-    assert [REMEMBERS in text for text in told].count(True) == remembers
+    assert [load("remembering") in text for text in told].count(True) == remembers
     assert remembers or not any("remember" in text for text in told)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.failures import describe, ends_whole_work
@@ -14,7 +13,7 @@ from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.models.chat import Chat
 from replan.ports.run_context import here
-from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.sections import Call, data_message, section, system_message
 from replan.prompts.templates import load, render
 
 _LANGUAGES: dict[Language, str] = {"en": "English", "zh": "Chinese"}
@@ -42,8 +41,8 @@ class ModelPhraser:
             load("phrase"), language=_LANGUAGES[language], keeps="; ".join(keeps) or "-"
         )
         prompt = [
-            SystemMessage(f"{instructions}\n\n{call_tag(Call(node='phrase'))}"),
-            HumanMessage(section("request", text)),
+            system_message(Call(node="phrase"), instructions),
+            data_message(section("request", text)),
         ]
         try:
             phrased = reply_text((await self.chat.reply(prompt, self.config)).text)

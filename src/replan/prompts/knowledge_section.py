@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
-from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.sections import Call, data_message, section, system_message
 from replan.prompts.templates import load
 from replan.state.knowledge import Chunk, Source
 from replan.texts.signs import one_line
@@ -31,9 +31,8 @@ def knowledge_section(text: str) -> str:
 
 def build_knowledge_prompt(task: str, text: str) -> list[BaseMessage]:
     """Ask which parts of some knowledge help with a task."""
-    system = f"{load('knowledge')}\n\n{call_tag(Call(node='knowledge'))}"
-    data = f"{section('step', task)}\n\n{section('knowledge', text)}"
-    return [SystemMessage(system), HumanMessage(data)]
+    system = system_message(Call(node="knowledge"), load("knowledge"))
+    return [system, data_message(section("step", task), section("knowledge", text))]
 
 
 def source_of(chunk: Chunk) -> Source:

@@ -18,6 +18,7 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     HumanMessage,
+    SystemMessage,
     ToolMessage,
 )
 
@@ -119,6 +120,20 @@ def call_in(system_text: str) -> Call | None:
     if found is None:
         return None
     return Call.model_validate(dict(_ATTRIBUTE.findall(found[1])))
+
+
+def system_message(call: Call, *instructions: str) -> SystemMessage:
+    """Tell a model what to do, and in the last line who asks."""
+    return SystemMessage(_paragraphs(*instructions, call_tag(call)))
+
+
+def data_message(*data: str) -> HumanMessage:
+    """Show a model marked data; empty parts are left out."""
+    return HumanMessage(_paragraphs(*data))
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _attribute(value: object) -> str:
@@ -229,7 +244,7 @@ def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
         messages = [*messages[: -len(unanswered) - 1], messages[-1]]
         data = (*data, f"{_NOTE}\n{said}")
     *earlier, request = in_order(messages)
-    text = "\n\n".join(part for part in data if part)
+    text = _paragraphs(*data)
     if not text:
         return [*earlier, request]
     if request.type != "human":

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import (
     Call,
-    call_tag,
+    data_message,
     instructions_in,
     request_sections,
     section,
     summary_section,
+    system_message,
     within_budget,
 )
 from replan.prompts.templates import load, render
@@ -48,22 +49,17 @@ class StepPrompt:
         """Ask the specialist to do a step."""
         call = Call(node="specialist", step=context.plan_step.id, specialist=self.specialist)
         instructions = instructions_in(context.messages)
-        parts = (self.instructions, instructions, output, call_tag(call))
-        text = "\n\n".join(_data(context))
-        return [
-            SystemMessage("\n\n".join(part for part in parts if part)),
-            HumanMessage(_with_images(text, context.messages)),
-        ]
+        system = system_message(call, self.instructions, instructions, output)
+        return [system, _with_images(data_message(*_data(context)), context.messages)]
 
 
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
-    task = context.task
     # As for the host: what is known is before what was said.
-    parts = [summary_section(context.summary)] if context.summary else []
+    parts = [summary_section(context.summary)]
     parts += [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     parts += request_sections(context.messages, budget=REQUEST_BUDGET)
-    parts.append(section("step", task, id=step.id))
+    parts.append(section("step", context.task, id=step.id))
     if context.parameters:
         import yaml  # noqa: PLC0415 - few steps have parameters
 
@@ -77,8 +73,8 @@ def _data(context: ExecutionContext) -> list[str]:
     return parts
 
 
-def _with_images(text: str, messages: Sequence[BaseMessage]) -> Any:
-    """Return the text, or content blocks if the request holds more than text."""
+def _with_images(data: HumanMessage, messages: Sequence[BaseMessage]) -> HumanMessage:
+    """Add to the data what the request holds beside text."""
     blocks = [
         block
         for message in messages
@@ -86,4 +82,4 @@ def _with_images(text: str, messages: Sequence[BaseMessage]) -> Any:
         for block in message.content
         if isinstance(block, dict) and block.get("type") != "text"
     ]
-    return [{"type": "text", "text": text}, *blocks] if blocks else text
+    return HumanMessage([{"type": "text", "text": data.text}, *blocks]) if blocks else data

@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 
 from replan.memory.conversation import shortened
 from replan.prompts.host import HostPrompts
-from replan.prompts.sections import Call, call_tag, conversation_text, section
+from replan.prompts.sections import (
+    Call,
+    conversation_text,
+    data_message,
+    section,
+    system_message,
+)
 from replan.prompts.templates import load, render
 
 
@@ -15,11 +21,7 @@ def build_summary_prompt(
 ) -> list[BaseMessage]:
     """Ask for one summary of the summary so far and the messages that come after it."""
     asked = render(load("summary"), max_tokens=max_tokens)
-    tag = call_tag(Call(node="memory_summary"))
     said = [shortened(message) for message in messages]
-    parts = [section("memory", before)] if before else []
-    parts.append(section("conversation", conversation_text(said)))
-    return [
-        SystemMessage("\n\n".join(part for part in (host.system, asked, tag) if part)),
-        HumanMessage("\n\n".join(parts)),
-    ]
+    data = (before and section("memory", before), section("conversation", conversation_text(said)))
+    system = system_message(Call(node="memory_summary"), host.system, asked)
+    return [system, data_message(*data)]

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from replan.prompts.host import REMEMBERS
 from replan.prompts.sections import call_of, sections_of
+from replan.prompts.templates import load
 from replan_local.host.progress import first_of
 
 _REQUESTS = {
@@ -42,7 +42,7 @@ def about_facts(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMe
 def is_about_facts(request: str, system: str) -> bool:
     """Whether the answer to a request is looked for among facts, where its host has some."""
     is_one = any(form.fullmatch(request.strip()) for form in _REQUESTS.values())
-    return is_one and REMEMBERS in system
+    return is_one and load("remembering") in system
 
 
 def _told(text: str) -> str:

@@ -150,6 +150,7 @@ BUILT_IN = {
     "feedback_format": {"answer_body", "revision_body"},
     "closing_format": {"answer_body"},
     "plan_update": {"marks"},
+    "by_reference": {"step"},
     "final_answer": set(),
 }
 

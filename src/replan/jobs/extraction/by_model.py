@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
@@ -21,7 +21,7 @@ from replan.jobs.spec.slot_values import to_number, to_object
 from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
 from replan.ports.run_context import here
-from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.sections import Call, data_message, section, system_message
 from replan.prompts.templates import load, render
 from replan.replies.keys import squeezed
 from replan.replies.reply import key_line
@@ -134,8 +134,7 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
     parts = [section("parameters", "\n".join(held))] if held else []
     parts += [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
-    tag = call_tag(Call(node="extract"))
-    return [SystemMessage(f"{instructions}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
+    return [system_message(Call(node="extract"), instructions), data_message(*parts)]
 
 
 def reply_text(text: str) -> str:
