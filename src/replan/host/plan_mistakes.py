@@ -30,19 +30,17 @@ def mistakes_in(text: str, document: PlanDocument, team: Sequence[SpecialistCard
 def _in_blocks(text: str) -> Iterator[str]:
     """What is odd in the lines of a plan: steps without a number, and text that is not indented."""
     reading = read_document(text)
-    heads = {block.item.start + at for block in reading.blocks for at in range(block.head)}
+    heads = {start + at for start, block in reading.placed() for at in range(block.head)}
     for at, line in enumerate(reading.lines):
         is_detail = line.text.startswith(("  ", "\t"))
         sign = _IN_DETAIL if is_detail else _IN_STEP
         if at not in heads and sign.search(line.text[:_REACH]):
             yield f"line {at + 1}: '{line.text.strip()[:_LONGEST_SHOWN]}' is read as text, no step"
     has_numbers = any(block.explicit for block in reading.blocks)
-    for block in reading.blocks:
-        at, below = block.item.start, block.item.start + block.head
+    for at, block in reading.placed():
         if has_numbers and not block.explicit:
             yield f"line {at + 1}: '{block.step.description[:_LONGEST_SHOWN]}' has no number"
-        details = reading.lines[below : block.item.end] if block.item.depth else ()
-        for place, line in enumerate(details, below + 1):
+        for place, line in enumerate(block.lines[block.head :], at + block.head + 1):
             if line.text.strip() and not line.text.startswith(("  ", "\t")):
                 shown = line.text.strip()[:_LONGEST_SHOWN]
                 yield f"line {place}: '{shown}' is read as a brief; indent it"

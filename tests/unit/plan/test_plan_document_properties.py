@@ -271,7 +271,7 @@ def test_marks_and_results_are_known_without_reading_the_document_again(
         )
         known = read_document(plan.content)
         read = read_afresh(plan.content)
-        assert (known.lines, known.window, known.title) == (read.lines, read.window, read.title)
+        assert (known.lines, known.head, known.title) == (read.lines, read.head, read.title)
         assert known.blocks == read.blocks
         assert known.mistakes == read.mistakes
 

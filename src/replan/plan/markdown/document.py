@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Self
 
 from replan.errors import Mistake, PlanDocumentError
-from replan.plan.markdown.reading import Reading, read_document
+from replan.plan.markdown.reading import Reading, mistake_at, read_document
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.markdown.writing import write_document
@@ -83,15 +83,13 @@ class PlanDocument:
 
     def line_of(self, step_id: int) -> int | None:
         """The line, counted from 1, with which a step begins; None if there is no such step."""
-        begins = (b.item.start + 1 for b in self._reading.blocks if b.step.id == step_id)
+        begins = (at + 1 for at, block in self._reading.placed() if block.step.id == step_id)
         return next(begins, None)
 
     def mistake_in(self, step_id: int, complaint: UnplacedMistake) -> Mistake:
         """Return a mistake with its place in the line of a step of the document."""
-        block = next(block for block in self._reading.blocks if block.step.id == step_id)
-        line = self._reading.lines[block.item.start].text
-        at = line.rfind(complaint.about) if complaint.about else -1
-        return complaint.at(block.item.start + 1, (at if at >= 0 else block.item.content) + 1)
+        placed = self._reading.placed()
+        return next(mistake_at(at, b, complaint) for at, b in placed if b.step.id == step_id)
 
     def __str__(self) -> str:
         return self.text

@@ -24,9 +24,17 @@ _COUNTER = re.compile(r"\d{1,9}([.)])")
 _LARGEST_COUNTER = 999_999_999
 
 
+def ended_lines(lines: Sequence[Line], end: str, last: str) -> list[Line]:
+    """End every line that has no end; the last one as it was."""
+    texts = [line if line.end else Line(line.text, end) for line in lines]
+    return [*texts[:-1], texts[-1] if last else Line(texts[-1].text, "")] if texts else []
+
+
 def numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
     """Find the steps that need their number written, as one without would get another."""
     implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
+    if not implicit:
+        return implicit
     given = number_steps([None if step.id in implicit else str(step.id) for step in steps])
     fits = [step_id for step_id, _ in given] == [step.id for step in steps]
     return set() if fits else implicit
@@ -36,32 +44,36 @@ class BlockEditor:
     """Writes the new lines of existing steps and of added ones.
 
     Args:
-        lines: The lines of the document.
         end: The line end of new lines.
         numbers: The ids of the steps that need their number written.
     """
 
-    def __init__(self, lines: Sequence[Line], end: str, numbers: Collection[int] = ()) -> None:
-        self._lines = lines
+    def __init__(self, end: str, numbers: Collection[int] = ()) -> None:
         self._end = end
-        self._numbers = numbers
+        self.numbers = numbers
 
-    def edited(self, block: Block, step: PlanStep) -> list[Line]:
-        """Return the lines of a step after a change; lines that still fit stay as they are."""
+    def edited(self, block: Block, step: PlanStep) -> tuple[Sequence[Line], Block | None]:
+        """Return the lines of a step after a change, and the step as they say it.
+
+        Lines that still fit stay as they are. The step is none if they do not say it alone.
+        """
         lines = self._with_changes(block, step)
-        return self.rewritten(block, step) if reread(block, lines, step) is None else lines
+        new = self._reread(block, lines, step)
+        if new is None:
+            lines = self.rewritten(block, step)
+            new = self._reread(block, lines, step)
+        return lines, new
 
     def rewritten(self, block: Block, step: PlanStep) -> list[Line]:
         """Return the lines of a step in the canonical form, at the place that they have."""
-        title = self._title(block, step, self._lines[block.item.start])
+        title = self._title(block, step)
         return [title, *self._under(write_body(step), block)]
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
         """Return the lines of an added step, written like a step beside it."""
         marker, indent = "- ", ""
         if beside is not None:
-            line = self._lines[beside.item.start].text
-            found = _MARKER.match(line)
+            found = _MARKER.match(beside.lines[0].text)
             indent, marker = (found[1], found[0][len(found[1]) :]) if found else ("", "- ")
         ordered = _COUNTER.match(marker)
         if ordered and step.id <= _LARGEST_COUNTER:
@@ -72,43 +84,43 @@ class BlockEditor:
         return [title, *self._lines_of(lines_under(write_body(step), columns))]
 
     def _with_changes(self, block: Block, step: PlanStep) -> list[Line]:
-        lines = list(self._lines[block.item.start : block.item.end])
+        lines = list(block.lines)
         is_renamed = _in_title(block.step) != _in_title(step)
         # Once the options are all in the title, the key lines must go.
         if _in_body(block.step) != _in_body(step) or (is_renamed and block.said.key_lines):
             return self.rewritten(block, step)
         if is_renamed:
-            lines[: block.head] = [self._title(block, step, lines[0])]
+            lines[: block.head] = [self._title(block, step)]
         else:
-            lines[0] = self._marked(block, step, lines[0])
+            lines[0] = self._marked(block, step)
         if _in_quotes(block.step) != _in_quotes(step):
             lines = self._requoted(block, step, lines)
         return lines
 
-    def _title(self, block: Block, step: PlanStep, line: Line) -> Line:
-        item = block.item
+    def _title(self, block: Block, step: PlanStep) -> Line:
+        item, line = block.item, block.lines[0]
         counted = item.counter is not None and block.explicit and int(item.counter) == step.id
         title = write_title(step, number="" if counted else f"{step.id}. ")
         return Line(line.text[: item.content] + _mark(step) + title, line.end or self._end)
 
-    def _marked(self, block: Block, step: PlanStep, line: Line) -> Line:
+    def _marked(self, block: Block, step: PlanStep) -> Line:
         """Change the mark of a line, or add a box or a number that it now needs."""
-        item, text = block.item, line.text
-        number = f"{step.id}. " if step.id in self._numbers else ""
+        item, (text, end) = block.item, block.lines[0]
+        number = f"{step.id}. " if step.id in self.numbers else ""
         if item.mark is None:
-            return Line(text[: item.text] + _mark(step) + number + text[item.text :], line.end)
+            return Line(text[: item.text] + _mark(step) + number + text[item.text :], end)
         mark, old = MARKS[step.status], item.mark or ""
         if mark.strip(PENDING_MARKS) == old.strip(PENDING_MARKS).lower():
             # Both are the same, or pending in two ways: what a person set to "executing" stays.
             mark = "~" if step.status is StepStatus.EXECUTING else old
         box = f"[{mark}]" + text[item.content + len(old) + 2 : item.text]
-        return Line(text[: item.content] + box + number + text[item.text :], line.end)
+        return Line(text[: item.content] + box + number + text[item.text :], end)
 
     def _requoted(self, block: Block, step: PlanStep, lines: list[Line]) -> list[Line]:
         """Replace the block quotes of a step; the new ones are at its end."""
         kept: list[Line] = []
         # The title may have been shortened.
-        for at, line in enumerate(lines, block.item.end - block.item.start - len(lines)):
+        for at, line in enumerate(lines, len(block.lines) - len(lines)):
             after_quote = at - 1 in block.said.quoted and is_blank(line.text)
             doubled = after_quote and bool(kept) and is_blank(kept[-1].text)
             if at not in block.said.quoted and not doubled:
@@ -123,31 +135,30 @@ class BlockEditor:
     def _column(self, block: Block) -> int:
         """Return the indentation of the lines under a step: their own, else what Markdown needs."""
         item = block.item
-        below = [line.text for line in self._lines[item.start + block.head : item.end]]
+        below = [line.text for line in block.lines[block.head :]]
         present = [indent_of(text) for text in below if not is_blank(text)]
-        prefix = self._lines[item.start].text[: item.content]
+        prefix = block.lines[0].text[: item.content]
         least = indent_of(prefix) + len(prefix.strip()) + 1
         return max(min(present, default=least), least)
 
     def _lines_of(self, texts: Sequence[str]) -> list[Line]:
         return [Line(text, self._end) for text in texts]
 
-
-def reread(block: Block, lines: Sequence[Line], step: PlanStep, start: int = 0) -> Block | None:
-    """Read the changed lines of a step alone; None if they do not say what it now is."""
-    texts = [line.text for line in lines]
-    box = BOX.match(texts[0], block.item.content)
-    if box is None:
-        return None
-    item = replace(block.item, start=0, end=len(texts), mark=box[1], text=box.end())
-    head, said = read_lines(texts, item, block.item.counter)
-    read = step_of(item, said, step.id)
-    is_clean = said.description and not said.complaints
-    is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
-    if not (is_clean and is_numbered and visible_parts(read) == visible_parts(step)):
-        return None
-    placed = replace(item, start=start, end=start + len(texts), number=block.item.number)
-    return Block(placed, head, said, read, block.explicit)
+    def _reread(self, block: Block, lines: Sequence[Line], step: PlanStep) -> Block | None:
+        """Read the changed lines of a step alone; None if they do not say what it now is."""
+        texts = [line.text for line in lines]
+        box = BOX.match(texts[0], block.item.content)
+        if box is None:
+            return None
+        item = replace(block.item, end=len(texts), mark=box[1], text=box.end())
+        head, said = read_lines(texts, item, item.counter)
+        read = step_of(item, said, step.id)
+        is_clean = said.description and not said.complaints
+        is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
+        if not (is_clean and is_numbered and visible_parts(read) == visible_parts(step)):
+            return None
+        ended = tuple(ended_lines(lines, self._end, block.lines[-1].end))
+        return Block(ended, (), item, head, said, read, block.explicit)
 
 
 def _mark(step: PlanStep) -> str:

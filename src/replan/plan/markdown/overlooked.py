@@ -6,7 +6,7 @@ from typing import Literal
 
 from replan.plan.encoding import NAME
 from replan.plan.markdown.lines import is_blank, outside_fences
-from replan.plan.markdown.reading import Block, Reading, read_document
+from replan.plan.markdown.reading import Block, read_document
 from replan.plan.model import PlanStep, Value
 from replan.plan.option_table import read_group
 
@@ -78,14 +78,16 @@ def overlooked(text: str) -> tuple[ParseWarning, ...]:
     """Find what a document may have meant differently, in the order of its lines."""
     reading = read_document(text)
     found: list[ParseWarning] = []
-    for block in reading.blocks:
-        found += _in_title(block)
-        found += _in_details(block, reading)
-    parted = [(block, _PARTED_NUMBER.match(block.step.description)) for block in reading.blocks]
-    numbers = [(block, match[0]) for block, match in parted if match and not block.explicit]
-    for block, number in numbers if len(numbers) > 1 else ():
-        at, step = block.item.start + 1, block.step.id
-        found.append(ParseWarning(line=at, kind="number", step=step, text=number))
+    numbers: list[ParseWarning] = []
+    for at, block in reading.placed():
+        found += _in_title(block.step, at + 1)
+        found += _in_details(block, at + 1)
+        number = _PARTED_NUMBER.match(block.step.description)
+        if number and not block.explicit:
+            numbers.append(
+                ParseWarning(line=at + 1, kind="number", step=block.step.id, text=number[0])
+            )
+    found += numbers if len(numbers) > 1 else []
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -95,8 +97,7 @@ def sequence_word(step: PlanStep) -> str:
     return found[0] if found else ""
 
 
-def _in_title(block: Block) -> Iterator[ParseWarning]:
-    step, at = block.step, block.item.start + 1
+def _in_title(step: PlanStep, at: int) -> Iterator[ParseWarning]:
     text = _CODE.sub(_blanked, step.description[:_LONGEST_LOOKED_AT])
     pieces = [
         bracket[0] for bracket in _BRACKETS.finditer(text) if _ORDER_IN_BRACKETS.search(bracket[0])
@@ -114,16 +115,15 @@ def _in_title(block: Block) -> Iterator[ParseWarning]:
         yield ParseWarning(line=at, kind="name", step=step.id, text=name)
 
 
-def _in_details(block: Block, reading: Reading) -> Iterator[ParseWarning]:
+def _in_details(block: Block, start: int) -> Iterator[ParseWarning]:
     """What the lines of a step's brief may mean; lines in fences are code."""
-    start = block.item.start
-    lines = [line.text for line in reading.lines[start + block.head : block.item.end]]
+    lines = [line.text for line in block.lines[block.head :]]
     others = {*block.said.key_lines, *block.said.quoted}
     for at, (line, is_text) in enumerate(
         zip(lines, outside_fences(lines), strict=True), block.head
     ):
         if is_text and at not in others and not is_blank(line):
-            yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at + 1, block.step)
+            yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at, block.step)
 
 
 def _in_detail(line: str, at: int, step: PlanStep) -> Iterator[ParseWarning]:

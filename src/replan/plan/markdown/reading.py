@@ -3,16 +3,15 @@
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 
 from replan.errors import Mistake
 from replan.plan.encoding import decode
 from replan.plan.markdown.body import key_phrase, read_body
-from replan.plan.markdown.lines import Line, split_lines
+from replan.plan.markdown.lines import Line, split_lines, usual_line_end
 from replan.plan.markdown.outline import (
     KNOWN_MARKS,
     Item,
-    Outline,
     continues_text,
     is_marked_line,
     outline,
@@ -45,7 +44,11 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    item: Item  # where the lines are
+    """A step in its document; places are counted from its first line."""
+
+    lines: tuple[Line, ...]  # its lines
+    gap: tuple[Line, ...]  # those behind them that are in no step
+    item: Item  # where its first line has what
     head: int  # how many of them are the step's own line; more than one if it was broken
     said: Said  # what they say
     step: PlanStep  # the step that they describe
@@ -55,12 +58,27 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Reading:
     bom: str  # the byte order mark before the first line, or nothing
-    lines: tuple[Line, ...]  # the lines, without it
-    window: range  # those that are the document, without a fence around all of it
+    head: tuple[Line, ...]  # the lines before the first step
+    rest: tuple[Line, ...]  # those after its end, if it has no steps
+    start: int  # the line with which it begins, behind a fence around all of it
+    end: str  # the line end that it uses most
     title: str
     title_at: int | None  # the line of the title
     blocks: tuple[Block, ...]  # its steps; they fit together, whatever the mistakes
     mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines of the document."""
+        steps = (line for block in self.blocks for line in (*block.lines, *block.gap))
+        return [*self.head, *steps, *self.rest]
+
+    def placed(self) -> Iterator[tuple[int, Block]]:
+        """Each step with its first line, counted from 0."""
+        at = len(self.head)
+        for block in self.blocks:
+            yield at, block
+            at += len(block.lines) + len(block.gap)
 
 
 class _KeptReadings(OrderedDict[tuple[str, frozenset[int]], Reading]):
@@ -99,98 +117,119 @@ def keep_reading(text: str, reading: Reading) -> None:
 
 def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
     """Return what a document says, whether or not that is known already."""
-    bom = BOM if text.startswith(BOM) else ""
     lines = split_lines(text.removeprefix(BOM))
     texts = [line.text for line in without_seal(lines)]
     found = outline(texts)
-    blocks, mistakes = _StepsReader(texts, found, known).read()
+    starts = [item.start for item in found.items]
+    blocks = _read_blocks(lines, texts, found.items, known)
+    sound, complaints = _sound(blocks, known)
+    placed = list(zip(starts, blocks, strict=True))
+    own = {block.step.id: start + 1 for start, block in placed if block.explicit}
+    mistakes = list(unread_steps(texts, found, {block.step.id for block in blocks}))
+    for start, block in placed:
+        wrong = [*_complaints(block, start + 1, own), *complaints.get(block.step.id, ())]
+        mistakes += [mistake_at(start, block, complaint, at) for at, complaint in wrong]
+    if not blocks:
+        in_code = any(is_marked_line(texts[at]) for at in found.verbatim)
+        mistakes.append((_STEPS_IN_CODE if in_code else _NO_STEPS).at(1, 1))
     title, title_at = found.title or ("", None)
-    return Reading(bom, tuple(lines), found.window, decode(title), title_at, blocks, mistakes)
+    first = starts[0] if starts else found.window.stop
+    return Reading(
+        BOM if text.startswith(BOM) else "",
+        head=tuple(lines[:first]),
+        rest=() if starts else tuple(lines[first:]),
+        start=found.window.start,
+        end=usual_line_end(lines),
+        title=decode(title),
+        title_at=title_at,
+        blocks=sound,
+        mistakes=tuple(sorted(mistakes, key=lambda each: (each.line, each.column))),
+    )
+
+
+def mistake_at(start: int, block: Block, complaint: UnplacedMistake, at: int = 0) -> Mistake:
+    """Place a complaint about a line of a step that begins at `start`."""
+    line, about = block.lines[at].text, complaint.about
+    # What a title ends with is what most complaints about it mean.
+    column = line.find(about) if at or complaint.code in _IN_FRONT else line.rfind(about)
+    if not about or column < 0:
+        column = 0 if at else block.item.content
+    return complaint.at(start + at + 1, column + 1)
 
 
 def read_lines(texts: Sequence[str], item: Item, counter: str | None) -> tuple[int, Said]:
     """Read the lines of one step: how many are its own line, and what all of them say."""
     head = 1 + _wrapped_lines(texts, item)
-    lines = [texts[item.start][item.text :], *texts[item.start + 1 : item.start + head]]
-    said = read_title(" ".join(line.strip() for line in lines))
+    said = read_title(" ".join(line.strip() for line in (texts[0][item.text :], *texts[1:head])))
     said.number = said.number or counter
-    read_body(texts[item.start + head : item.end], said, head)
+    read_body(texts[head:], said, head)
     return head, said
 
 
-class _StepsReader:
-    """Reads the items of an outline."""
+def _read_blocks(
+    lines: Sequence[Line], texts: Sequence[str], items: Sequence[Item], known: frozenset[int]
+) -> list[Block]:
+    """Read the steps, each alone but for its number."""
+    lazy = _lazy_groups(items)
+    counters = [None if item.group in lazy else item.counter for item in items]
+    parts = [
+        read_lines(texts[item.start : item.end], item, counter)
+        for item, counter in zip(items, counters, strict=True)
+    ]
+    numbers = number_steps([said.number for _, said in parts], known)
+    ends = [*(item.start for item in items), len(lines)][1:]
+    blocks: list[Block] = []
+    for item, end, part, number in zip(items, ends, parts, numbers, strict=True):
+        own, gap = tuple(lines[item.start : item.end]), tuple(lines[item.end : end])
+        step = step_of(item, part[1], number[0])
+        placed = replace(item, start=0, end=len(own))
+        blocks.append(Block(own, gap, placed, *part, step, explicit=number[1]))
+    return blocks
 
-    def __init__(self, texts: list[str], found: Outline, known: frozenset[int]) -> None:
-        self._texts = texts
-        self._outline = found
-        self._known = known
-        self._mistakes: list[Mistake] = []
 
-    def read(self) -> tuple[tuple[Block, ...], tuple[Mistake, ...]]:
-        items = self._outline.items
-        lazy = _lazy_groups(items)
-        parts = [
-            read_lines(self._texts, item, None if item.group in lazy else item.counter)
-            for item in items
-        ]
-        numbers = number_steps([said.number for _, said in parts], self._known)
-        drafts = [
-            Block(item, head, said, step_of(item, said, step_id), explicit)
-            for item, (head, said), (step_id, explicit) in zip(items, parts, numbers, strict=True)
-        ]
-        lines = {block.step.id: block.item.start + 1 for block in drafts if block.explicit}
-        for block in drafts:
-            self._add_mistakes(block, lines)
-        places = {block.step.id: block.item for block in drafts}
-        steps = list(self._bounded(drafts))
-        dropped: dict[int, set[int]] = {}
-        for found in misfits(steps, self._known):
-            dropped.setdefault(found.step, set()).add(found.awaited)
-            complaint = UnplacedMistake(found.code, str(found.awaited), found.reason, found.fix)
-            self._mistake(places[found.step].start, complaint, places[found.step])
-        if not drafts:
-            self._mistake(0, _STEPS_IN_CODE if self._has_steps_in_code() else _NO_STEPS)
-        self._mistakes += unread_steps(self._texts, self._outline, places)
-        sound = [_without(step, dropped.get(step.id, ())) for step in steps]
-        blocks = tuple(
-            block if block.step is step else replace(block, step=step)
-            for block, step in zip(drafts, sound, strict=True)
-        )
-        return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
+def _complaints(
+    block: Block, line: int, own: Mapping[int, int]
+) -> Iterator[tuple[int, UnplacedMistake]]:
+    """What is wrong with a step alone, and with its number; `own` has the lines of all numbers."""
+    mark, number, step_id = block.item.mark, block.said.number, block.step.id
+    if mark and mark not in KNOWN_MARKS:
+        reason = f"'[{mark}]' is not the mark of a step."
+        fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
+        yield 0, UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
+    if number is not None and not block.explicit:
+        if earlier := own.get(_value_of(number)):
+            reason = f"Lines {earlier} and {line} both have step {_value_of(number)}."
+            fix = "Give each step its own number."
+            yield 0, UnplacedMistake("duplicate_step", number, reason, fix)
+        else:
+            reason = f"'{number}' is not the number of a step."
+            yield 0, UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
+    if not block.said.description:
+        reason = f"Step {step_id} does not say what is to be done."
+        yield 0, UnplacedMistake("empty_description", "", reason, "Write it after the number.")
+    yield from block.said.complaints
 
-    def _add_mistakes(self, block: Block, lines: Mapping[int, int]) -> None:
-        """Add what is wrong with a step alone, and with its number; `lines` have the others."""
-        item, said, step_id = block.item, block.said, block.step.id
-        if item.mark and item.mark not in KNOWN_MARKS:
-            self._mistake(item.start, _bad_mark(item.mark), item)
-        if said.number is not None and not block.explicit:
-            self._mistake(item.start, _bad_number(said.number, item.start + 1, lines))
-        if not said.description:
-            reason = f"Step {step_id} does not say what is to be done."
-            fix = "Write it after the number."
-            self._mistake(item.start, UnplacedMistake("empty_description", "", reason, fix), item)
-        for at, complaint in said.complaints:
-            self._mistake(item.start + at, complaint, None if at else item)
 
-    def _bounded(self, blocks: Sequence[Block]) -> Iterator[PlanStep]:
-        """The steps; beyond a number of dependencies of all of them they have none."""
-        left = MOST_DEPENDENCIES
-        for block in blocks:
-            before, left = left, left - len(block.step.dependencies)
-            if left < 0 <= before:
-                self._mistake(block.item.start, _TOO_MANY_DEPENDENCIES, block.item)
-            yield block.step.replace(dependencies=()) if left < 0 else block.step
-
-    def _has_steps_in_code(self) -> bool:
-        """Whether blocks of code hold what would be steps elsewhere."""
-        return any(is_marked_line(self._texts[at]) for at in self._outline.verbatim)
-
-    def _mistake(self, at: int, complaint: UnplacedMistake, item: Item | None = None) -> None:
-        line = self._texts[at] if at < len(self._texts) else ""
-        place = line.rfind(complaint.about) if item else line.find(complaint.about)
-        column = place if complaint.about and place >= 0 else item.content if item else 0
-        self._mistakes.append(complaint.at(at + 1, column + 1))
+def _sound(
+    blocks: Sequence[Block], known: frozenset[int]
+) -> tuple[tuple[Block, ...], dict[int, list[tuple[int, UnplacedMistake]]]]:
+    """Make the steps fit together, by what they wait for; and what was wrong, by step."""
+    complaints: dict[int, list[tuple[int, UnplacedMistake]]] = {}
+    dropped: dict[int, set[int]] = {}
+    steps: list[PlanStep] = []
+    left = MOST_DEPENDENCIES
+    for block in blocks:
+        before, left = left, left - len(block.step.dependencies)
+        if left < 0 <= before:
+            complaints[block.step.id] = [(0, _TOO_MANY_DEPENDENCIES)]
+        steps.append(block.step.replace(dependencies=()) if left < 0 else block.step)
+    for found in misfits(steps, known):
+        complaint = UnplacedMistake(found.code, str(found.awaited), found.reason, found.fix)
+        complaints.setdefault(found.step, []).append((0, complaint))
+        dropped.setdefault(found.step, set()).add(found.awaited)
+    sound = (_without(step, dropped.get(step.id, ())) for step in steps)
+    pairs = zip(blocks, sound, strict=True)
+    return tuple(replace(block, step=step) for block, step in pairs), complaints
 
 
 def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
@@ -220,21 +259,7 @@ def step_of(item: Item, said: Said, step_id: int) -> PlanStep:
     )
 
 
-def _bad_mark(mark: str) -> UnplacedMistake:
-    reason = f"'[{mark}]' is not the mark of a step."
-    fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
-    return UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
-
-
-def _bad_number(number: str, line: int, lines: Mapping[int, int]) -> UnplacedMistake:
-    value = _value_of(number)
-    if not value:
-        reason = f"'{number}' is not the number of a step."
-        return UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
-    reason = f"Lines {lines[value]} and {line} both have step {value}."
-    return UnplacedMistake("duplicate_step", number, reason, "Give each step its own number.")
-
-
+_IN_FRONT = ("bad_mark", "bad_number", "duplicate_step")
 _TOO_MANY_DEPENDENCIES = UnplacedMistake(
     "too_large",
     "",
@@ -257,14 +282,12 @@ _STEPS_IN_CODE = UnplacedMistake(
 
 def _wrapped_lines(texts: Sequence[str], item: Item) -> int:
     """Count the lines into which a step's line was broken: names or options end the last one."""
-    end = item.start + 1
-    while end < item.end and continues_text(texts[end]) and not key_phrase(texts[end]):
-        end += 1
-    if not 0 < end - item.start - 1 <= _MOST_WRAPPED_LINES:
+    more = takewhile(lambda line: continues_text(line) and not key_phrase(line), texts[1:])
+    lines = sum(1 for _ in more)
+    if not 0 < lines <= _MOST_WRAPPED_LINES:
         return 0
-    if read_title(texts[item.start][item.text :]).options or not read_title(texts[end - 1]).options:
-        return 0
-    return end - item.start - 1
+    is_whole = read_title(texts[0][item.text :]).options or not read_title(texts[lines]).options
+    return 0 if is_whole else lines
 
 
 def _lazy_groups(items: Sequence[Item]) -> frozenset[int]:

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from replan.plan.markdown.editing import BlockEditor, in_task, numbers_needed, reread
-from replan.plan.markdown.lines import Line, is_blank, usual_line_end
+from replan.plan.markdown.editing import BlockEditor, ended_lines, in_task, numbers_needed
+from replan.plan.markdown.lines import Line, is_blank
 from replan.plan.markdown.normal import normalised, normalised_step, visible_parts
 from replan.plan.markdown.outline import continues_text
 from replan.plan.markdown.reading import Block, Reading, keep_reading, read_document
@@ -20,21 +20,14 @@ def write_document(reading: Reading, plan: TaskPlan) -> str:
     it is written in the canonical form: in every case the result reads back as the plan
     (normalised), if the plan is valid at all.
     """
-    end = usual_line_end(reading.lines)
-    changed = _with_outcomes(reading, plan, end)
-    if changed is not None:
-        text = text_of(changed.bom, changed.lines)
-        keep_reading(text, changed)
+    text, known = _Composition(reading, plan).written()
+    if known is not None:
+        keep_reading(text, known)
         return text
     wanted = normalised(plan)
-    text = _Composition(reading, wanted, end).text()
     if _shows(read_document(text), wanted):
         return text
-    return reading.bom + render(wanted).replace("\n", end)
-
-
-def text_of(bom: str, lines: Sequence[Line]) -> str:
-    return bom + "".join([text + end for text, end in lines])
+    return reading.bom + render(wanted).replace("\n", reading.end)
 
 
 def shows(plan: TaskPlan) -> bool:
@@ -55,90 +48,72 @@ def _shows(reading: Reading, plan: TaskPlan) -> bool:
     )
 
 
-def _with_outcomes(reading: Reading, plan: TaskPlan, end: str) -> Reading | None:
-    """Return what a document says after its marks and results changed; None after other changes."""
-    ids = [block.step.id for block in reading.blocks]
-    if reading.mistakes or reading.title != plan.title or ids != [step.id for step in plan.steps]:
-        return None
-    editor = BlockEditor(reading.lines, end)
-    lines = list(reading.lines)
-    blocks: list[Block] = []
-    for block, given in zip(reading.blocks, plan.steps, strict=True):
-        moved = len(lines) - len(reading.lines)
-        start, stop = block.item.start + moved, block.item.end + moved
-        # Most steps have not changed, and are in the form of a document as they came from one.
-        if _fits(block, given) or _fits(block, step := normalised_step(given)):
-            blocks.append(_moved(block, moved) if moved else block)
-            continue
-        new = editor.edited(block, step)
-        changed = reread(block, new, step, start)
-        # In a list without boxes all steps get one at the first change.
-        is_alone = block.item.mark is not None and in_task(block.step) == in_task(step)
-        is_surrounded = stop == len(lines) or not continues_text(lines[stop].text)
-        if changed is None or not (is_alone and is_surrounded):
-            return None
-        new = _ended(new, end, lines[stop - 1].end)
-        is_apart = block is reading.blocks[-1] or is_blank(lines[stop].text)
-        blank = not is_apart and _is_grown(new, block)
-        lines[start:stop] = [*new, *([Line("", end)] if blank else [])]
-        blocks.append(changed)
-    window = range(reading.window.start, reading.window.stop + len(lines) - len(reading.lines))
-    return replace(reading, lines=tuple(lines), blocks=tuple(blocks), window=window)
-
-
-def _fits(block: Block, step: PlanStep) -> bool:
-    is_marked = step.status is not StepStatus.EXECUTING or block.item.mark == "~"
-    return is_marked and visible_parts(block.step) == visible_parts(step)
-
-
 def _is_grown(lines: Sequence[Line], block: Block) -> bool:
     """Whether a step has got more lines under its own; then the next step stands apart."""
-    has_more = len(lines) > block.item.end - block.item.start
-    return has_more and lines[-1].text.startswith((" ", "\t"))
-
-
-def _moved(block: Block, lines: int) -> Block:
-    item = block.item
-    return replace(block, item=replace(item, start=item.start + lines, end=item.end + lines))
-
-
-def _ended(lines: Sequence[Line], end: str, last: str) -> list[Line]:
-    """End every line that has no end; the last one as it was."""
-    texts = [line if line.end else Line(line.text, end) for line in lines]
-    return [*texts[:-1], texts[-1] if last else Line(texts[-1].text, "")]
+    return len(lines) > len(block.lines) and lines[-1].text.startswith((" ", "\t"))
 
 
 class _Composition:
     """Puts the steps of a plan into the places that the document has for steps."""
 
-    def __init__(self, reading: Reading, plan: TaskPlan, end: str) -> None:
+    def __init__(self, reading: Reading, plan: TaskPlan) -> None:
         self._reading = reading
         self._plan = plan
-        self._end = end
+        self._end = reading.end
         self._lines: list[Line] = []
-        self._gaps = _gaps(reading)
+        self._known: list[Block] = []  # the steps as they are read, if it is certain
         self._blocks = {block.step.id: block for block in reading.blocks}
-        self._places = {block.step.id: at for at, block in enumerate(reading.blocks)}
-        self._wrong = {mistake.line - 1 for mistake in reading.mistakes}
-        numbers = numbers_needed(self._blocks, plan.steps)
-        self._editor = BlockEditor(reading.lines, end, numbers)
+        self._editor = BlockEditor(self._end, numbers_needed(self._blocks, plan.steps))
+        # Most steps have not changed, and are in the form of a document as they came from one.
+        is_free = not (self._editor.numbers or reading.mistakes)
+        self._same = {step.id for step in plan.steps if is_free and self._fits(step)}
+        wrong = {mistake.line - 1 for mistake in reading.mistakes}
+        self._wrong = {
+            block.step.id
+            for at, block in (reading.placed() if wrong else ())
+            if not wrong.isdisjoint(range(at, at + len(block.lines)))
+        }
 
-    def text(self) -> str:
-        blocks, lines = self._reading.blocks, self._reading.lines
-        first = blocks[0].item.start if blocks else self._reading.window.stop
-        self._lines.extend(self._head(lines[:first]))
+    def written(self) -> tuple[str, Reading | None]:
+        """The text; and what it says, where no more than marks and results changed."""
+        reading = self._reading
+        self._lines.extend(self._head())
         self._add_steps()
-        if not blocks:
-            self._lines.extend(lines[first:])
-        had_end = not lines or bool(lines[-1].end)
-        ended = _ended(self._lines, self._end, self._end if had_end else "") if self._lines else []
-        return text_of(self._reading.bom, ended)
+        self._lines.extend(reading.rest)
+        had_end = not reading.lines or bool(reading.lines[-1].end)
+        lines = ended_lines(self._lines, self._end, self._end if had_end else "")
+        text = reading.bom + "".join([text + end for text, end in lines])
+        ids = [step.id for step in self._plan.steps]
+        is_known = (
+            not reading.mistakes
+            and reading.title == self._plan.title
+            and [block.step.id for block in self._known] == ids == [*self._blocks]
+        )
+        return text, replace(reading, blocks=tuple(self._known)) if is_known else None
 
-    def _new_lines(self, step: PlanStep) -> list[Line]:
+    def _fits(self, step: PlanStep) -> bool:
+        block = self._blocks.get(step.id)
+        if block is None or (step.status is StepStatus.EXECUTING and block.item.mark != "~"):
+            return False
+        return visible_parts(block.step) == visible_parts(step)
+
+    def _new_lines(self, step: PlanStep) -> Sequence[Line]:
+        """The lines of a step as it now is."""
         block = self._blocks[step.id]
-        if not self._wrong.isdisjoint(range(block.item.start, block.item.end)):
+        # In a list without boxes all steps get one at the first change.
+        is_boxed = block.item.mark is not None
+        if step.id in self._same and (is_boxed or len(self._same) == len(self._plan.steps)):
+            self._known.append(block)
+            return block.lines
+        step = normalised_step(step)
+        if step.id in self._wrong:
             return self._editor.rewritten(block, step)
-        return self._editor.edited(block, step)
+        lines, new = self._editor.edited(block, step)
+        is_alone = is_boxed and in_task(block.step) == in_task(step)
+        is_surrounded = not block.gap or not continues_text(block.gap[0].text)
+        if new is not None and is_alone and is_surrounded:
+            self._known.append(new)
+        return lines
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
@@ -146,8 +121,8 @@ class _Composition:
         remaining = {step.id for step in self._plan.steps}
         following = _new_after(self._plan.steps, self._blocks)
         self._add_new(following.get(None, []), blocks[0] if blocks else None)
-        for block, gap in zip(blocks, self._gaps, strict=True):
-            is_last = block is blocks[-1]
+        for block in blocks:
+            gap, is_last = block.gap, block is blocks[-1]
             if block.step.id not in remaining:
                 self._close_up(gap, is_last=is_last)
                 continue
@@ -158,15 +133,16 @@ class _Composition:
             self._add_new(new, block)
             last = self._lines[-1].text
             is_grown = _is_grown(lines, block) or (bool(new) and last.startswith((" ", "\t")))
-            is_other_end = self._lines[-1].text != self._reading.lines[block.item.end - 1].text
-            is_loose = bool(gap) and is_other_end and continues_text(gap[0].text)
+            is_loose = bool(gap) and last != block.lines[-1].text and continues_text(gap[0].text)
             is_apart = is_last or (bool(gap) and is_blank(gap[0].text))
             if is_loose or (is_grown and not is_apart):
-                self._lines.append(Line("", self._end))
+                gap = (Line("", self._end), *gap)
             self._lines.extend(gap)
+            if self._known and self._known[-1].step.id == step.id:
+                self._known[-1] = replace(self._known[-1], gap=gap)
 
     def _add_new(self, steps: Sequence[PlanStep], beside: Block | None) -> None:
-        for step in steps:
+        for step in map(normalised_step, steps):
             lines = self._editor.new(step, beside)
             before = self._lines[-1].text if self._lines else ""
             apart = beside is None or len(lines) > 1 or self._is_separated(beside)
@@ -176,8 +152,9 @@ class _Composition:
 
     def _is_separated(self, block: Block) -> bool:
         """Whether a blank line separates a step from the one before, or the first from the next."""
-        gap = self._gaps[max(0, self._places[block.step.id] - 1)]
-        return len(self._gaps) > 1 and bool(gap) and is_blank(gap[0].text)
+        blocks = self._reading.blocks
+        gap = blocks[max(0, blocks.index(block) - 1)].gap
+        return len(blocks) > 1 and bool(gap) and is_blank(gap[0].text)
 
     def _close_up(self, gap: Sequence[Line], *, is_last: bool) -> None:
         """Leave out the blank lines after a removed step, or those before it if it was the last."""
@@ -187,27 +164,18 @@ class _Composition:
             self._lines.pop()
         self._lines.extend(gap)
 
-    def _head(self, lines: Sequence[Line]) -> list[Line]:
+    def _head(self) -> Sequence[Line]:
         """Return the lines before the first step, with the plan's title."""
-        at, wanted = self._reading.title_at, self._plan.title
-        if self._reading.title == wanted:
-            return list(lines)
+        reading, lines, wanted = self._reading, self._reading.head, self._plan.title
+        if reading.title == wanted:
+            return lines
         new = [Line(heading_line(wanted), self._end)] if wanted else []
-        if at is None:
-            start = self._reading.window.start
-            return [*lines[:start], *new, Line("", self._end), *lines[start:]]
-        after = at + 1
+        if reading.title_at is None:
+            return [*lines[: reading.start], *new, Line("", self._end), *lines[reading.start :]]
+        after = reading.title_at + 1
         while not wanted and after < len(lines) and is_blank(lines[after].text):
             after += 1
-        return [*lines[:at], *new, *lines[after:]]
-
-
-def _gaps(reading: Reading) -> list[tuple[Line, ...]]:
-    starts = [block.item.start for block in reading.blocks[1:]] + [len(reading.lines)]
-    return [
-        reading.lines[block.item.end : start]
-        for block, start in zip(reading.blocks, starts, strict=False)
-    ]
+        return [*lines[: reading.title_at], *new, *lines[after:]]
 
 
 def _new_after(
