@@ -8,8 +8,8 @@ writes `docs/images/run.svg` from a real run, and the graph's drawing into `ARCH
 import asyncio
 import re
 import tempfile
-import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from replan.assembly.graphs import build_graph
+from replan.log.apply import apply
+from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
 from replan.runtime import stream
-from replan.views.live.course import Course, course_after
+from replan.user_files.place import now
 from replan.views.live.frame import Window, frame, whole_plan
 from replan.views.live.plain import Lines
 from replan_local import local_team
@@ -89,11 +91,11 @@ class Seen:
     """A run as a terminal has seen it.
 
     Attributes:
-        moments: The course of the run after each event, and when that was.
+        moments: The run after each event, and when that was.
         lines: What is printed where there is no terminal; it ends with the answer and the account.
     """
 
-    moments: list[tuple[Course, float]] = field(default_factory=list[tuple[Course, float]])
+    moments: list[tuple[RunReport, datetime]] = field(default_factory=list[Any])
     lines: list[str] = field(default_factory=list[str])
 
 
@@ -119,13 +121,14 @@ def demo_task() -> str:
 async def run_of_demo(out: Path) -> Seen:
     """Run the demo, and give what a terminal shows of it."""
     data = ROOT / "examples" / "data"
-    lines = Lines(workspace=data, clock=time.monotonic)
+    lines = Lines(workspace=data)
     graph = build_graph(local_team(data, out))
-    seen, course, text = Seen(), Course(started=time.monotonic()), ""
+    seen, run, text = Seen(), RunReport.begun("demo", now()), ""
     async for event in stream(graph, demo_task()):
-        course = course_after(course, event, time.monotonic())
-        seen.moments.append((course, time.monotonic()))
-        text += lines.lines_of(event)
+        timed = event.replace(at=now())
+        before, run = run, apply(run, timed)
+        seen.moments.append((run, now()))
+        text += lines.lines_of(timed, before, run)
     seen.lines = text.split("\n")
     return seen
 
@@ -138,9 +141,9 @@ def svg(seen: Seen) -> str:
     for title, moment in ((AT_ONCE, most_at_once(seen)), (FAILED, first_failure(seen))):
         _print(console, "", title, "")
         _print(console, *frame(moment[0], WINDOW, moment[1]))
-    last, now = seen.moments[-1]
+    last, end = seen.moments[-1]
     _print(console, "", ENDED, "")
-    _print(console, *whole_plan(last, WINDOW, now))
+    _print(console, *whole_plan(last, WINDOW, end))
     sections = [at for at, line in enumerate(seen.lines) if line.startswith("## ")]
     part = next(at for at in sections if "ompare" in seen.lines[at])
     end = next(at for at in sections if at > part)
@@ -150,12 +153,12 @@ def svg(seen: Seen) -> str:
     )
 
 
-def most_at_once(seen: Seen) -> tuple[Course, float]:
+def most_at_once(seen: Seen) -> tuple[RunReport, datetime]:
     """The moment in which most steps run."""
     return max(seen.moments, key=lambda moment: moment[0].count(StepStatus.EXECUTING))
 
 
-def first_failure(seen: Seen) -> tuple[Course, float]:
+def first_failure(seen: Seen) -> tuple[RunReport, datetime]:
     """The moment in which a step has failed, and all that ran beside it is done."""
     return next(
         moment

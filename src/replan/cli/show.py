@@ -180,8 +180,7 @@ def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
 
 
 def _check_step(run: WholeReport, step: int) -> None:
-    known = {each.id for each in run.plan.steps} if run.plan else set[int]()
-    known |= {entry.step_id for entry in run.ledger}
+    known = run.by_id
     if step not in known:
         there = f"It has {min(known)} to {max(known)}." if known else "It has no plan."
         raise InputError(f"There is no step {step} in this run. {there}")

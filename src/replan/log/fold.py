@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 from replan.events import types as events
 from replan.events.types import Event
+from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
 from replan.log.calls import Calls, calls_of, sum_of
+from replan.log.statuses import attempt_end
+from replan.plan.model import PlanStep
 from replan.values import Value, restored
 
 CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
@@ -24,6 +27,7 @@ ASKED_AGAIN = "asked again"
 
 _AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}
 _StepAt = tuple[int, str]  # a step at a specialist
+_AttemptAt = tuple[int, str, int]  # an attempt of it
 
 
 @dataclass(frozen=True)
@@ -182,12 +186,17 @@ class Fold:
         self.counts = Counts()
         # The calls of each attempt, by step, specialist and number, and by their own names.
         self.calls = dict[tuple[Any, ...], dict[str, CallEvent]]()
+        self.attempts = dict[_AttemptAt, LedgerEntry]()  # in the order in which they began
+        self.retried = set[_StepAt]()  # those whose next attempt is to come
+        # The specialists that are done with a step since it was opened last, and whether well.
+        self.ends = dict[int, dict[str, bool]]()
+        self.deferred = set[int]()  # the steps that are left for another round
         self.host_calls = list[HostCall]()
         self.revisions = list[Revision]()
         self.outline = Outline()
         self.pauses = list[Pause]()  # those that are over
         # The attempts that were begun after each pause; that may be before its end was recorded.
-        self.attempts_after = list[set[tuple[int, str, int]]]()
+        self.attempts_after = list[set[_AttemptAt]]()
         self.request = ""
         self.tasks = dict[int, str]()  # the words of the steps that were begun
         self.planned_at = dict[int, datetime]()  # when revisions added steps
@@ -213,6 +222,7 @@ class Fold:
         self._apply_to_calls(event)
         self._apply_to_plan(event)
         self._apply_to_steps(event)
+        self._apply_to_attempts(event)
         self._apply_to_run(event)
 
     def _apply_to_calls(self, event: Event) -> None:
@@ -274,6 +284,79 @@ class Fold:
                     self.doubted.add((event.step_id, event.specialist))
             case _:
                 pass
+
+    def _apply_to_attempts(self, event: Event) -> None:
+        match event:
+            case events.SpecialistInvoked():
+                self._begin(event)
+            case events.SpecialistRetried():
+                self._end(event, "failed", event.error)
+                self.retried.add((event.step_id, event.specialist))
+            case events.SpecialistCompleted():
+                self._end(event, attempt_end(event), event.error)
+                done = self.ends.setdefault(event.step_id, {})
+                done[event.specialist.casefold()] = attempt_end(event) == "done"
+            case events.InputRequested():
+                self._end(event, "waiting")
+            case events.StepDeferred(waiting_for=()):
+                self.deferred.add(event.step_id)
+            case events.RunStopped() | events.RunResumed() | events.TaskCompleted():
+                self.retried.clear()
+            case _:
+                self._apply_to_ends(event)
+
+    def _apply_to_ends(self, event: Event) -> None:
+        """Steps that are opened again end anew."""
+        match event:
+            case events.StepsInvalidated():
+                self._reopen(each.step for each in event.reruns)
+            case events.RunCorrected():
+                self._reopen([event.step_id])
+            case events.PlanCreated(plan=plan) | events.PlanUpdated(plan=plan) if plan:
+                # What one of several specialists did well counts in a later round, too.
+                partly = {each.id for each in plan.open_steps() if self.end_of(each) is None}
+                self._reopen([*self.ends.keys() - partly])
+            case events.PlanUpdated(changes=changes):
+                modified: Any = changes.get("modified", ())
+                self._reopen(set(map(int, modified)))
+            case _:
+                pass
+
+    def end_of(self, step: PlanStep) -> bool | None:
+        """Whether a step is done well since it was opened; None while a specialist is at it."""
+        ends = self.ends.get(step.id, {})
+        named = {each.casefold() for each in step.specialists}
+        return any(ends.values()) if ends and named <= ends.keys() else None
+
+    def _begin(self, event: events.SpecialistInvoked) -> None:
+        attempt = event.step_id, event.specialist, event.attempt
+        self.retried.discard(attempt[:2])
+        self.deferred.discard(event.step_id)
+        if (at := self._time_of(event)) is not None:
+            begun = LedgerEntry(
+                run_id=event.run_id,
+                step_id=event.step_id,
+                specialist=event.specialist,
+                number=event.attempt,
+                key="",
+                started_at=at,
+            )
+            self.attempts.setdefault(attempt, begun)
+
+    def _end(self, event: events.StepEvent, outcome: AttemptOutcome, error: str = "") -> None:
+        attempt = event.step_id, event.specialist, event.attempt
+        self.retried.discard(attempt[:2])
+        if (begun := self.attempts.get(attempt)) is not None:
+            at = self._time_of(event)
+            self.attempts[attempt] = begun.replace(ended_at=at, outcome=outcome, error=error)
+
+    def _time_of(self, event: events.BaseEvent) -> datetime | None:
+        """When an event happened; of one without a log, the last time that is known."""
+        return event.at or self.last_at or self._started_at
+
+    def _reopen(self, steps: Iterable[int]) -> None:
+        for step in steps:
+            self.ends.pop(step, None)
 
     def _apply_to_run(self, event: Event) -> None:
         match event:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
@@ -30,18 +30,16 @@ from replan.log.fold import (
 )
 from replan.log.rows import Request
 from replan.log.statuses import INCOMPLETE, failures, not_run
-from replan.log.step_reports import AttemptReport, StepReport, report_of_step
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.secrets.known import MASK
 from replan.state.artifacts import Artifact
 from replan.state.cuts import CUTS
 from replan.state.outcomes import RunOutcome
-from replan.state.questions import Question
+from replan.state.questions import Question, short_key
 from replan.state.usage import Usage
 from replan.texts.signs import one_line
 from replan.values import Value
-
-Report = TypeVar("Report", bound="RunReport")
 
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 
@@ -87,6 +85,31 @@ class RunReport(StateFacts):
     ledger: tuple[LedgerEntry, ...]  # every attempt of a step
     requests: tuple[Request, ...]  # what was asked of it, by whom: answers, decisions, stops
     events: tuple[Event, ...]  # what happened, in its order
+    # Live only: what steps at work wrote since their last event, by step and specialist; what a
+    # pipeline outside a plan writes is that of step 0.
+    drafts: dict[tuple[int, str], str] = Field(
+        default_factory=dict[tuple[int, str], str], exclude=True, repr=False
+    )
+    # Live only: the steps whose questions were answered, and that do not go on yet.
+    answered: frozenset[int] = Field(default=frozenset(), exclude=True, repr=False)
+
+    @classmethod
+    def begun(cls, run_id: str, at: datetime) -> Self:
+        """Return the report of a run that begins, of which nothing happened yet."""
+        own: dict[str, Any] = {"run_id": run_id, "outcome": "running", "started_at": at}
+        rows: dict[str, Any] = {"labels": {}, "spent": {}, "ledger": (), "requests": ()}
+        return cls(**own, **rows, last_seen_at=at, events=())
+
+    def questions_without(self, key: str) -> tuple[Question, ...]:
+        """The open questions but for one."""
+        return tuple(q for q in self.pending_questions if short_key(q.key) != short_key(key))
+
+    def after_answer(self, key: str) -> Self:
+        """Return the report after a person answered a question, which the run has not taken yet."""
+        steps = {q.step_id for q in self.pending_questions if short_key(q.key) == short_key(key)}
+        left = self.questions_without(key)
+        answered = self.answered | (steps - {each.step_id for each in left})
+        return self.model_copy(update={"pending_questions": left, "answered": answered})
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with changes, which tells what its own rows do."""
@@ -136,6 +159,11 @@ class RunReport(StateFacts):
         return (self.ended - self.began).total_seconds()
 
     @property
+    def worked(self) -> float:
+        """Seconds in which it was worked on."""
+        return max(0.0, self.seconds - self.waited - self.idle - self.unknown)
+
+    @property
     def waited(self) -> float:
         """Seconds in which it waited for a person."""
         return self._seconds_paused("waiting")
@@ -166,7 +194,7 @@ class RunReport(StateFacts):
 
     def _until_work(self, pause: Pause, begun: Collection[tuple[int, str, int]]) -> Pause:
         """The record of a continuation may be later than the first attempts of it."""
-        own = (e for e in self.ledger if (e.step_id, e.specialist, e.number) in begun)
+        own = (e for e in self.entries if (e.step_id, e.specialist, e.number) in begun)
         moments = [each.started_at for each in own if each.started_at > pause.began]
         ended = min(moments, default=pause.ended)
         return (
@@ -191,9 +219,21 @@ class RunReport(StateFacts):
         )
 
     @cached_property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every attempt of a step: its rows that were read, and what events told since."""
+        told = dict(self.fold.attempts)
+        read = {(each.step_id, each.specialist, each.number): each for each in self.ledger}
+        for attempt, each in read.items():
+            end = told.pop(attempt, each)
+            if each.ended_at is None and end.ended_at is not None:
+                ended = {"ended_at": end.ended_at, "outcome": end.outcome, "error": end.error}
+                read[attempt] = each.replace(**ended)
+        return (*read.values(), *told.values())
+
+    @cached_property
     def attempts(self) -> tuple[AttemptReport, ...]:
         """The attempts of its steps, in the order in which they began."""
-        newest = {(each.step_id, each.specialist): each.number for each in self.ledger}
+        newest = {(each.step_id, each.specialist): each.number for each in self.entries}
         calls = self.fold.calls
         return tuple(
             AttemptReport(
@@ -203,7 +243,7 @@ class RunReport(StateFacts):
                 is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
                 went_on=each.number < newest[each.step_id, each.specialist],
             )
-            for each in self.ledger
+            for each in self.entries
         )
 
     def attempts_of(self, step: int | None = None) -> list[AttemptReport]:
@@ -234,12 +274,15 @@ class RunReport(StateFacts):
         left = [PlanStep(id=n, description=words[n] or self.fold.tasks.get(n, "")) for n in gone]
         removed = self._texts_of_removed(gone, taken)
         asking = self._asking_steps
+        at_work = {each.entry.step_id for each in self.attempts if each.outcome == "running"}
+        at_work |= {step for step, _ in self.fold.retried if self.outcome == "running"}
         return tuple(
-            report_of_step(
+            StepReport.of(
                 step,
                 tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
                 is_asking=step.id in asking,
+                is_at_work=step.id in at_work,
             )
             for step in [*planned, *left]
         )
@@ -249,17 +292,22 @@ class RunReport(StateFacts):
         """The steps that wait for a person: where work is in doubt, no attempt says so."""
         if self.is_over:
             return set()
-        newest = {(each.step_id, each.specialist): each for each in self.ledger}.values()
+        newest = {(each.step_id, each.specialist): each for each in self.entries}.values()
         asked = (each for each in newest if each.outcome == "waiting")
         # What was asked before a resumption may have its answer.
         own = {e.step_id for e in asked if self.outcome != "running" or self._is_of_now(e)}
-        return own | {each.step_id for each in self.pending_questions}
+        return (own - self.answered) | {each.step_id for each in self.pending_questions}
 
     def _texts_of_removed(self, gone: Iterable[int], taken: dict[int, Revision]) -> dict[int, str]:
         """What is said about removed steps; a step that is not planned yet is not one."""
         texts = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
         # Of a run that is over, whatever its plan has not was removed, also where no event says so.
         return {**dict.fromkeys(gone, "removed"), **texts} if self.is_over else texts
+
+    @cached_property
+    def by_id(self) -> dict[int, StepReport]:
+        """Its steps by their numbers."""
+        return {each.step.id: each for each in self.steps}
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -275,6 +323,19 @@ class RunReport(StateFacts):
     def count(self, status: StepStatus) -> int:
         """How many steps of the plan are so."""
         return sum(each.status is status for each in self.planned)
+
+    def obstacles(self, step: PlanStep) -> tuple[list[int], list[int]]:
+        """What a step waits for: the steps that failed and block it, and those that are coming."""
+        before = [self.by_id[each] for each in step.awaits if each in self.by_id]
+        handled = step.condition.step if step.condition else None
+        failed = [
+            each.step.id
+            for each in before
+            if each.status is StepStatus.FAILED
+            and not each.step.optional
+            and each.step.id != handled
+        ]
+        return failed, [each.step.id for each in before if each.status.is_open]
 
     def planned_at(self, step: int) -> datetime:
         """When a step was planned: with the plan, or by the revision that added it."""
@@ -324,19 +385,6 @@ def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tu
         each.replace(answers={key: secret.get(key, text) for key, text in each.answers.items()})
         for each in requests
     )
-
-
-def apply(report: Report, event: Event) -> Report:
-    """Return the report of a run after one more event; the former one is as it was.
-
-    What the events told so far is handed on, so that a long run is not folded again for each.
-    """
-    fold = vars(report).pop("fold", None)
-    after = report.model_copy(update={"events": (*report.events, event)})
-    if fold is not None:
-        fold.apply(event)
-        vars(after)["fold"] = fold
-    return after
 
 
 def why_ended(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from replan.events import types as events
@@ -49,50 +49,6 @@ def end_of(event: events.SpecialistCompleted) -> str:
 def attempt_end(event: events.SpecialistCompleted) -> AttemptOutcome:
     """How the last attempt of a specialist ended."""
     return "done" if event.status is ExecutionStatus.SUCCESS else "failed"
-
-
-class StepStatuses:
-    """The statuses of steps at work, from the events of a run, one after the other."""
-
-    def __init__(self) -> None:
-        self._specialists = dict[int, frozenset[str]]()  # those that a step names
-        self._at = dict[int, dict[str, str]]()  # the status of a step at each specialist
-
-    def take_plan(self, steps: Iterable[PlanStep]) -> None:
-        """Take the steps of a plan; one that names nobody ends with the first that ends it."""
-        self._specialists = {step.id: frozenset(map(_name, step.specialists)) for step in steps}
-
-    def apply(self, event: events.BaseEvent) -> str:
-        """Return the new status of the step of an event; empty if the event changes none."""
-        match event:
-            case events.SpecialistInvoked():
-                status = RUNNING
-            case events.InputRequested():
-                status = WAITING
-            case events.SpecialistCompleted():
-                status = end_of(event)
-            case events.StepsInvalidated():
-                for rerun in event.reruns:
-                    self._at.pop(rerun.step, None)
-                return ""
-            case _:
-                return ""
-        at = self._at.setdefault(event.step_id, {})
-        at[_name(event.specialist)] = status
-        is_left = bool(self._specialists.get(event.step_id, frozenset()) - at.keys())
-        return _joint(at.values(), is_left=is_left)
-
-
-def _joint(statuses: Collection[str], *, is_left: bool) -> str:
-    """The status of a step at several specialists: of those that end, one success is enough."""
-    pending = [StepStatus.PENDING.value] if is_left else []
-    ends = [StepStatus.COMPLETED.value, StepStatus.FAILED.value]
-    order = [RUNNING, WAITING, *pending, *ends]
-    return next(each for each in order if each in statuses or each in pending)
-
-
-def _name(specialist: str) -> str:
-    return specialist.strip().casefold()
 
 
 def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocked") -> str:

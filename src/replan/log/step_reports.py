@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
 from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
 from replan.log.attempt_rows import LedgerEntry
@@ -60,6 +61,28 @@ class StepReport(Value):
     removed: str = ""  # which revision took it out of the plan; empty for one that is in it
     is_asking: bool = False  # whether it waits for a person
 
+    @classmethod
+    def of(
+        cls,
+        step: PlanStep,
+        attempts: tuple[AttemptReport, ...],
+        *,
+        removed: str,
+        is_asking: bool,
+        is_at_work: bool,
+    ) -> Self:
+        """Judge how a step of a plan is, which may have been removed from it, by its attempts."""
+        status = StepStatus.SKIPPED if removed else step.status
+        if status.is_open and is_at_work:
+            status = StepStatus.EXECUTING
+        return cls(
+            step=step,
+            status=status,
+            attempts=attempts,
+            removed=removed,
+            is_asking=is_asking and status is StepStatus.PENDING,
+        )
+
     @property
     def status_text(self) -> str:
         """Its status, in words."""
@@ -97,18 +120,3 @@ class StepReport(Value):
     def tools(self) -> list[ToolInvoked | ToolCompleted]:
         calls = [call for each in self.attempts for call in each.calls]
         return [call for call in calls if isinstance(call, ToolInvoked | ToolCompleted)]
-
-
-def report_of_step(
-    step: PlanStep, attempts: tuple[AttemptReport, ...], *, removed: str, is_asking: bool
-) -> StepReport:
-    status = StepStatus.SKIPPED if removed else step.status
-    if status.is_open and any(each.outcome == "running" for each in attempts):
-        status = StepStatus.EXECUTING
-    return StepReport(
-        step=step,
-        status=status,
-        attempts=attempts,
-        removed=removed,
-        is_asking=is_asking and status is StepStatus.PENDING,
-    )

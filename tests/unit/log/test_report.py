@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -9,8 +10,10 @@ from hypothesis import given, settings, strategies as st
 from made_runs import answered, attempt, call, event, whole
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.assembly.graphs import viewer
+from replan.events.types import Event
+from replan.log.apply import apply
 from replan.log.kept_events import event_of
-from replan.log.report import apply
+from replan.log.report import RunReport
 from replan.log.rows import LoggedEvent
 from replan.runs.reports import read_report
 
@@ -61,21 +64,37 @@ def told(report):
     }
 
 
+def course(report):
+    """What a run at work shows of its course."""
+    steps = [(each.status_text, each.specialists, each.calls) for each in report.steps]
+    tried = [(each.entry.number, each.outcome, each.entry.error) for each in report.attempts]
+    asked = [(each.step_id, each.text) for each in report.pending_questions]
+    ends = (report.outcome, report.answer, report.warnings, report.calls, report.usage)
+    return steps, tried, asked, ends
+
+
+def as_read(report, events):
+    """A report as it is read from its rows, with the facts that its state has."""
+    return report.model_copy(update={"events": tuple(events), "drafts": {}})
+
+
 def check_every_cut(report):
     """Check that a report which goes on from any event on is that of all events."""
-    one = report.model_copy(update={"events": ()})
+    last = reduce(apply, report.events, as_read(report, ()))
+    one = as_read(report, ())
     for number, each in enumerate(report.events, 1):
         before, shown = one, told(one)
         one = apply(one, each)
-        cut = report.model_copy(update={"events": report.events[:number]})
+        cut = as_read(one, report.events[:number])
         assert told(one) == told(cut)
         assert told(before) == shown
         # Whoever goes on after a kill reads what was kept, and takes the rest.
-        continued = cut.model_copy(update={"events": tuple(map(read_again, cut.events))})
+        continued = as_read(cut, map(read_again, cut.events))
         for later in report.events[number:]:
             continued = apply(continued, later)
-        assert told(continued) == told(report)
-    assert told(one) == told(report)
+        assert told(continued) == told(last)
+    assert told(one) == told(last)
+    return last
 
 
 def read_again(event):
@@ -102,19 +121,27 @@ async def test_the_log_of_a_run_gives_the_same_report_at_once_and_one_by_one(tmp
         Specialist("asker", "Asks.", run=lambda _: ask_user("Which?"), effects="pure"),
     ]
     plan = "- [ ] 1. Fetch @worker (retries 1)\n- [ ] 2. Ask @asker (after 1)\n"
+    live = list[Event]()
     async with open_storage(str(tmp_path / "runs.db")) as storage:
         team = Team(Host(model="offline"), specialists)
         async with open_runtime(team, storage=storage) as runtime:
-            waits = await runtime.run({"plan": plan}, run_id="r")
+            run = await runtime.start({"plan": plan}, run_id="r", on_event=live.append)
+            waits = await run
             if answer:
-                await (await runtime.answer("r", answer, by="eva"))
+                await (await runtime.answer("r", answer, by="eva", on_event=live.append))
         record = await storage.runs.get("r")
         report = await read_report(viewer(storage), storage, record, record.updated_at)
     assert waits.outcome == "waiting"
     assert [len(each.attempts) for each in report.steps] == [2, 2 if answer else 1]
     assert [each.why for each in report.pauses] == ["waiting"]
     assert report.pauses[0].by == ("eva" if answer else "")
-    check_every_cut(report)
+    last = check_every_cut(report)
+    # What the events told of its end is what its state has.
+    assert told(last) == told(report)
+    assert last.outcome == report.outcome
+    # Whoever followed it, and read nothing, knows as much of its course.
+    followed = reduce(apply, live, RunReport.begun("r", report.started_at))
+    assert course(followed) == course(report)
 
 
 def test_long_logs_are_not_folded_again_for_each_event():

@@ -1,61 +1,74 @@
 """The words for steps and runs after each event, which all doors use."""
 
+from itertools import accumulate
+
 import pytest
 
-from made_runs import attempt, event, whole
-from replan.log.statuses import StepStatuses, rest_after
+from made_runs import NOON, attempt, event, whole
+from replan.log.apply import apply
+from replan.log.report import RunReport
+from replan.log.statuses import rest_after
 from replan.plan.model import PlanStep, TaskPlan
 from replan.state.questions import Question
 
 
-def begun(who="a"):
-    return event(1, 1, "specialist_invoked", step_id=1, specialist=who)
+def begun(who="a", number=1):
+    return event(1, 1, "specialist_invoked", step_id=1, specialist=who, attempt=number)
 
 
-def ended(status, who="a"):
-    return event(2, 2, "specialist_completed", step_id=1, specialist=who, status=status)
+def ended(status, who="a", number=1):
+    own = {"step_id": 1, "specialist": who, "attempt": number}
+    return event(2, 2, "specialist_completed", **own, status=status)
+
+
+def retried():
+    return event(3, 3, "specialist_retried", step_id=1, specialist="a", error="?")
 
 
 def asks(who="a"):
     return event(2, 2, "input_requested", step_id=1, specialist=who)
 
 
+def statuses(*told, names=("a",)):
+    """The status of a step after each event, at the specialists that it names."""
+    step = PlanStep(id=1, description="It", assigned_to=names[0], joined_by=names[1:])
+    report = RunReport.begun("r", NOON).model_copy(update={"plan": TaskPlan(steps=(step,))})
+    reports = accumulate(told, apply, initial=report)
+    return [each.by_id[1].status_text for each in reports][1:]
+
+
 @pytest.mark.parametrize(
-    ("events", "statuses"),
+    ("told", "expected"),
     [
         ([begun(), ended("success")], ["running", "completed"]),
         ([begun(), ended("partial")], ["running", "failed"]),
-        ([begun(), asks(), begun(), ended("failed")], ["running", "waiting", "running", "failed"]),
-        (
-            [begun(), begun("b"), ended("success"), asks("b"), ended("failed", "b")],
-            ["running", "running", "running", "waiting", "completed"],
-        ),
-        ([event(3, 3, "specialist_retried", step_id=1, error="?")], [""]),
+        ([begun(), asks(), begun(number=2)], ["running", "waiting", "running"]),
+        # Between two attempts it is at work, too.
+        ([begun(), retried()], ["running", "running"]),
     ],
 )
-def test_the_specialists_of_a_step_make_its_status_together(events, statuses):
-    steps = StepStatuses()
-    assert [steps.apply(each) for each in events] == statuses
+def test_the_events_of_a_step_make_its_status(told, expected):
+    assert statuses(*told) == expected
 
 
-def test_a_step_ends_with_the_last_specialist_that_the_plan_names():
-    steps = StepStatuses()
-    steps.take_plan([PlanStep(id=1, description="It", assigned_to="a", joined_by=("B",))])
-    told = [steps.apply(each) for each in (begun(), ended("failed"), begun("b"))]
-    assert [*told, steps.apply(ended("success", "b"))] == [
-        *("running", "pending", "running"),
-        "completed",
+def test_the_specialists_of_a_step_make_its_status_together():
+    told = [begun(), begun("b"), ended("success"), asks("b"), begun("b", 2)]
+    told.append(ended("failed", "b", 2))
+    assert statuses(*told, names=("a", "b")) == [
+        *("running", "running", "running", "waiting", "running", "completed"),
     ]
 
 
+def test_a_step_ends_with_the_last_specialist_that_the_plan_names():
+    told = (begun(), ended("failed"), begun("b"), ended("success", "b"))
+    assert statuses(*told, names=("a", "B")) == ["running", "pending", "running", "completed"]
+
+
 def test_a_step_that_runs_again_begins_anew_at_each_specialist():
-    steps = StepStatuses()
-    steps.take_plan([PlanStep(id=1, description="It", assigned_to="a", joined_by=("b",))])
-    for each in (begun(), ended("success"), begun("b"), ended("failed", "b")):
-        steps.apply(each)
-    reruns = [{"step": 1, "reason": "edited"}]
-    assert steps.apply(event(3, 3, "steps_invalidated", reruns=reruns)) == ""
-    assert [steps.apply(each) for each in (begun(), ended("success"))] == ["running", "pending"]
+    told = [begun(), ended("success"), begun("b"), ended("failed", "b")]
+    told.append(event(3, 3, "steps_invalidated", reruns=[{"step": 1, "reason": "edited"}]))
+    again = [begun(number=2), ended("success", number=2)]
+    assert statuses(*told, *again, names=("a", "b"))[4:] == ["pending", "running", "pending"]
 
 
 def test_a_run_whose_work_failed_can_be_resumed():

@@ -1,17 +1,18 @@
 """The live plan is a pure function of the events, the window and the time."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
 from replan.events import types
+from replan.log.apply import apply
+from replan.log.report import RunReport
 from replan.plan import PlanDocument, StepStatus
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
 from replan.state.usage import Usage
-from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.frame import ASCII, Window, frame, seconds, whole_plan
 
 RUN = {"seq": 1, "run_id": "r", "round": 1}
@@ -44,24 +45,39 @@ def invoked(step_id, specialist, attempt=1):
     return step(types.SpecialistInvoked, step_id, specialist, attempt, task="x")
 
 
-def done(step_id, specialist, status=ExecutionStatus.SUCCESS, **fields):
+def done(step_id, specialist, status=ExecutionStatus.SUCCESS, attempt=1, **fields):
     result = SpecialistResult(
         step_id=step_id, specialist_name=specialist, status=status, duration=3.25, **fields
     )
-    return step(types.SpecialistCompleted, step_id, specialist, result=result)
+    return step(types.SpecialistCompleted, step_id, specialist, attempt, result=result)
 
 
-def course_of(*events):
-    """Fold events that happen one second after the other, from second 1 on."""
-    course = Course(started=0.0)
-    for now, event in enumerate(events, 1):
-        course = course_after(course, event, float(now))
-    return course
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
-def shown(course, width=59, height=19, now=10.0, **options):
+def at(second):
+    return NOON + timedelta(seconds=second)
+
+
+def after(report, event, second=9):
+    return apply(report, event.replace(at=at(second)))
+
+
+def report_of(*events):
+    """Report events that happen one second after the other, from second 1 on."""
+    report = RunReport.begun("r", NOON)
+    for second, event in enumerate(events, 1):
+        report = after(report, event, second)
+    return report
+
+
+def status_of(report, number):
+    return next(each.status for each in report.steps if each.step.id == number)
+
+
+def shown(report, width=59, height=19, now=10, **options):
     window = Window(width=width, height=height, **options)
-    return [line.plain for line in frame(course, window, now)]
+    return [line.plain for line in frame(report, window, at(now))]
 
 
 MIDWAY = (
@@ -70,19 +86,19 @@ MIDWAY = (
     invoked(3, "archivist"),
     step(types.SpecialistRetried, 3, "archivist", error="busy\x1b[2J\nserver"),
     invoked(3, "archivist", 2),
-    done(3, "archivist", ExecutionStatus.FAILED, error="The archive is closed for the whole week."),
+    done(3, "archivist", ExecutionStatus.FAILED, 2, error="The archive is closed for the week."),
     invoked(5, "analyst"),
     step(types.StepDeferred, 6, "writer", waiting_for=(4,)),
 )
 
 
 def test_a_frame_of_60_columns():
-    assert shown(course_of(*MIDWAY)) == [
+    assert shown(report_of(*MIDWAY)) == [
         "Compare the EU's and the US's EV policy, in all their deta…",
         "✓ 1 Find the EU's current EV policy and… researcher",
         "⠋ 2 米国の現在の電気自動車政策を調べて…  researcher   8.0 s",
-        "✗ 3 [bold]Ask[/bold] 👨👩👧 the archive  archivist    3.2 s",
-        "    The archive is closed for the whole week.",
+        "✗ 3 [bold]Ask[/bold] 👨👩👧 the archive  archivist    2.0 s",
+        "    The archive is closed for the week.",
         "· 4 Compare both  waits for 2            analyst",
         "⠋ 5 Say why the archive is closed        analyst      3.0 s",
         "· 6 Write a brief  waits for 4           writer",
@@ -106,26 +122,27 @@ def test_a_running_step_says_which_tools_and_models_it_calls():
     answered = types.ModelCompleted(
         **asks.model_dump(exclude={"type", "prompt", "provider", "is_reprompt"}), seconds=1.0
     )
-    course = course_of(created(THREE), invoked(1, "a"), asks)
-    assert shown(course)[1] == "    asks model gpt-5"
+    report = report_of(created(THREE), invoked(1, "a"), asks)
+    assert shown(report)[1] == "    asks model gpt-5"
     hostile = calls_tool(1, "0.1", arguments={"item": "\x1b[2J\u202ex\n", "number": 2})
-    course = course_of(created(THREE), invoked(1, "a"), asks, answered, calls_tool(1, "0.0"))
-    assert shown(course)[1] == '    calls price(item="x")'
-    course = course_after(course, hostile, 9.0)
-    assert shown(course)[1].startswith('    2 at once: calls price(item="\\u001b[2J')
-    assert shown(course)[1].endswith('x\\n", number=2)')
+    report = report_of(created(THREE), invoked(1, "a"), asks, answered, calls_tool(1, "0.0"))
+    assert shown(report)[1] == '    calls price(item="x")'
+    report = after(report, hostile)
+    assert shown(report)[1].startswith('    2 at once: calls price(item="\\u001b[2J')
+    assert shown(report)[1].endswith('x\\n", number=2)')
     ended = [calls_tool(1, call, types.ToolCompleted, status="success") for call in ("0.0", "0.1")]
-    assert not course_after(course_after(course, ended[0], 9.0), ended[1], 9.0).rows[1].calls
+    ended = after(after(report, ended[0]), ended[1])
+    assert shown(ended)[1] == "· 2 Wrap  waits for 1                             a"
 
 
 def test_a_step_says_what_it_waits_for():
-    course = course_of(created(THREE), invoked(1, "a"))
-    assert shown(course)[1:] == [
+    report = report_of(created(THREE), invoked(1, "a"))
+    assert shown(report)[1:] == [
         "· 2 Wrap  waits for 1                             a",
         "· 3 Aside  waits for its turn                     a",
         "⠋ 10 s: 0 of 3 done, 1 running",
     ]
-    failed = course_after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
+    failed = after(report, done(1, "a", ExecutionStatus.FAILED, error="no"))
     assert "· 2 Wrap  blocked: 1 failed" in shown(failed)[2]
 
 
@@ -139,107 +156,108 @@ def test_what_is_asked_is_noted_and_counted():
         details={"tool": "order", "arguments": {"item": "chairs"}, "call": "0.0"},
     )
     asked = step(types.InputRequested, 1, "a", question=question)
-    course = course_of(created(THREE), invoked(1, "a"), asked)
-    assert shown(course)[1] == '    waits for approval: order(item="chairs")'
-    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 waiting"
-    course = with_answer(course, "1/a/1")
-    assert shown(course)[1:] == [
+    report = report_of(created(THREE), invoked(1, "a"), asked)
+    assert shown(report)[1] == '    waits for approval: order(item="chairs")'
+    assert shown(report)[-1] == "⠋ 10 s: 0 of 3 done, 1 waiting"
+    report = report.after_answer("1/a/1")
+    assert shown(report)[1:] == [
         "    answered",
         "· 2 Wrap  waits for 1                             a",
         "· 3 Aside                                         a",
         "⠋ 10 s: 0 of 3 done, judging",
     ]
-    assert course_after(course, invoked(1, "a", 2), 9.0).rows[1].note == ""
+    assert "answered" not in "".join(shown(after(report, invoked(1, "a", 2))))
 
 
 def test_all_that_runs_is_seen_before_anything_is_said_of_it():
     text = "".join(f"- [ ] {n}. Step @a\n" for n in range(1, 31))
     busy = [each for n in range(10, 20) for each in (invoked(n, "a"), calls_tool(n, "0"))]
-    lines = shown(course_of(created(text), *busy), height=14, width=59)
+    lines = shown(report_of(created(text), *busy), height=14, width=59)
     assert [line for line in lines if "calls" in line] == []
     assert sum(line.startswith("⠋ 1") and "Step" in line for line in lines) == 10
     assert lines[-2] == "… and 18 pending"
-    more = shown(course_of(created(text), *busy[:4]), height=14, width=59)
+    more = shown(report_of(created(text), *busy[:4]), height=14, width=59)
     assert sum("calls price" in line for line in more) == 2
 
 
 def test_a_narrow_frame_leaves_out_names_and_then_times():
-    assert shown(course_of(*MIDWAY), width=30)[2:4] == [
+    assert shown(report_of(*MIDWAY), width=30)[2:4] == [
         "⠋ 2 米国の現在の電気…    8.0 s",
-        "✗ 3 [bold]Ask[/bold]…    3.2 s",
+        "✗ 3 [bold]Ask[/bold]…    2.0 s",
     ]
-    assert shown(course_of(*MIDWAY), width=12)[2] == "⠋ 2 米国の…"
+    assert shown(report_of(*MIDWAY), width=12)[2] == "⠋ 2 米国の…"
 
 
 def test_a_window_without_unicode_gets_plain_signs():
-    lines = shown(course_of(*MIDWAY), signs=ASCII)
+    lines = shown(report_of(*MIDWAY), signs=ASCII)
     assert [line[0] for line in lines[1:5]] == ["x", "|", "!", " "]
 
 
 def test_before_there_is_a_plan_the_activity_is_shown():
-    assert shown(Course(started=0.0)) == ["⠋ 10 s: thinking"]
+    assert shown(RunReport.begun("r", NOON)) == ["⠋ 10 s: thinking"]
     for complexity, activity in ((TaskComplexity.COMPLEX, "planning"), ("simple", "answering")):
         thought = ThinkingResult(
             thought="", complexity=complexity, timestamp=datetime(2030, 1, 1, tzinfo=UTC)
         )
-        course = course_of(types.ThinkingCompleted(**RUN, thinking=thought))
-        assert shown(course) == [f"⠋ 10 s: {activity}"]
+        report = report_of(types.ThinkingCompleted(**RUN, thinking=thought))
+        assert shown(report) == [f"⠋ 10 s: {activity}"]
 
 
 def test_a_further_attempt_says_what_it_comes_after():
-    course = course_of(*MIDWAY[:5])
-    assert "    attempt 2 after: busy�[2J server" in shown(course)
-    assert not course_of(*MIDWAY[:5], done(3, "archivist")).rows[3].note
+    report = report_of(*MIDWAY[:5])
+    assert "    attempt 2 after: busy�[2J server" in shown(report)
+    ended = shown(report_of(*MIDWAY[:5], done(3, "archivist", attempt=2)))
+    assert not [line for line in ended if "after:" in line]
 
 
 def test_a_step_of_two_specialists_ends_with_the_second_and_one_success_is_enough():
     text = "- [ ] 1. A @a @b\n"
     failed = done(1, "a", ExecutionStatus.FAILED, error="no")
-    both = course_of(created(text), invoked(1, "a"), invoked(1, "b"), failed)
-    assert both.rows[1].status is StepStatus.EXECUTING
-    assert course_after(both, done(1, "b"), 9.0).rows[1].status is StepStatus.COMPLETED
+    both = report_of(created(text), invoked(1, "a"), invoked(1, "b"), failed)
+    assert status_of(both, 1) is StepStatus.EXECUTING
+    assert status_of(after(both, done(1, "b")), 1) is StepStatus.COMPLETED
 
 
 def test_a_revision_that_tries_a_failed_step_again_starts_it_anew():
-    course = course_of(*MIDWAY)
+    report = report_of(*MIDWAY)
     revised = plan_of(POLICIES.replace("the archive @archivist", "another one @analyst"))
-    course = course_after(
-        course, types.PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0
+    report = after(
+        report, types.PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20
     )
-    assert course.rows[3].status is StepStatus.PENDING
-    assert not course.rows[3].note
-    assert "analyst" in shown(course)[3]
+    assert status_of(report, 3) is StepStatus.PENDING
+    assert "for the week" not in "".join(shown(report))
+    assert "analyst" in shown(report)[3]
 
 
 def test_a_skipped_step_says_why():
     plan = plan_of(POLICIES)
     skipped = plan.step(5).replace(status=StepStatus.SKIPPED, feedback="Step 3 is completed.")
-    course = course_of(types.PlanCreated(**RUN, plan=plan.with_steps(skipped), markdown=""))
-    lines = shown(course)
+    report = report_of(types.PlanCreated(**RUN, plan=plan.with_steps(skipped), markdown=""))
+    lines = shown(report)
     assert lines[5] == "– 5 Say why the archive is closed        analyst"
     assert lines[6] == "    Step 3 is completed."
 
 
 def test_a_limit_is_the_activity():
-    course = course_of(created(POLICIES), types.LimitReached(**RUN, limit="max_rounds", value=1))
-    assert shown(course)[-1] == "⠋ 10 s: 1 of 6 done, ending: max_rounds is reached"
+    report = report_of(created(POLICIES), types.LimitReached(**RUN, limit="max_rounds", value=1))
+    assert shown(report)[-1] == "⠋ 10 s: 1 of 6 done, ending: max_rounds is reached"
 
 
 def test_the_newest_lines_of_the_answer_stand_below():
     answer = "".join(f"{n}. Line of the answer\n" for n in range(1, 40)) + "the end"
-    course = course_of(created(POLICIES), types.AnswerToken(**RUN, text=answer))
-    lines = shown(course)
+    report = report_of(created(POLICIES), types.AnswerToken(**RUN, text=answer))
+    lines = shown(report)
     assert lines[-1] == "the end"
     assert lines[-2] == "39. Line of the answer"
     assert len(lines) == 19
-    assert course_of(*[types.AnswerToken(**RUN, text="x"), types.AnswerReset(**RUN)]).answer == ""
+    assert report_of(*[types.AnswerToken(**RUN, text="x"), types.AnswerReset(**RUN)]).answer == ""
 
 
 def test_verbose_shows_the_newest_line_of_a_specialist():
     said = step(types.SpecialistToken, 2, "researcher", text="first\nsecond [x]")
-    course = course_of(created(POLICIES), invoked(2, "researcher"), said)
-    assert "    second [x]" in shown(course, verbose=True)
-    assert "    second [x]" not in shown(course)
+    report = report_of(created(POLICIES), invoked(2, "researcher"), said)
+    assert "    second [x]" in shown(report, verbose=True)
+    assert "    second [x]" not in shown(report)
 
 
 def test_a_pipeline_of_a_session_shows_its_phase_and_what_is_said_in_it():
@@ -250,19 +268,19 @@ def test_a_pipeline_of_a_session_shows_its_phase_and_what_is_said_in_it():
         return step(types.SpecialistToken, 0, "", text=text)
 
     events = [entered("draft"), says("Tea is "), says("fine.")]
-    assert shown(course_of(*events)) == ["", "Tea is fine.", "⠋ 10 s: phase draft"]
-    assert shown(course_of(*events, entered("critique"))) == ["⠋ 10 s: phase critique"]
+    assert shown(report_of(*events)) == ["", "Tea is fine.", "⠋ 10 s: phase draft"]
+    assert shown(report_of(*events, entered("critique"))) == ["⠋ 10 s: phase critique"]
     # In a plan, a phase ends what was said before.
     entered_2 = types.PhaseEntered(**RUN, phase="draft", step_id=2, specialist="researcher")
     said = step(types.SpecialistToken, 2, "researcher", text="old text")
-    course = course_of(created(POLICIES), invoked(2, "researcher"), said, entered_2)
-    assert not [line for line in shown(course, verbose=True) if "old text" in line]
+    report = report_of(created(POLICIES), invoked(2, "researcher"), said, entered_2)
+    assert not [line for line in shown(report, verbose=True) if "old text" in line]
 
 
 def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():
     text = "".join(f"- [{'x' if n < 30 else ' '}] {n}. Step @a\n" for n in range(1, 101))
-    course = course_of(created(text), invoked(50, "a"), invoked(97, "a"))
-    assert [line.rstrip() for line in shown(course, height=8, width=40)] == [
+    report = report_of(created(text), invoked(50, "a"), invoked(97, "a"))
+    assert [line.rstrip() for line in shown(report, height=8, width=40)] == [
         "·  30 Step",
         "·  31 Step",
         "·  32 Step",
@@ -277,7 +295,7 @@ def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():
 @given(st.integers(1, 130), st.integers(1, 40), st.integers(0, len(MIDWAY)))
 def test_a_frame_fits_its_window(width, height, upto):
     events = [*MIDWAY[:upto], types.AnswerToken(**RUN, text="日本語のanswer " * 40)]
-    lines = frame(course_of(*events), Window(width=width, height=height), 10.0)
+    lines = frame(report_of(*events), Window(width=width, height=height), at(10))
     assert len(lines) <= height
     assert all(line.cell_len <= width for line in lines)
 
@@ -285,9 +303,11 @@ def test_a_frame_fits_its_window(width, height, upto):
 def test_the_whole_plan_is_drawn_in_the_end_with_whole_reasons():
     end = types.TaskCompleted(**RUN, outcome="partial", answer=AIMessage("A"), usage=Usage())
     window = Window(width=30, height=3)
-    lines = [line.plain for line in whole_plan(course_of(*MIDWAY, end), window, 9.0)]
-    assert lines[4:6] == ["    The archive is closed for", "    the whole week."]
-    assert len(lines) == 9
+    lines = [line.plain for line in whole_plan(report_of(*MIDWAY, end), window, at(9))]
+    assert lines[5:7] == ["    The archive is closed for", "    the week."]
+    # Two steps were at work when it ended.
+    assert lines.count("    stopped") == 2
+    assert len(lines) == 11
 
 
 @pytest.mark.parametrize(

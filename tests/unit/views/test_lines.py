@@ -1,13 +1,15 @@
 """Events become lines."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
 
 from replan.events import types
+from replan.log.apply import apply
+from replan.log.report import RunReport
 from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.results import (
@@ -22,6 +24,7 @@ from replan.state.usage import Usage
 from replan.views.live.plain import Lines
 from replan.views.live.reporters import json_line
 
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 RUN = {"seq": 1, "run_id": "r"}
 STEP = {**RUN, "round": 1, "step_id": 2, "specialist": "clerk"}
 PLAN = TaskPlan(
@@ -35,14 +38,21 @@ PLAN = TaskPlan(
 
 @pytest.fixture
 def tell():
-    """Tell events to a terminal whose clock goes on by half a second at each look."""
+    """Tell a terminal events, each half a second after the one before it."""
 
     def told(*events, **options):
-        ticks = iter(range(100))
-        lines = Lines(workspace=Path("work"), clock=lambda: next(ticks) / 2, **options)
-        return "".join(lines.lines_of(event) for event in events)
+        return told_by(Lines(workspace=Path("work"), **options), *events)
 
     return told
+
+
+def told_by(lines, *events):
+    text, report = "", RunReport.begun("r", NOON)
+    for number, event in enumerate(events, 1):
+        timed = event.replace(at=NOON + timedelta(seconds=number / 2))
+        before, report = report, apply(report, timed)
+        text += lines.lines_of(timed, before, report)
+    return text
 
 
 def done(status=ExecutionStatus.SUCCESS, **fields):
@@ -89,7 +99,7 @@ def test_a_run_is_told_from_thinking_to_its_account(tell):
         "[x] step 2 clerk (0.4 s)\n"
         "\nForty-two.\n"
         "\nfile: work/out/r.md (Report)\n"
-        "completed: 2 model calls, 42 tokens, 0.5 s\n"
+        "completed: 2 model calls, 42 tokens, 5.0 s\n"
     )
 
 
@@ -121,7 +131,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
 
 def test_a_revision_shows_the_open_steps(tell):
     revised = types.PlanUpdated(
-        **RUN, plan=PLAN, markdown="", changes={"modified": [2]}, by="person"
+        **RUN, plan=PLAN, markdown="", changes={"modified": {"2": {}}}, by="person"
     )
     assert tell(revised) == (
         "plan revised (version 2, by person); open steps:\n    [ ] 2 Count all @clerk (after 1)\n"
@@ -186,9 +196,9 @@ def test_what_a_model_says_cannot_steer_the_terminal(tell):
 
 
 def test_a_run_that_breaks_off_leaves_the_cursor_on_a_new_line():
-    lines = Lines(workspace=Path(), clock=lambda: 0.0)
+    lines = Lines(workspace=Path())
     assert lines.broken_off() == ""
-    lines.lines_of(*tokens("half"))
+    told_by(lines, *tokens("half"))
     assert lines.broken_off() == "\n"
 
 

@@ -98,13 +98,13 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             if state.get("is_completed") and not (is_raised or correction):
                 return _report_what_is_possible(report, state, site)
             _check_team(state, runtime.graph)
-            session = introduce(report.artifacts, is_known=True)
+            session = introduce(is_known=True)
             results = await results_on_record(state, storage.log)
-            session.recall(past_events(state, results), state.get("warnings", []))
             begun = _result_of_continuing(runtime, state, order, request, answers, session)
             left = [ask for ask in report.pending_questions if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
+            session.recall(report, left, past_events(state, results))
             return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
 
 

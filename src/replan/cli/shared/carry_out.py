@@ -1,7 +1,7 @@
 """Carry out one order of the terminal and show how it went."""
 
 import errno
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,6 @@ from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.limits import RunSettings
-from replan.state.results import Artifact
 from replan.texts.signs import harmless
 from replan.traces.option import Traces
 from replan.traces.otlp import (
@@ -101,14 +100,13 @@ async def open_at_terminal(
     told_elsewhere = [tracing_notice(site.environment)]
 
     def introduce(
-        made: Sequence[Artifact] = (),
         *,
         is_known: bool = False,
         run_id: str = run_id,
         order: Order = order,
     ) -> Session:
         plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-        reporter = site.reporter(ready.workspace, made)
+        reporter = site.reporter(ready.workspace)
         site.complain(*filter(None, told_elsewhere))
         if site.shows_all:
             if site.place.outlives:

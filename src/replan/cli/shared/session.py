@@ -16,6 +16,8 @@ from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
+from replan.log.apply import apply
+from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.runs.result import RunResult
 from replan.runs.run import Run
@@ -26,12 +28,11 @@ from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import user_name
-from replan.user_files.place import short
+from replan.user_files.place import now, short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted
-from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.notices import warnings_shown_by
-from replan.views.live.reporters import Reporter, rest_line, seconds
+from replan.views.live.reporters import Reporter, rest_line
 from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
@@ -49,11 +50,11 @@ class Session:
         self._site = site
         self._plan_file = plan_file
         self._reporter = reporter
-        self._course = Course(started=seconds())
+        self._run = RunReport.begun(run_id, now())
         self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
         self._interview: Interview | None = None
-        self._held_back: list[tuple[Event, Course]] = []
+        self._held_back: list[tuple[Event, RunReport, RunReport]] = []
         self._answered: Run | None = None
         self._is_at_rest = False
         self._outcome: str = "interrupted"
@@ -67,11 +68,13 @@ class Session:
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "on_event": self._on_event, "stop": self._stop.asked}
 
-    def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
-        """Take over the events before this process, without showing them again."""
-        self._shown_warnings |= {*warnings}
+    def recall(self, report: RunReport, asks: Sequence[Question], events: Sequence[Event]) -> None:
+        """Take over what was before this process, without showing it again."""
+        self._shown_warnings |= {*report.warnings}
+        outcome = "interrupted" if report.is_over else report.outcome
+        facts = {"outcome": outcome, "answer": "", "pending_questions": tuple(asks)}
+        self._run = report.model_copy(update=facts)
         for event in events:
-            self._course = course_after(self._course, event, seconds())
             self._plan_file.follow(event)
 
     async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Question] = ()) -> int:
@@ -80,7 +83,7 @@ class Session:
             self._interview = self._open_interview()
             if asks:
                 # What is asked is below the plan.
-                self._reporter.follow(self._course)
+                self._reporter.follow(self._run)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._run_to_rest(begun))
@@ -122,7 +125,7 @@ class Session:
     async def _answer(self, ask: Question, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
-        self._course = with_answer(self._course, ask.key)
+        self._run = self._run.after_answer(ask.key)
         self._answered = await self._runtime.answer(
             self.run_id, given, by=user_name(), **self.following
         )
@@ -148,7 +151,7 @@ class Session:
         )
 
     def _on_event(self, event: Event) -> None:
-        self._course = course_after(self._course, event, seconds())
+        before, self._run = self._run, apply(self._run, event)
         _log(event)
         self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
@@ -156,16 +159,16 @@ class Session:
         if self._interview is not None and asked is not None:
             self._interview.add(ask_of(asked))
         if self._interview is not None and self._interview.is_talking:
-            self._held_back.append((event, self._course))
+            self._held_back.append((event, before, self._run))
         else:
-            self._tell(event, self._course)
+            self._tell(event, before, self._run)
 
-    def _tell(self, event: Event, course: Course) -> None:
+    def _tell(self, event: Event, before: RunReport, after: RunReport) -> None:
         if self._interview is not None and isinstance(event, InputRequested):
             # The person is asked, and need not be told.
-            self._reporter.follow(course)
+            self._reporter.follow(after)
         else:
-            self._reporter.report(event, course)
+            self._reporter.report(event, before, after)
 
     def _open_interview(self) -> Interview:
         site = self._site
@@ -183,9 +186,9 @@ class Session:
             self._reporter.pause(shows_plan=ask.kind != PLAN)
             return
         held, self._held_back = self._held_back, []
-        for event, course in held:
-            self._tell(event, course)
-        self._reporter.proceed(self._course)
+        for each in held:
+            self._tell(*each)
+        self._reporter.proceed(self._run)
 
     async def _close(self, *tasks: "asyncio.Future[None]") -> None:
         """End all work, report everything, and write everything known to disk."""
@@ -222,10 +225,10 @@ class Session:
 
     def _interrupted_line(self) -> str:
         """The line for a run that was stopped."""
-        total = len(self._course.rows)
+        total = len(self._run.planned)
         if not total:
             return "interrupted before there was a plan"
-        done = self._course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
+        done = self._run.count(StepStatus.COMPLETED) + self._run.count(StepStatus.SKIPPED)
         path = self._plan_file.path
         where = f"; the plan so far is in {path}" if path else ""
         return f"interrupted: {done} of {counted(total, 'step')} done{where}"

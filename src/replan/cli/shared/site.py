@@ -12,11 +12,10 @@ from replan.cli.shared import options
 from replan.cli.shared.process import place_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import TextIO
 
-    from replan.state.results import Artifact
     from replan.user_files.place import Place
     from replan.views.live.manner import Manner
     from replan.views.live.reporters import Reporter
@@ -56,10 +55,10 @@ class Site:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
 
-    def reporter(self, workspace: Path, made: Sequence[Artifact] = ()) -> Reporter:
-        """What reports one run or turn here; `made` are files that the run has made before."""
+    def reporter(self, workspace: Path) -> Reporter:
+        """What reports one run or turn here."""
+        from replan.user_files.place import now
         from replan.views.live.manner import reporter
-        from replan.views.live.reporters import seconds
 
         return reporter(
             self.manner,
@@ -67,8 +66,7 @@ class Site:
             self.errors,
             workspace=workspace,
             terminal=self.environment.get("TERM", ""),
-            clock=seconds,
-            made=made,
+            clock=now,
         )
 
     def complain(self, *lines: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from replan.cli.talk.drawn_turn import Turn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
 from replan.errors import InputError, ReplanError
+from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.sessions.carried_run import RunCarrier, asks_of_run
@@ -24,9 +25,9 @@ from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
 from replan.texts.signs import harmless
+from replan.user_files.place import now
 from replan.views.cells import counted, wrapped
-from replan.views.live.course import Course, course_of, with_answer, with_asks
-from replan.views.live.reporters import Reporter, seconds
+from replan.views.live.reporters import Reporter
 from replan.views.rendered import console_on, print_markdown
 
 _WIDEST = 10_000
@@ -60,7 +61,7 @@ class Conversation:
     asks: tuple[Question, ...] = ()  # what waits for the person
     plan: str = ""  # the document of the plan that is under way
     draft: str = ""  # what the next line begins with
-    _course: Course = field(init=False)
+    _run: RunReport = field(init=False)  # the run that is under way
     _has_failed: bool = False
 
     def __post_init__(self) -> None:
@@ -90,9 +91,9 @@ class Conversation:
 
     def show_work(self) -> None:
         """Draw the plan that is under way."""
-        if self._course.rows and [ask.kind for ask in self.asks] != [PLAN]:
+        if self._run.planned and [ask.kind for ask in self.asks] != [PLAN]:
             reporter = self.talk.reporter()
-            reporter.follow(self._course)
+            reporter.follow(self._run)
             reporter.pause(shows_plan=True)
 
     def begin_new(self) -> None:
@@ -126,7 +127,7 @@ class Conversation:
             given = await self._ask(asks)
             left |= {ask.key for ask in asks} - given.keys()
             for key in given:
-                self._course = with_answer(self._course, key)
+                self._run = self._run.after_answer(key)
             if given:
                 await self._turn(given)
         if self.asks and self.is_person:
@@ -141,7 +142,7 @@ class Conversation:
 
     async def reload(self) -> None:
         """Read the stored session."""
-        self._course = Course(started=seconds())
+        self._run = RunReport.begun("", now())
         await self._load()
 
     def exit_code(self) -> int:
@@ -168,7 +169,7 @@ class Conversation:
     def _reset(self, session_id: str) -> None:
         self.session_id, self.asks, self.plan, self.draft = session_id, (), "", ""
         self.context = AgentContext(session_id=session_id)
-        self._course = Course(started=seconds())
+        self._run = RunReport.begun("", now())
 
     async def _ask(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the person; questions that they leave open are not in the result."""
@@ -190,11 +191,11 @@ class Conversation:
         reporter = self.talk.reporter()
         turn = Turn(
             reporter=reporter,
-            course=replace(self._course, started=seconds(), answer=""),
+            run=self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
         )
-        if self._course.rows and self.is_person:
-            reporter.follow(turn.course)
+        if self._run.planned and self.is_person:
+            reporter.follow(turn.run)
         try:
             await turn.follow(self._stream(given, turn))
         except ReplanError as error:
@@ -202,7 +203,7 @@ class Conversation:
             self.talk.site.complain(f"replan: {harmless(str(error))}")
         finally:
             self._close(turn)
-        self._course = turn.course
+        self._run = turn.run
         await self._load()
         self._tell(turn)
         if turn.code not in (0, INTERRUPTED):
@@ -252,10 +253,11 @@ class Conversation:
         plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
         self.plan = "" if plan is None else plan.content
         if plan is None:
-            self._course = Course(started=seconds())
-        elif not self._course.rows:
-            self._course = course_of(plan, seconds())
-        self._course = with_asks(self._course, self.asks)
+            self._run = RunReport.begun("", now())
+        elif not self._run.planned and run is not None:
+            self._run = RunReport.begun(run.state.get("run_id", ""), now())
+            self._run = self._run.model_copy(update={"plan": plan, "outcome": "interrupted"})
+        self._run = self._run.model_copy(update={"pending_questions": self.asks})
 
     def _tell(self, turn: Turn) -> None:
         """Report what no event has reported."""
@@ -287,9 +289,9 @@ class Conversation:
     @property
     def stopped(self) -> str:
         """What is said about a session whose work was stopped."""
-        rows = self._course.rows
-        done = sum(row.status.value in ("completed", "skipped") for row in rows.values())
-        how = f"{done} of {counted(len(rows), 'step')} done. " if rows else ""
+        steps = self._run.planned
+        done = sum(each.step.is_finished for each in steps)
+        how = f"{done} of {counted(len(steps), 'step')} done. " if steps else ""
         if not self.is_person:
             return f"stopped: {how}The session is kept."
         return (

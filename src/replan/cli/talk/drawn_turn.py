@@ -13,10 +13,12 @@ from replan.events.types import (
     TaskCompleted,
     WarningReported,
 )
+from replan.log.apply import apply
+from replan.log.report import RunReport
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
-from replan.views.live.course import Course, course_after
-from replan.views.live.reporters import Reporter, seconds
+from replan.user_files.place import now
+from replan.views.live.reporters import Reporter
 
 STOPPING = (
     f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop immediately"
@@ -28,7 +30,7 @@ class Turn:
     """The view of a turn while it is taken."""
 
     reporter: Reporter
-    course: Course
+    run: RunReport
     is_asked_in_place: bool = False  # whether a person is asked what the turn asks
     result: AgentResult | None = None  # None where it was cut off
     is_told: bool = False  # whether the answer was reported
@@ -63,15 +65,17 @@ class Turn:
                         self.reporter.remark(f"warning: {text}")
                     self.result = part
                     continue
-                self.course = course_after(self.course, part, seconds())
+                if part.run_id != self.run.run_id:
+                    self.run = RunReport.begun(part.run_id, part.at or now())
+                before, self.run = self.run, apply(self.run, part)
                 self.is_told |= isinstance(part, TaskCompleted)
                 if isinstance(part, WarningReported):
                     warned.append(part.text)
                 if self.is_asked_in_place and isinstance(part, InputRequested | AnswerReceived):
                     # Whoever is asked, and answers, need not be told.
-                    self.reporter.follow(self.course)
+                    self.reporter.follow(self.run)
                 else:
-                    self.reporter.report(part, self.course)
+                    self.reporter.report(part, before, self.run)
 
     async def _announce_stop(self) -> None:
         await self.asked_to_stop.wait()

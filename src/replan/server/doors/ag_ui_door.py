@@ -75,7 +75,7 @@ async def _events(
     if begun.is_left:
         yield ag_ui.RunFinishedEvent(**ids, outcome=ag_ui.RunFinishedCancelledOutcome())
         return
-    course = Course(begun.run, begun.after)
+    course = Course(begun.run, begun.after, exchange.served.clock())
     async with aclosing(exchange.parts(begun)) as parts:
         async for part in parts:
             match part:

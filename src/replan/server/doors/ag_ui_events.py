@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from ag_ui import core as ag_ui
 
 from replan.events import types as events
+from replan.log.apply import apply
 from replan.log.report import RunReport
-from replan.log.statuses import StepStatuses
+from replan.plan.model import StepStatus
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server import response_schemas
@@ -34,7 +36,7 @@ def interrupt_of(ask: PendingQuestion, problem: str) -> ag_ui.Interrupt:
 class Course:
     """Reports a run, and keeps what is open, since AG-UI requires that all is closed in order."""
 
-    def __init__(self, run: Run, after: int) -> None:
+    def __init__(self, run: Run, after: int, now: datetime) -> None:
         self._run = run
         self._after = after  # the number of the last event that is known, other in each stream
         self._message = ""  # the id of the open message
@@ -42,14 +44,15 @@ class Course:
         self._steps = dict[str, str]()  # the names of the steps at work, by their ids
         self._calls = dict[Any, str]()  # the ids of the calls of tools at work
         self._messages = 0  # messages that were begun
-        self._statuses = StepStatuses()
+        self._report = RunReport.begun(run.run_id, now)  # by the events so far
         self._places = dict[str, int]()  # where each step is in the state
 
     async def events_for(self, event: events.Event) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
+        before, self._report = self._report, apply(self._report, event)
         if isinstance(event, events.PlanEvent):
             return [self._snapshot(await self._run.report())]
-        return list(self._events_of(event))
+        return [*self._events_of(event), *self._status_change(event, before)]
 
     def end(self, view: RunReport, text: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
@@ -76,21 +79,21 @@ class Course:
                 yield from _reasoning_events(event, text)
             case events.SpecialistInvoked():
                 yield from self._step_began(event)
-                yield from self._status_change(event)
             case (
                 events.SpecialistCompleted() | events.SpecialistRetried() | events.InputRequested()
             ):
                 yield from self._step_stopped(event)
-                yield from self._status_change(event)
             case events.ToolInvoked() | events.ToolCompleted():
                 yield from self._tool_called(event)
-            case events.StepsInvalidated():
-                self._statuses.apply(event)
             case _:
                 return
 
     def _snapshot(self, view: RunReport) -> ag_ui.StateSnapshotEvent:
-        self._statuses.take_plan(view.plan.steps if view.plan else ())
+        if view.plan is not None:
+            # What is reported may be ahead of the events, which tell what becomes of its steps.
+            steps = [each.replace(status=StepStatus.PENDING) for each in view.plan.steps]
+            plan = view.plan.replace(steps=tuple(steps))
+            self._report = self._report.model_copy(update={"plan": plan})
         run = response_schemas.Run.of(view)
         kept = {"id", "description", "specialist", "status"}
         steps = [each.model_dump(mode="json", include=kept) for each in run.steps]
@@ -124,10 +127,15 @@ class Course:
         if name := self._steps.pop(step, None):
             yield ag_ui.StepFinishedEvent(step_name=name)
 
-    def _status_change(self, event: events.StepEvent) -> Iterator[ag_ui.BaseEvent]:
-        status, place = self._statuses.apply(event), self._places.get(str(event.step_id))
-        if status and place is not None:
-            change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
+    def _status_change(self, event: events.Event, before: RunReport) -> Iterator[ag_ui.BaseEvent]:
+        """What an event changes in the status of its step."""
+        if not isinstance(event, events.StepEvent) or isinstance(event, events.SpecialistToken):
+            return
+        old, new = (each.by_id.get(event.step_id) for each in (before, self._report))
+        place = self._places.get(str(event.step_id))
+        if place is not None and old and new and old.status_text != new.status_text:
+            path = f"/steps/{place}/status"
+            change: Any = {"op": "replace", "path": path, "value": new.status_text}
             yield ag_ui.StateDeltaEvent(delta=[change])
 
     def _tool_called(

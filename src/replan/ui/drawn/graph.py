@@ -67,7 +67,6 @@ def graph_of(report: RunReport) -> Graph:
 
 def step_states(report: RunReport) -> dict[int, StepState]:
     """The status of each step of a run, and for whom it waits."""
-    steps = {each.step.id: each for each in report.steps}
     changed = changed_steps(report)
     return {
         number: StepState(
@@ -76,8 +75,8 @@ def step_states(report: RunReport) -> dict[int, StepState]:
             remarks=", ".join(_remarks(each, report)),
             changed=changed.get(number, ""),
         )
-        for number, each in steps.items()
-        for state, text in [_state_of(each, steps, is_over=report.is_over)]
+        for number, each in report.by_id.items()
+        for state, text in [_state_of(each, report)]
     }
 
 
@@ -86,9 +85,7 @@ def _remarks(step: StepReport, report: RunReport) -> list[str]:
     return remark_texts(report.anomalies_of(step))
 
 
-def _state_of(
-    step: StepReport, steps: Mapping[int, StepReport], *, is_over: bool
-) -> tuple[str, str]:
+def _state_of(step: StepReport, report: RunReport) -> tuple[str, str]:
     if step.removed:
         return "removed", step.removed
     if step.is_asking:
@@ -98,21 +95,11 @@ def _state_of(
         return state, state
     if step.attempts and step.attempts[-1].outcome == "unknown_outcome":
         return "interrupted", "cut off"
-    return "pending", _awaited(step, steps, is_over=is_over)
-
-
-def _awaited(step: StepReport, steps: Mapping[int, StepReport], *, is_over: bool) -> str:
-    before = [steps[each] for each in step.step.awaits if each in steps]
-    handled = step.step.condition.step if step.step.condition else None
-    failed = [
-        each.step.id
-        for each in before
-        if each.status is StepStatus.FAILED and not each.step.optional and each.step.id != handled
-    ]
+    failed, coming = report.obstacles(step.step)
     left = "not done" if step.attempts else "not begun"
-    if is_over:
-        return awaited(failed, (), left=left) if failed else left
-    return awaited(failed, [each.step.id for each in before if each.status.is_open])
+    if report.is_over:
+        return "pending", awaited(failed, (), left=left) if failed else left
+    return "pending", awaited(failed, coming)
 
 
 def draw(plan: TaskPlan, standing: Mapping[int, StepState]) -> Graph:

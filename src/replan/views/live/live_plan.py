@@ -1,7 +1,8 @@
 """Show a run on a terminal as a plan that lives."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -9,13 +10,11 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from replan.events.types import Event, SpecialistCompleted, TaskCompleted
-from replan.plan.model import StepStatus
-from replan.state.results import Artifact
+from replan.events.types import Event, TaskCompleted
+from replan.log.report import RunReport
 from replan.views.cells import wrapped
-from replan.views.live.course import Course, Row
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by
+from replan.views.live.notices import notice, said_lines, verbose_notice, warnings_shown_by
 from replan.views.live.reporters import Reporter
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
@@ -33,19 +32,16 @@ class LiveReporter(Reporter):
         output: TextIO,
         *,
         workspace: Path,
-        clock: Callable[[], float],
+        clock: Callable[[], datetime],
         verbose: bool,
-        made: Iterable[Artifact] = (),
     ) -> None:
         """Prepare; nothing is drawn before the first event."""
         self._output = output
         self._workspace = workspace
         self._clock = clock
         self._verbose = verbose
-        self._course = Course(started=clock())
-        self._sayings = Sayings()
+        self._run = RunReport.begun("", clock())
         self._shown_warnings: set[str] = set()
-        self._artifacts = {each.path: each for each in made}
         self._console = console_on(output)
         self._live = self._new_live()
 
@@ -53,24 +49,22 @@ class LiveReporter(Reporter):
         """Print a text, apart from the plan that will be drawn below it."""
         self._print([*wrapped(text, self._width), ""])
 
-    def report(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, before: RunReport, after: RunReport) -> None:
         """Process an event; the screen is updated a few times a second."""
         if isinstance(event, TaskCompleted):
-            self._course = course
+            self._run = after
             self._end(event)
             return
-        if isinstance(event, SpecialistCompleted) and event.result is not None:
-            self._artifacts |= {each.path: each for each in event.result.artifacts}
-        self.follow(course)
+        self.follow(after)
         self._shown_warnings |= warnings_shown_by(event)
-        said = self._sayings.after(event) if self._verbose else []
+        said = said_lines(before, event) if self._verbose else []
         line_of_event = notice(event) or (verbose_notice(event) if self._verbose else "")
         for line in (*said, *([line_of_event] if line_of_event else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 
-    def follow(self, course: Course) -> None:
+    def follow(self, run: RunReport) -> None:
         """Draw the current plan from the next update on."""
-        self._course = course
+        self._run = run
         if not self._live.is_started:
             self._live.start(refresh=True)
 
@@ -84,25 +78,24 @@ class LiveReporter(Reporter):
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.
             self._live = self._new_live()
-        if shows_plan and self._course.rows:
+        if shows_plan and self._run.planned:
             height = max(1, self._console.height - _ROOM_TO_ASK)
-            for line in frame(self._course, replace(self._window, height=height), self._clock()):
+            for line in frame(self._run, replace(self._window, height=height), self._clock()):
                 self._console.print(line, soft_wrap=True)
 
-    def proceed(self, course: Course) -> None:
+    def proceed(self, run: RunReport) -> None:
         """Bring the plan back."""
-        self._course = course
-        if not self._course.outcome:
+        self._run = run
+        if not run.is_over:
             self._live.start(refresh=True)
 
     def close(self) -> None:
         """Leave the terminal in order, with the plan as it is if the run was cut off."""
         if self._live.is_started:
             self._live.stop()
-        if self._course.outcome:
-            return
-        rows = {row.id: _row_stopped(row) for row in self._course.rows.values()}
-        self._show(replace(self._course, rows=rows))
+        if not self._run.is_over:
+            # Nobody works on it any more.
+            self._show(self._run.model_copy(update={"outcome": "interrupted"}))
 
     def _new_live(self) -> Live:
         return Live(
@@ -116,22 +109,21 @@ class LiveReporter(Reporter):
     def _end(self, event: TaskCompleted) -> None:
         if self._live.is_started:
             self._live.stop()
-        self._show(self._course)
-        seconds = self._clock() - self._course.started
-        self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
+        self._show(self._run)
+        self._output.write(f"\n{files(self._run.artifacts, self._workspace)}")
         for line in warnings(event, self._shown_warnings):
             self._print(list(wrapped(line, self._width)))
-        self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
+        self._print(list(wrapped(account(event, self._run.worked).rstrip("\n"), self._width)))
         self._output.flush()
 
-    def _show(self, course: Course) -> None:
+    def _show(self, run: RunReport) -> None:
         """Print the whole plan, and the whole answer below it."""
-        if course.rows:
-            for line in whole_plan(course, self._window, self._clock()):
+        if run.planned:
+            for line in whole_plan(run, self._window, self._clock()):
                 self._console.print(line, soft_wrap=True)
-        answer = course.answer.strip("\n")
+        answer = run.answer.strip("\n")
         if answer.strip():
-            if course.rows:
+            if run.planned:
                 self._print([""])
             print_markdown(self._console, answer)
 
@@ -139,7 +131,7 @@ class LiveReporter(Reporter):
         self._console.print(Text("\n".join(lines), style), soft_wrap=True)
 
     def _drawn(self) -> Group:
-        lines = frame(self._course, self._window, self._clock())
+        lines = frame(self._run, self._window, self._clock())
         for line in lines:
             line.no_wrap, line.overflow = True, "crop"
         return Group(*lines)
@@ -153,9 +145,3 @@ class LiveReporter(Reporter):
         signs = UNICODE if self._console.encoding.lower().startswith("utf") else ASCII
         height = max(1, self._console.height - 1)
         return Window(width=self._width, height=height, signs=signs, verbose=self._verbose)
-
-
-def _row_stopped(row: Row) -> Row:
-    if not row.busy:
-        return row
-    return replace(row, status=StepStatus.PENDING, busy=frozenset(), note="stopped")

@@ -1,11 +1,11 @@
 """Choose how a run is reported: live on a terminal, as lines, or as JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from replan.state.results import Artifact
 from replan.views.live.plain import Lines
 from replan.views.live.reporters import AnswerReporter, JsonReporter, LineReporter, Reporter
 
@@ -22,15 +22,14 @@ class Manner:
     verbose: bool = False
 
 
-def reporter(  # noqa: PLR0913 - each is an option or what it draws on
+def reporter(
     manner: Manner,
     output: TextIO,
     errors: TextIO,
     *,
     workspace: Path,
     terminal: str,
-    clock: Callable[[], float],
-    made: Sequence[Artifact] = (),
+    clock: Callable[[], datetime],
 ) -> Reporter:
     """Choose by the options and by the output."""
     if manner.as_json:
@@ -39,10 +38,6 @@ def reporter(  # noqa: PLR0913 - each is an option or what it draws on
     if is_rich and not manner.quiet:
         from replan.views.live.live_plan import LiveReporter  # noqa: PLC0415 - only a terminal needs it
 
-        return LiveReporter(
-            output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
-        )
-    lines = Lines(
-        workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
-    )
+        return LiveReporter(output, workspace=workspace, clock=clock, verbose=manner.verbose)
+    lines = Lines(workspace=workspace, quiet=manner.quiet, verbose=manner.verbose)
     return (AnswerReporter if is_rich else LineReporter)(lines, output, errors)

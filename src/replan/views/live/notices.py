@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from replan.events import types as events
 from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
+from replan.log.report import RunReport
 from replan.secrets.masking import without_secrets
 from replan.state.cuts import CUTS
 from replan.views.cells import answer_text, correction_text, one_line
@@ -128,24 +129,18 @@ def warnings_shown_by(event: events.Event) -> set[str]:
     return {*warnings_in(event)} if isinstance(event, events.PlanParseWarning) else set()
 
 
-class Sayings:
-    """The texts of a run's specialists as they arrive."""
-
-    def __init__(self) -> None:
-        self._begun: dict[tuple[int, str], str] = {}
-
-    def after(self, event: Event) -> list[str]:
-        """The lines that are whole by an event; whatever else a step does ends its last one."""
-        if not isinstance(event, StepEvent | PhaseEntered):
-            return []
-        key = (event.step_id or 0, event.specialist)
-        begun = self._begun.pop(key, "")
-        lines = [begun] if begun.strip() else []
-        # Outside a plan there is one pipeline, and no step.
-        whose = f"step {key[0]} {key[1]} | " if key[0] else ""
-        if isinstance(event, SpecialistToken):
-            *lines, self._begun[key] = (begun + event.text).split("\n")
-        return [f"{whose}{one_line(line)}" for line in lines]
+def said_lines(before: RunReport, event: Event) -> list[str]:
+    """The lines of a specialist that an event ends: whatever else a step does ends its last one."""
+    if not isinstance(event, StepEvent | PhaseEntered):
+        return []
+    step, name = event.step_id or 0, event.specialist
+    begun = before.drafts.get((step, name), "").rpartition("\n")[2]
+    lines = [begun] if begun.strip() else []
+    if isinstance(event, SpecialistToken):
+        *lines, _ = (begun + event.text).split("\n")
+    # Outside a plan there is one pipeline, and no step.
+    whose = f"step {step} {name} | " if step else ""
+    return [f"{whose}{one_line(line)}" for line in lines]
 
 
 def who(event: StepEvent) -> str:

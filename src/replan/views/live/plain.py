@@ -1,16 +1,16 @@
 """List the events of a run as plain lines."""
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.events import types as events
+from replan.log.report import RunReport
 from replan.log.statuses import awaited
 from replan.plan.model import PlanStep
 from replan.state.cuts import cut_in_words
-from replan.state.results import Artifact, ExecutionStatus
+from replan.state.results import ExecutionStatus
 from replan.texts.signs import harmless
 from replan.views.cells import one_line
-from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by, who
+from replan.views.live.notices import notice, said_lines, verbose_notice, warnings_shown_by, who
 from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
@@ -23,38 +23,25 @@ _MARKS = {
 class Lines:
     """Turns one run's events into text, in their order."""
 
-    def __init__(
-        self,
-        *,
-        workspace: Path,
-        clock: Callable[[], float],
-        quiet: bool = False,
-        verbose: bool = False,
-        made: Iterable[Artifact] = (),
-    ) -> None:
+    def __init__(self, *, workspace: Path, quiet: bool = False, verbose: bool = False) -> None:
         """Begin a run."""
         self._workspace = workspace
-        self._clock = clock
         self._quiet = quiet
         self._verbose = verbose
-        self._started = clock()
-        self._artifacts = {each.path: each for each in made}
-        self._answer = ""
         self._is_mid_line = False  # whether the last piece of an answer ended within a line
-        self._sayings = Sayings()
         self._shown_warnings: set[str] = set()
 
-    def lines_of(self, event: events.Event) -> str:
+    def lines_of(self, event: events.Event, before: RunReport, after: RunReport) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
         match event:
             case events.AnswerToken() | events.AnswerReset():
-                text = self._answer_piece(event)
+                text = self._answer_piece(event, before)
             case events.TaskCompleted():
-                text = self._end_lines(event)
+                text = self._end_lines(event, before, after)
             case _ if self._quiet:
                 text = ""
             case _:
-                said = self._sayings.after(event) if self._verbose else []
+                said = said_lines(before, event) if self._verbose else []
                 text = "".join(f"{line}\n" for line in said) + self._work_lines(event)
                 text = self.broken_off() + text if text else ""
         if text:
@@ -71,7 +58,7 @@ class Lines:
             case events.SpecialistInvoked() | events.SpecialistRetried() | events.StepDeferred():
                 return f"{_attempt_line(event)}\n"
             case events.SpecialistCompleted():
-                return f"{self._step_end_line(event)}\n"
+                return f"{_step_end_line(event)}\n"
             case events.PlanCreated() | events.PlanUpdated():
                 return _plan_text(event)
             case events.ThinkingStarted():
@@ -80,38 +67,36 @@ class Lines:
                 line = notice(event) or (verbose_notice(event) if self._verbose else "")
                 return f"{line}\n" if line else ""
 
-    def _answer_piece(self, event: events.AnswerToken | events.AnswerReset) -> str:
+    def _answer_piece(
+        self, event: events.AnswerToken | events.AnswerReset, report: RunReport
+    ) -> str:
         if isinstance(event, events.AnswerReset):
-            end, self._answer = self.broken_off(), ""
-            return f"{end}(the answer begins again)\n"
-        before = "" if self._answer or self._quiet else "\n"
-        self._answer += event.text
-        return before + event.text
+            return f"{self.broken_off()}(the answer begins again)\n"
+        return event.text if report.answer or self._quiet else f"\n{event.text}"
 
-    def _end_lines(self, event: events.TaskCompleted) -> str:
+    def _end_lines(self, event: events.TaskCompleted, before: RunReport, after: RunReport) -> str:
         """The remaining output: the answer if it was not streamed, files, and the account."""
-        text, self._answer = self._rest_of_answer(event.text), ""
+        text = self._rest_of_answer(event.text, before.answer)
         if self._quiet:
             return text
-        made = files(self._artifacts.values(), self._workspace)
+        made = files(after.artifacts, self._workspace)
         warned = "".join(f"{line}\n" for line in warnings(event, self._shown_warnings))
-        return f"{text}\n{made}{warned}{account(event, self._clock() - self._started)}"
+        return f"{text}\n{made}{warned}{account(event, after.worked)}"
 
-    def _rest_of_answer(self, answer: str) -> str:
-        if self._answer.strip() and answer.startswith(self._answer.rstrip()):
-            rest = answer[len(self._answer) :]
+    def _rest_of_answer(self, answer: str, streamed: str) -> str:
+        if streamed.strip() and answer.startswith(streamed.rstrip()):
+            rest = answer[len(streamed) :]
             is_closed = rest.endswith("\n") or not (rest or self._is_mid_line)
             return rest if is_closed else f"{rest}\n"
         # Nothing was streamed, or something else than what counts in the end.
         before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
         return before + answer.rstrip("\n") + "\n"
 
-    def _step_end_line(self, event: events.SpecialistCompleted) -> str:
-        if event.result is not None:
-            self._artifacts |= {artifact.path: artifact for artifact in event.result.artifacts}
-        error = f": {one_line(event.error)}" if event.error else ""
-        cut = f" (incomplete: {cut_in_words(event.cut)})" if event.cut else ""
-        return f"{_MARKS[event.status]} {who(event)}{error}{cut} ({event.seconds:.1f} s)"
+
+def _step_end_line(event: events.SpecialistCompleted) -> str:
+    error = f": {one_line(event.error)}" if event.error else ""
+    cut = f" (incomplete: {cut_in_words(event.cut)})" if event.cut else ""
+    return f"{_MARKS[event.status]} {who(event)}{error}{cut} ({event.seconds:.1f} s)"
 
 
 def _attempt_line(

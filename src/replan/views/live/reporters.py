@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -10,8 +9,8 @@ from typing import TextIO
 from pydantic_core import PydanticSerializationError
 
 from replan.events.types import Event, TaskCompleted
+from replan.log.report import RunReport
 from replan.state.questions import Question
-from replan.views.live.course import Course
 from replan.views.live.plain import Lines
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -23,10 +22,10 @@ class Reporter:
     def say(self, text: str) -> None:
         """Say something before the run begins."""
 
-    def report(self, event: Event, course: Course) -> None:
-        """Report an event; `course` is the run after it."""
+    def report(self, event: Event, before: RunReport, after: RunReport) -> None:
+        """Report an event, with the run before and after it."""
 
-    def follow(self, course: Course) -> None:
+    def follow(self, run: RunReport) -> None:
         """Take the status of the run, and print nothing."""
 
     def remark(self, line: str) -> None:
@@ -35,7 +34,7 @@ class Reporter:
     def pause(self, *, shows_plan: bool = False) -> None:
         """Leave the terminal to other output, below the current plan or without it."""
 
-    def proceed(self, course: Course) -> None:
+    def proceed(self, run: RunReport) -> None:
         """Take the terminal back, and show the current state of the run."""
 
     def close(self) -> None:
@@ -48,7 +47,7 @@ class JsonReporter(Reporter):
 
     output: TextIO
 
-    def report(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, before: RunReport, after: RunReport) -> None:
         """Write an event."""
         self.output.write(json_line(event))
         self.output.flush()
@@ -66,9 +65,9 @@ class LineReporter(Reporter):
         """Write a line."""
         self.output.write(f"{text}\n")
 
-    def report(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, before: RunReport, after: RunReport) -> None:
         """Write the output of an event."""
-        self.output.write(self.lines.lines_of(event))
+        self.output.write(self.lines.lines_of(event, before, after))
         self.output.flush()
 
     def remark(self, line: str) -> None:
@@ -89,7 +88,7 @@ class LineReporter(Reporter):
 class AnswerReporter(LineReporter):
     """Writes the answer alone, on a terminal, when it is whole."""
 
-    def report(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, before: RunReport, after: RunReport) -> None:
         """Write the answer."""
         from replan.views.rendered import console_on, print_markdown  # noqa: PLC0415 - only a terminal needs it
 
@@ -122,8 +121,3 @@ def rest_line(kind: str, run_id: str, asks: Sequence[Question], resume: str) -> 
 
 def _harmless_json(text: str) -> str:
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
-
-
-def seconds() -> float:
-    """The clock of the terminal."""
-    return time.monotonic()

@@ -30,7 +30,7 @@ from replan.views.run.waits import waits_of
 
 def step_record(report: WholeReport, number: int) -> dict[str, Any]:
     """The status of a step, and what it waited for, as JSON."""
-    step = _step_numbered(report, number)
+    step = report.by_id[number]
     return {
         "step": number,
         "description": step.step.description,
@@ -46,7 +46,7 @@ def step_record(report: WholeReport, number: int) -> dict[str, Any]:
 
 def step_lines(report: WholeReport, number: int) -> list[str]:
     """A step: its status, what it waited for, and what persons were asked and said."""
-    step = _step_numbered(report, number)
+    step = report.by_id[number]
     planned, took = step.step, step.seconds
     after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
     who = one_line(", ".join(step.specialists))
@@ -66,10 +66,6 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
         *_thread_lines([each for each in report.threads if each.step_id == number]),
         "",
     ]
-
-
-def _step_numbered(report: RunReport, number: int) -> StepReport:
-    return next(each for each in report.steps if each.step.id == number)
 
 
 def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:

@@ -1,0 +1,120 @@
+"""The report of a run after one more event: one pure function, for live events and kept ones."""
+
+from typing import Any, TypeVar
+
+from replan.events.types import (
+    AnswerReceived,
+    AnswerReset,
+    AnswerToken,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    PhaseEntered,
+    PlanEvent,
+    RunResumed,
+    RunStopped,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistToken,
+    StepEvent,
+    StepsInvalidated,
+    TaskCompleted,
+)
+from replan.log.fold import Fold
+from replan.log.report import RunReport
+from replan.log.statuses import rest_after
+from replan.plan.model import StepStatus, TaskPlan
+from replan.state.questions import Approval, Question
+
+Report = TypeVar("Report", bound=RunReport)
+
+PENDING, COMPLETED, FAILED = StepStatus.PENDING, StepStatus.COMPLETED, StepStatus.FAILED
+
+
+def apply(report: Report, event: Event) -> Report:
+    """Return the report of a run after one more event; the former one is as it was.
+
+    What the events told so far is handed on, so that a long run is not folded again for each. Of a
+    live event also what is in no log counts: a plan, a question, a piece of text.
+    """
+    fold = vars(report).pop("fold", None)
+    match event:
+        case SpecialistToken():
+            text = report.drafts.get(_place(event), "") + event.text
+            changed: dict[str, Any] = {"drafts": {**report.drafts, _place(event): text}}
+        case AnswerToken():
+            changed = {"answer": report.answer + event.text}
+        case _:
+            changed = _facts_after(report, event)
+            changed["events"] = (*report.events, event)
+            changed["last_seen_at"] = max(report.last_seen_at, event.at or report.last_seen_at)
+            fold = report.fold if fold is None else fold
+            vars(report).pop("fold", None)
+            fold.apply(event)
+            plan = changed.get("plan", report.plan)
+            changed["plan"] = plan and _settled(plan, event, fold)
+    after = report.model_copy(update=changed)
+    if fold is not None:
+        vars(after)["fold"] = fold
+    return after
+
+
+def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PLR0911 - one for each kind
+    """What an event changes beside the events."""
+    match event:
+        case RunStopped() | RunResumed():
+            return {"outcome": rest_after(event) or "running", "drafts": {}}
+        case TaskCompleted():
+            own = ("output", "usage", "warnings") if event.answer is not None else ("warnings",)
+            told: dict[str, Any] = {name: getattr(event, name) for name in own}
+            return {"outcome": event.outcome, "answer": event.text or report.answer, **told}
+        case AnswerReset():
+            return {"answer": ""}
+        case StepEvent() | PhaseEntered():
+            # Whatever else a step does ends what it wrote.
+            others = {at: text for at, text in report.drafts.items() if at != _place(event)}
+            return {"drafts": others, **_facts_of_step(report, event)}
+        case PlanEvent(plan=TaskPlan() as plan):
+            return {"plan": plan}
+        case ApprovalRequested(approval=Approval() as asked):
+            return {"pending_questions": (*report.questions_without(asked.key), asked.question)}
+        case AnswerReceived():
+            return {"pending_questions": report.questions_without(event.key)}
+        case _:
+            return {}
+
+
+def _facts_of_step(report: RunReport, event: StepEvent | PhaseEntered) -> dict[str, Any]:
+    match event:
+        case SpecialistInvoked():
+            return {"answered": report.answered - {event.step_id}}
+        case InputRequested(question=Question() as asked):
+            own = asked.replace(step_id=event.step_id)
+            questions = (*report.questions_without(asked.key), own)
+            return {"pending_questions": questions, "answered": report.answered - {event.step_id}}
+        case SpecialistCompleted() if event.result is not None:
+            files = {each.path: each for each in (*report.artifacts, *event.result.artifacts)}
+            return {"artifacts": tuple(files.values())}
+        case _:
+            return {}
+
+
+def _place(event: StepEvent | PhaseEntered) -> tuple[int, str]:
+    return event.step_id or 0, event.specialist
+
+
+def _settled(plan: TaskPlan, event: Event, fold: Fold) -> TaskPlan:
+    """The plan with the marks that its next version will have."""
+    match event:
+        case StepsInvalidated():
+            again = (plan.by_id[each.step] for each in event.reruns if each.step in plan.by_id)
+            return plan.with_steps(*(step.replace(status=PENDING, feedback="") for step in again))
+        case SpecialistCompleted() if event.step_id in plan.by_id:
+            step = plan.by_id[event.step_id]
+            is_well = fold.end_of(step)
+            if is_well is None or not step.status.is_open:
+                return plan
+            status, why = (COMPLETED, "") if is_well else (FAILED, event.error)
+            return plan.with_steps(step.replace(status=status, feedback=why))
+        case _:
+            return plan
