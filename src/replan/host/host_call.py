@@ -26,9 +26,9 @@ from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
 from replan.plan.preview import TRIES
 from replan.ports.run_context import here, use, using
-from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
+from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
-from replan.prompts.sections import Caller, within_budget
+from replan.prompts.sections import Caller, request_text, within_budget
 from replan.replies.readings import Reading, read_answer
 from replan.services import Services
 from replan.spending.account import Account
@@ -60,6 +60,7 @@ class HostCall:
     seconds: float  # how long one turn of an attempt may take
     idle: float | None  # how long it may take without a sign of work
     run_id: str
+    request: str  # what was asked for
     scope: Scope  # the run, and what of it is kept back for others
     tries: int = TRIES  # of a question; with one, its model makes no further calls either
     tried: int = 0  # how many of them the newest question has had
@@ -219,28 +220,6 @@ class HostCall:
         again = asked_again(messages, shown, complaint)
         return await self.ask(chat, again, answer, goes_on=goes_on)
 
-    async def unless_repeated(
-        self,
-        chat: Chat,
-        messages: list[BaseMessage],
-        reply: str,
-        request: str,
-        answer: AnswerStream,
-    ) -> str:
-        """Return an answer, or a second one if it only repeats the instructions; else nothing."""
-        if not repeats_instructions(reply, messages, request):
-            return reply
-        if self.tried < self.tries:
-            complaint = f"{REPEATED} Write the answer to the request, and nothing else."
-            try:
-                reply = await self.ask_again(chat, messages, reply, complaint, answer, goes_on=True)
-            except (ModelCallError, LimitReachedError) as error:
-                logger.info("answer not asked for again", extra={"error": type(error).__name__})
-        if not repeats_instructions(reply, messages, request):
-            return reply
-        await self.report_unreadable(REPEATED, "there is no answer")
-        return ""
-
     async def ask_readable(
         self,
         chat: Chat,
@@ -248,30 +227,56 @@ class HostCall:
         read: Callable[[str], R],
         answer: AnswerStream | None,
         *,
-        fallback: str,
         goes_on: bool = False,
-    ) -> R | None:
-        """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
+    ) -> R:
+        """Return the reading of a reply, or of a second one if the first is wrong."""
         text = await self.ask(chat, messages, answer, goes_on=goes_on)
-        reading = read(text)
-        if not reading.wrong:
-            return reading
-        try:
-            reading = read(await self.ask_again(chat, messages, text, reading.complaint, answer))
-        except (ModelCallError, LimitReachedError):
-            # The first reply is worse than a second one, and better than none.
-            if not reading.done:
-                raise
-        if reading.wrong:
-            await self.report_unreadable(reading.wrong, reading.done or fallback)
-        return reading if reading.done or not reading.wrong else None
+        return await self._readable(chat, messages, text, read, answer)
 
-    def text_in(self, reply: str) -> str:
-        """The text of a reply that should be nothing else; what of it is not read is a warning."""
-        reading = read_answer(reply)
+    async def answer_in(
+        self, chat: Chat, messages: list[BaseMessage], text: str, answer: AnswerStream
+    ) -> Reading:
+        """Read an answer, or a second one within the tries if it repeats the instructions."""
+
+        def read(text: str) -> Reading:
+            if repeats_instructions(text, messages, self.request):
+                form = "Write the answer to the request, and nothing else."
+                return Reading(wrong=REPEATED, form=form, done="there is no answer")
+            return read_answer(text)
+
+        return await self._readable(chat, messages, text, read, answer, goes_on=True)
+
+    async def _readable(
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        text: str,
+        read: Callable[[str], R],
+        answer: AnswerStream | None,
+        *,
+        goes_on: bool = False,
+    ) -> R:
+        """Read a reply; one that is wrong is asked for again, and reported if that is in vain."""
+        reading = read(text)
+        if reading.wrong and not (goes_on and self.tried >= self.tries):
+            try:
+                again = await self.ask_again(
+                    chat, messages, text, reading.complaint, answer, goes_on=goes_on
+                )
+                reading = read(again)
+            except (ModelCallError, LimitReachedError):
+                # The first reply is worse than a second one, and better than none.
+                if not reading.counts:
+                    raise
+        if reading.wrong:
+            await self.report_unreadable(reading.wrong, reading.done)
+        return self.told(reading)
+
+    def told(self, reading: R) -> R:
+        """Warn of what a reply has and nobody reads; return its reading."""
         if reading.odd:
             here().warn(reading.odd)
-        return reading.body
+        return reading
 
     async def report_unreadable(self, problem: str, fallback: str) -> None:
         """Report a reply that cannot be used; the state keeps it, too."""
@@ -371,6 +376,7 @@ def host_call(
         seconds=limits.step_timeout,
         idle=limits.idle_timeout,
         run_id=state.get("run_id", ""),
+        request=request_text(request_messages(state)),
         scope=run_scope(limits, services, closing=can_answer),
     )
 

@@ -6,8 +6,6 @@ from replan.errors import LimitReachedError
 from replan.host.host_call import HostCall
 from replan.knowledge.search import Search
 from replan.langgraph_inside.tasks import with_handlers
-from replan.prompts.host import request_messages
-from replan.prompts.sections import request_text
 from replan.services import HOST
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.knowledge import Knowledge, RAGOptions, knowledge_options
@@ -28,7 +26,7 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
     search = Search(
         retriever=retriever,
         options=knowledge_options(options, _AS_FOUND),
-        task=request_text(request_messages(state)),
+        task=call.request,
         tenant=settings.tenant,
         # What a retriever calls, such as a model for embeddings, is counted and charged.
         config=with_handlers(call.config, meter.handlers, tags=["nostream"]),

@@ -13,7 +13,7 @@ from replan.plan.markdown.document import PlanDocument, refresh_content, too_lar
 from replan.plan.markdown.rendering import render
 from replan.plan.merging import as_new_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.replies.readings import SHORTER
+from replan.replies.readings import SHORTER, read_answer
 from replan.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
@@ -48,7 +48,7 @@ async def read_model_plan(
         reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
     except (LimitReachedError, ModelCallError):
         return first, complaint
-    again = PlanText(call.text_in(reply), call.end)
+    again = PlanText(call.told(read_answer(reply)).body, call.end)
     second = _document_of(again).plan
     return (second, complaint_about(again, team)) if second.steps else (first, complaint)
 

@@ -10,8 +10,7 @@ from replan.host.host_node import host_node
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
 from replan.ports.run_context import use, using
-from replan.prompts.host import build_direct_answer_prompt, request_messages
-from replan.prompts.sections import request_text
+from replan.prompts.host import build_direct_answer_prompt
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.outcomes import Outcome, TaskComplexity
@@ -26,8 +25,7 @@ async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     raw = ""
     if answer is None:
         use(facts=services.facts(settings_of(state), call.runtime.store))
-        request = request_text(request_messages(state))
-        answer, raw, outcome, limit = await _answered(call, _prompt(state, call), request)
+        answer, raw, outcome, limit = await _answered(call, _prompt(state, call))
     answer, output, problem = (
         await with_output(
             call, call.services.models.answering, lambda _: _prompt(state, call), answer, raw
@@ -51,31 +49,26 @@ def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:
 
 
 async def _answered(
-    call: HostCall, prompt: list[BaseMessage], request: str
+    call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[AIMessage, str, Outcome, str]:
     """Request the answer; return it, its reply, the outcome of the run, and what cut it off."""
-    services, reply = call.services, ""
+    services = call.services
     shown = AnswerStream(call.emitter)
     record = Transcript(services.log, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
         with using(make_transcript=lambda: record, folders=services.folders):
-            first = reply = await call.ask(services.models.direct, prompt, shown)
+            reply = await call.ask(services.models.direct, prompt, shown)
         # Not with the tools again: what was recorded of them is of the first question.
-        reply = await call.unless_repeated(services.models.answering, prompt, reply, request, shown)
+        reading = await call.answer_in(services.models.answering, prompt, reply, shown)
     except LimitReachedError as error:
         await call.report_limit(error.limit, error.value, error.reason)
-        return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
-    text = call.text_in(reply)
+        return shown.finish(f"There is no answer. {error}"), "", "failed", error.limit
+    text = reading.body
     if text and call.end.words:
-        return refused(shown.finish(text), call.end.words), reply, "failed", ""
+        return refused(shown.finish(text), call.end.words), reading.raw, "failed", ""
     limit = await call.report_cut()
     if text:
-        return shown.finish(text), reply, "answered", limit
-    is_repeated = first and not reply
-    why = (
-        "the model repeated its instructions"
-        if is_repeated
-        else "the model returned an empty reply"
-    )
-    why = call.end.why or why
-    return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
+        return shown.finish(text), reading.raw, "answered", limit
+    did = "repeated its instructions" if reading.wrong else "returned an empty reply"
+    why = call.end.why or f"the model {did}"
+    return shown.finish(f"There is no answer: {why}."), "", "failed", limit

@@ -1,6 +1,7 @@
 """`feedback`: judge the round; the reply carries the final answer or the revised plan."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from langchain_core.messages import BaseMessage
 
@@ -13,14 +14,12 @@ from replan.host.host_node import host_node
 from replan.prompts.host import (
     RESULTS_BUDGET,
     build_feedback_prompt,
-    request_messages,
     unread_warning,
 )
 from replan.prompts.repeated import REPEATED, repeats_instructions
-from replan.prompts.sections import request_text
 from replan.replies.readings import (
-    FEEDBACK_FORM,
     FeedbackReading,
+    no_judgement,
     read_feedback,
     says_complete,
     unless_cut,
@@ -108,9 +107,8 @@ async def _ask_model(
         return fallback_feedback(state, missing), budget
     except LimitReachedError as error:
         return fallback_feedback(state, str(error)), budget
-    if reading is None:
+    if not reading.counts:
         return fallback_feedback(state, "The judgement could not be read."), budget
-    await call.emitter.warn(*([reading.odd] if reading.odd else []))
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
         problem = "The reply requests a change, but the plan must not be revised."
@@ -120,7 +118,7 @@ async def _ask_model(
 
 async def _reading(
     state: EnhancedState, collected: CollectedResults, call: HostCall, shown: AnswerStream | None
-) -> tuple[FeedbackReading | None, int]:
+) -> tuple[FeedbackReading, int]:
     """Read the model's judgement, if necessary of shorter results; return their length, too."""
     prompts = call.services.prompts
     holds_plan = prompts.merged_planning and may_be_revised(state)
@@ -129,24 +127,16 @@ async def _reading(
     def prompt_of(budget: int) -> list[BaseMessage]:
         return build_feedback_prompt(collected, state, prompts, missing=missing, budget=budget)
 
-    whole, request = prompt_of(RESULTS_BUDGET), request_text(request_messages(state))
+    whole = prompt_of(RESULTS_BUDGET)
 
     def read(text: str) -> FeedbackReading:
-        if repeats_instructions(text, whole, request):
-            return FeedbackReading(wrong=REPEATED, form=FEEDBACK_FORM)
+        if repeats_instructions(text, whole, call.request):
+            return no_judgement(REPEATED)
         reading = read_feedback(text, call.services.names, holds_plan=holds_plan)
         reading = unless_cut(reading, call.end.problem, "the plan stays as it is")
         return checked_reference(reading, state, call.services.output, call.end)
 
-    async def judge(prompt: list[BaseMessage], *, goes_on: bool = False) -> FeedbackReading | None:
-        return await call.ask_readable(
-            call.services.models.feedback,
-            prompt,
-            read,
-            shown,
-            fallback="the judgement by the status of the steps",
-            goes_on=goes_on,
-        )
+    judge = partial(call.ask_readable, call.services.models.feedback, read=read, answer=shown)
 
     try:
         return await judge(whole), RESULTS_BUDGET

@@ -12,8 +12,7 @@ from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
-from replan.prompts.host import build_final_answer_prompt, request_messages, unread_warning
-from replan.prompts.sections import request_text
+from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.state.changed_steps import plan_write
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
@@ -136,13 +135,12 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
     if is_rejected(state):
         return AnswerStream(call.emitter).finish(generate_rejection(state)), "", ""
     shown = AnswerStream(call.emitter)
-    reply, missing = "", ""
+    raw, missing = "", ""
     chat, prompt_of = call.services.models.answering, _prompt_of(state, call)
-    request = request_text(request_messages(state))
     try:
         reply, budget = await call.ask_in_room(chat, prompt_of, shown)
-        reply = await call.unless_repeated(chat, prompt_of(budget), reply, request, shown)
-        text = call.text_in(reply)
+        reading = await call.answer_in(chat, prompt_of(budget), reply, shown)
+        text, raw = reading.body, reading.raw
         if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
@@ -153,7 +151,7 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
         text, missing = "", error.problem
     except LimitReachedError as error:
         text = _results_as_answer(state, str(error))
-    return shown.finish(text or generate_final_answer(state)), reply, missing
+    return shown.finish(text or generate_final_answer(state)), raw, missing
 
 
 def _prompt_of(state: EnhancedState, call: HostCall) -> Callable[[int], list[BaseMessage]]:

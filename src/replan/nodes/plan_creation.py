@@ -17,8 +17,8 @@ from replan.host.plan_texts import (
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
-from replan.prompts.host import build_planning_prompt, request_messages
-from replan.prompts.sections import request_text
+from replan.prompts.host import build_planning_prompt
+from replan.replies.readings import read_answer
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import TaskComplexity, ThinkingResult
@@ -78,7 +78,7 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     if not holds_plan and not looks_like_plan(text):
         try:
             reply = await call.ask(services.models.planning, prompt)
-            found = PlanText(call.text_in(reply), call.end)
+            found = PlanText(call.told(read_answer(reply)).body, call.end)
         except LimitReachedError as error:
             found = PlanText(str(error))
     plan, complaint = await read_model_plan(found, call, prompt)
@@ -86,5 +86,5 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
         fallback = "the steps that could be read" if plan.steps else "a plan of one step"
         await call.report_unreadable(complaint, fallback)
     if not plan.steps:
-        return one_step_plan(request_text(request_messages(state)))
+        return one_step_plan(call.request)
     return new_plan_of_model(plan, services)

@@ -13,6 +13,7 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
+from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.questions import Approval
 from replan.state.results import ActionType, FeedbackResult
@@ -92,7 +93,9 @@ async def _revise(
         if call.end.cut:
             # Nothing of a reply that was cut off counts: its rest may follow.
             return Revision(old, [call.end.problem])
-        return revision_of(old, call.text_in(reply), judged, services, step_timeout=seconds)
+        return revision_of(
+            old, call.told(read_answer(reply)).body, judged, services, step_timeout=seconds
+        )
 
     try:
         if document.strip():

@@ -16,10 +16,9 @@ from replan.memory.conversation import Seen
 from replan.models.reply_end import refusal_in, refused
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
-from replan.prompts.sections import request_text
 from replan.replies.readings import (
-    THINK_FORM,
     ThinkReading,
+    no_thought,
     read_think,
     says_simple,
     unless_cut,
@@ -32,8 +31,7 @@ from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     """Judge the request of a run."""
     services = call.services
-    request = request_messages(state)
-    await call.emitter.emit(ThinkingStarted, request=request_text(request))
+    await call.emitter.emit(ThinkingStarted, request=call.request)
     if not (seen := services.prompts.seen_in(state)).is_whole:
         mode = services.prompts.memory_in(state).mode
         await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
@@ -55,7 +53,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
         complexity=reading.complexity,
         reasoning=reading.reasoning,
         next_action=reading.next_action,
-        original_messages=request,
+        original_messages=request_messages(state),
         score=reading.score,
         contradiction=reading.contradiction,
         timestamp=services.clock(),
@@ -84,28 +82,18 @@ async def _ask_model(
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
     prompt = build_thinking_prompt(seen, state, prompts)
-    request = request_text(request_messages(state))
 
     def read(text: str) -> ThinkReading:
-        if repeats_instructions(text, prompt, request):
-            return ThinkReading(wrong=REPEATED, form=THINK_FORM)
+        if repeats_instructions(text, prompt, call.request):
+            return no_thought(REPEATED)
         reading = read_think(text, call.services.names, threshold)
         return unless_cut(reading, call.end.problem, "the plan is asked for by itself")
 
     try:
-        reading = await call.ask_readable(
-            call.services.models.thinking,
-            prompt,
-            read,
-            shown,
-            fallback="the request counts as simple",
-        )
+        reading = await call.ask_readable(call.services.models.thinking, prompt, read, shown)
     except LimitReachedError:
         # A limit that is too small for this call is too small for an answer, which reports it.
-        reading = None
-    if reading is None:
         return ThinkReading(), None
-    await call.emitter.warn(*([reading.odd] if reading.odd else []))
     has_answer = not reading.is_plan and reading.body != ""
     answer = shown.finish(reading.body) if shown and has_answer else None
     if answer is not None and call.end.words:

@@ -59,11 +59,12 @@ class Reading(Value):
     """What a reply says; one that is `wrong` is asked for again."""
 
     body: str = ""  # the text below the front matter
+    raw: str = ""  # of an answer, the whole reply, which may be a value of a program
     odd: str = ""  # what in the reply is not read, or empty
     wrong: str = ""  # what is wrong with the reply, for people and for the model; or empty
     form: str = ""  # how the model is to write it instead
-    # How the reading is used if the second reply is not better, for people; empty if it is not.
-    done: str = ""
+    done: str = ""  # what follows if the second reply is not better, for people
+    counts: bool = True  # whether the reading is used then
 
     @property
     def complaint(self) -> str:
@@ -113,7 +114,7 @@ class SpecialistReading(Reading):
 def read_answer(text: str) -> Reading:
     """Read a reply that should be nothing but its text: an answer, or a plan."""
     reply = read_reply(text, HOST)
-    return Reading(body=reply.body, odd=reply.unread)
+    return Reading(body=reply.body, raw=text, odd=reply.unread)
 
 
 def read_think(text: str, team: Collection[str] = (), threshold: float = 0.5) -> ThinkReading:
@@ -143,10 +144,17 @@ def _unreadable_thought(reply: Reply) -> ThinkReading:
     guess = TaskComplexity.MODERATE if looks_like_plan(reply.body) else TaskComplexity.SIMPLE
     reading = _think_reading(reply, TaskComplexity(label) if label else guess)
     is_echo = _CHOICE.search(reply.odd.get(COMPLEXITY.name, "")) is not None
-    is_text = reply.body and not (is_echo or reply.body.startswith('{"'))
-    use = "taken for a plan" if reading.is_plan else "the answer"
-    done = f"the text of the reply is {use}" if label or is_text else ""
-    return reading.replace(wrong=_wrong_in(reply, COMPLEXITY), form=THINK_FORM, done=done)
+    wrong = _wrong_in(reply, COMPLEXITY)
+    if not label and (not reply.body or is_echo or reply.body.startswith('{"')):
+        return no_thought(wrong)
+    done = f"the text of the reply is {'taken for a plan' if reading.is_plan else 'the answer'}"
+    return reading.replace(wrong=wrong, form=THINK_FORM, done=done)
+
+
+def no_thought(wrong: str) -> ThinkReading:
+    """The reading of a reply to `think` of which nothing can be used."""
+    done = "the request counts as simple"
+    return ThinkReading(wrong=wrong, form=THINK_FORM, done=done, counts=False)
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
@@ -222,7 +230,7 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK)
     if reply.problem or VERDICT.name not in reply.fields:
         # What it holds may be talk as well as the answer: another call makes that.
-        return FeedbackReading(wrong=_wrong_in(reply, VERDICT), form=FEEDBACK_FORM)
+        return no_judgement(_wrong_in(reply, VERDICT))
     reading = _feedback_reading(reply)
     if not reading.is_plan and _is_plan_for(team, reading.body):
         wrong = "The reply says that the work is complete, but its body is a plan."
@@ -233,6 +241,12 @@ def read_feedback(
         return reading
     wrong = "The reply asks for a change of the plan, but it holds no plan."
     return reading.replace(wrong=wrong, form=PLAN_FORM, done="the plan stays as it is")
+
+
+def no_judgement(wrong: str) -> FeedbackReading:
+    """The reading of a reply to `feedback` of which nothing can be used."""
+    done = "the judgement by the status of the steps"
+    return FeedbackReading(wrong=wrong, form=FEEDBACK_FORM, done=done, counts=False)
 
 
 def _feedback_reading(reply: Reply) -> FeedbackReading:
@@ -275,7 +289,7 @@ def unless_cut(reading: R, why: str, done: str) -> R:
         why: Why the reply has no end; empty if it has one.
         done: What applies in place of the plan if the second reply has no end either.
     """
-    if why and reading.is_plan and (reading.done or not reading.wrong):
+    if why and reading.is_plan and reading.counts:
         form = f"{SHORTER} {PLAN_FORM}"
         return reading.replace(body="", wrong=why, form=form, done=done)
     return reading.replace(wrong=f"{why} {reading.wrong}") if why and reading.wrong else reading

@@ -83,7 +83,7 @@ def test_a_plan_without_its_keys_is_a_plan_if_asking_is_in_vain():
 )
 def test_an_echo_of_the_labels_is_no_label_and_its_text_no_answer(label):
     complaint = asked(read_think(f"---\ncomplexity: {label}\n---\nYou host a team.", TEAM))
-    assert complaint.done == ""
+    assert not complaint.counts
 
 
 def test_a_plan_for_the_team_below_simple_is_asked_about():
@@ -154,7 +154,7 @@ def test_a_reply_that_is_a_plan_is_the_plan_without_what_stands_around_it():
 
 def test_a_judgement_without_a_verdict_has_no_reading_for_its_text_may_be_talk():
     complaint = asked(read_feedback("All is well."))
-    assert complaint.done == ""
+    assert not complaint.counts
     assert "`verdict`" in complaint.wrong
 
 
