@@ -236,7 +236,7 @@ class HostCall:
     async def answer_in(
         self, chat: Chat, messages: list[BaseMessage], text: str, answer: AnswerStream
     ) -> Reading:
-        """Read an answer, or a second one within the tries if it repeats the instructions."""
+        """Read an answer, or a second one if attempts are left and it repeats the instructions."""
 
         def read(text: str) -> Reading:
             if repeats_instructions(text, messages, self.request):
