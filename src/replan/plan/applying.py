@@ -1,6 +1,6 @@
 """Apply changes to a plan: a new version of it, with the revision in its history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -206,7 +206,7 @@ def _kept_changes(
     left = list(changes)
     refusals: list[Refusal] = []
     while True:
-        wanted = _wanted_steps(plan, left)
+        wanted = carry_out(plan, left).by_id
         found = [_refusal_for_others(change, wanted, gone) for change in left]
         new = [refusal for refusal in found if refusal is not None]
         if not new:
@@ -229,19 +229,8 @@ def _without_lost_ids(
     ]
 
 
-def _wanted_steps(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep]:
-    """Return the steps as the changes want them, possible or not."""
-    steps = dict(plan.by_id)
-    for change in changes:
-        if isinstance(change, AddStep):
-            steps.setdefault(change.step.id, change.step)
-        elif isinstance(change, ModifyStep) and change.step_id in steps:
-            steps[change.step_id] = steps[change.step_id].replace(**change.fields)
-    return steps
-
-
 def _refusal_for_others(
-    change: PlanChange, wanted: dict[int, PlanStep], gone: set[int]
+    change: PlanChange, wanted: Mapping[int, PlanStep], gone: set[int]
 ) -> Refusal | None:
     """Refuse a change whose step, or a step that it waits for, has a refused change."""
     step_id = needed_step(change)

@@ -22,38 +22,46 @@ def decode(text: str) -> str:
     return _REFERENCE.sub(_character, text) if "&#" in text else text
 
 
-def encode(text: str) -> str:
-    """Write a text into one line so that `decode` returns it unchanged."""
-    body = text.strip()
-    if not body:
-        return "".join(map(_reference, text))
-    start = text.index(body)
-    safe = _UNWRITABLE.sub(lambda match: _reference(match[0]), body)
-    head, tail = text[:start], text[start + len(body) :]
-    return "".join([*map(_reference, head), safe, *map(_reference, tail)])
+def encode(text: str, needed: Callable[[int, str], bool] | None = None) -> str:
+    """Write a text into one line so that `decode` returns it unchanged.
 
-
-def encode_where(text: str, needed: Callable[[int, str], bool]) -> str:
-    """Encode the characters that `needed(position, character)` names, and what `encode` must."""
-    pieces = (
-        _reference(mark) if needed(at, mark) else encode(mark) if mark in "\r\n" else mark
+    Args:
+        text: The text.
+        needed: Which further characters are written as references, by their place.
+    """
+    inner = range(len(text) - len(text.lstrip()), len(text.rstrip()))
+    unwritable = {match.start() for match in _UNWRITABLE.finditer(text)}
+    return "".join(
+        _reference(mark)
+        if at in unwritable or at not in inner or (needed and needed(at, mark))
+        else mark
         for at, mark in enumerate(text)
     )
-    return "".join(pieces)
+
+
+def encode_to_fit(text: str, fits: Callable[[str], bool]) -> str:
+    """Write a text with as few references as it needs to be read back as what it is."""
+    end = len(text) - 1
+    guards: tuple[Callable[[int, str], bool], ...] = (
+        lambda _at, _mark: False,
+        lambda at, _: at == 0,
+        lambda at, _: at == end,
+        lambda at, _: at in (0, end),
+        lambda at, mark: at == 0 or not (mark.isalnum() or mark == " "),
+    )
+    ways = (encode(text, guard) for guard in guards)
+    return next(filter(fits, ways), "".join(map(_reference, text)))
 
 
 def encode_name(name: str) -> str:
     """Write a specialist's name so that it can follow an `@`."""
     plain = {match.start() for match in _PLAIN_IN_NAME.finditer(name)}
-    return encode_where(name, lambda at, _: at not in plain)
+    return encode(name, lambda at, _: at not in plain)
 
 
 def encode_resource(name: str, *, guarded: bool = False) -> str:
     """Write the name of something that a step writes so that it can be among attributes."""
-    return encode_where(
-        name,
-        lambda at, mark: (guarded and not at) or _PLAIN_IN_RESOURCE.fullmatch(mark) is None,
-    )
+    return encode(name, lambda at, mark: (guarded and not at) or not _PLAIN_IN_RESOURCE.match(mark))
 
 
 def _reference(character: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -130,14 +130,16 @@ def without_comments(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def outside_fences(lines: Sequence[str]) -> list[bool]:
-    """Whether each line is neither in a fence nor in a comment."""
-    outside = [True] * len(lines)
+def parts(lines: Sequence[str]) -> Iterator[tuple[Verbatim | None, int, int]]:
+    """Cut lines into fences and comments, and single lines: what each is, and its range."""
     at = 0
     while at < len(lines):
         block = Verbatim.opened_by(lines[at])
         end = at + 1 if block is None else block.end(lines, at)
-        if block is not None:
-            outside[at:end] = [False] * (end - at)
+        yield block, at, end
         at = end
-    return outside
+
+
+def outside_fences(lines: Sequence[str]) -> list[bool]:
+    """Whether each line is neither in a fence nor in a comment."""
+    return [block is None for block, at, end in parts(lines) for _ in range(at, end)]

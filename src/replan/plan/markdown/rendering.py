@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from replan.plan.encoding import decode, encode, encode_where
+from replan.plan.encoding import decode, encode_to_fit
 from replan.plan.markdown.body import write_body
 from replan.plan.markdown.lines import is_blank
 from replan.plan.markdown.normal import normalised
@@ -46,14 +46,8 @@ def lines_under(lines: Iterable[str], columns: int) -> list[str]:
 
 def heading_line(title: str) -> str:
     """Write a title as a heading, in the first way that reads back as it."""
-    last = len(title) - 1
-    ways = (
-        encode(title),
-        encode_where(title, lambda at, _: at == last),
-        encode_where(title, lambda at, _: at in (0, last)),
-        encode_where(title, lambda _, mark: mark == "#" or mark.isspace()),
-    )
-    return next(f"# {way}" for way in ways if decode(read_heading(f"# {way}") or "") == title)
+    way = encode_to_fit(title, lambda way: decode(read_heading(f"# {way}") or "") == title)
+    return f"# {way}"
 
 
 def _set_apart(blocks: Sequence[list[str]], *, titled: bool) -> list[str]:

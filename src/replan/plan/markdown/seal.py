@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from replan.plan.markdown.lines import Line, split_lines, usual_line_end, without_comments
+from replan.plan.markdown.lines import Line, parts, split_lines, usual_line_end, without_comments
 from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import set_options
@@ -29,7 +29,6 @@ _SEAL = re.compile(
     re.ASCII,
 )
 _PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 
 def fingerprint(step: PlanStep) -> str:
@@ -115,25 +114,16 @@ def without_seal(lines: Iterable[Line]) -> list[Line]:
 
 def _shown_brief(brief: str) -> str:
     """Return a brief without comments, and without spacing that Markdown does not show."""
-    return "\n".join(_shown_lines(brief)).strip("\n")
-
-
-def _shown_lines(brief: str) -> Iterator[str]:
-    fence = ""
+    lines = brief.split("\n")
+    shown: list[str] = []
     text: list[str] = []
-    for line in brief.split("\n"):
-        mark = _FENCE.match(line)
-        if fence:
-            yield line
-            is_end = mark is not None and mark[1].startswith(fence) and line.strip() == mark[1]
-            fence = "" if is_end else fence
-        elif mark is not None:
-            yield from _tidied(text)
-            text, fence = [], mark[1]
-            yield line.strip()
+    for block, start, end in parts(lines):
+        if block is None or block.mark == "<!--":
+            text += lines[start:end]
         else:
-            text.append(line)
-    yield from _tidied(text)
+            shown += [*_tidied(text), lines[start].strip(), *lines[start + 1 : end]]
+            text = []
+    return "\n".join([*shown, *_tidied(text)]).strip("\n")
 
 
 def _tidied(lines: list[str]) -> Iterator[str]:

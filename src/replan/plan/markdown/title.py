@@ -1,7 +1,6 @@
 """The line of a step: its number, description, specialists and options."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.errors import Mistake
-from replan.plan.encoding import NAME, decode, encode, encode_name, encode_where
+from replan.plan.encoding import NAME, decode, encode_name, encode_to_fit
 from replan.plan.model import PlanStep
 from replan.plan.option_table import (
     ASSIGNED,
@@ -116,21 +115,16 @@ def write_title(step: PlanStep, *, number: str) -> str:
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     options = write_options(step)
     tail += f" ({options})" if options else ""
-    line = f"{number}{encode(step.description)}{tail}"
-    for guard in _GUARDS:
-        if _says(line, step, number):
-            break
-        line = f"{number}{encode_where(step.description, guard)}{tail}"
-    return line
 
+    def says(description: str) -> bool:
+        said = read_title(f"{number}{description}{tail}")
+        return (
+            said.number == (number.rstrip(". ") or None)
+            and said.description == step.description
+            and said.options.get(ASSIGNED.field, ()) == step.specialists
+        )
 
-def _says(line: str, step: PlanStep, number: str) -> bool:
-    said = read_title(line)
-    return (
-        said.number == (number.rstrip(". ") or None)
-        and said.description == step.description
-        and said.options.get(ASSIGNED.field, ()) == step.specialists
-    )
+    return f"{number}{encode_to_fit(step.description, says)}{tail}"
 
 
 def _read_number(text: str) -> tuple[str | None, str]:
@@ -196,12 +190,6 @@ def _opening_bracket(text: str) -> int | None:
     return None
 
 
-# Which characters of a description are written as references where it would be misread without.
-_GUARDS: tuple[Callable[[int, str], bool], ...] = (
-    lambda at, _: at == 0,
-    lambda at, mark: at == 0 or not (mark.isalnum() or mark == " "),
-    lambda _at, _mark: True,
-)
 _NUMBER = re.compile(
     r"(?P<bold>\*\*)?(?:(?:step|步骤|第)\s*+#?(?P<step>\d++)(?:\s*+步)?|(?P<plain>\d++))"
     r"(?P<early>\*\*)?(?:\s*+[.)、．:：](?!\d)|\s++[-–—](?=\s)|(?(step)\s|(?!)))(?P<late>\*\*)?",
