@@ -95,3 +95,30 @@ async def test_a_models_revision_keeps_the_time_that_a_person_gave_and_adds_none
     state = await told_by(Bank(), {"plan": plan}, replies, step_timeout=60)
     assert state["current_plan"].step(1).timeout == 90
     assert state["current_plan"].version == 2
+
+
+async def test_prose_between_the_steps_of_a_models_plan_is_told_and_not_asked_about():
+    bank = Bank()
+    revised = f"{CONTINUE}- [ ] 1. Pay it later @pay\n\nBy noon.\n\n- [ ] 2. Pay @pay\n"
+    steps = "Pay the rent @pay\n\nKeep the receipt.\n\n- [ ] 2. Pay the gas @pay"
+    asked = []
+
+    def judged(request):
+        asked.append(request)
+        return revised if len(asked) == 1 else DONE
+
+    state = await told_by(
+        bank, "Pay the bills.", {"think": planned(steps), "feedback": always(judged)}
+    )
+    assert len(asked) == 2
+    told = [each for each in state["warnings"] if "is in no step" in each]
+    assert [each.partition("'")[2].partition("'")[0] for each in told] == [
+        "Keep the receipt.",
+        "By noon.",
+    ]
+
+
+async def test_prose_between_the_steps_of_a_persons_plan_is_not_told():
+    plan = "# Bills\n\n- [ ] 1. Pay the rent @pay\n\nKeep the receipt.\n\n- [ ] 2. Pay @pay\n"
+    state = await told_by(Bank(), {"plan": plan}, {"feedback": DONE})
+    assert state["warnings"] == []

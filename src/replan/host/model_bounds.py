@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from replan.host.plan_texts import with_fitting_document
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.markdown.overlooked import Kind, ParseWarning
+from replan.plan.markdown.overlooked import Kind, ParseWarning, prose_between
 from replan.plan.model import PlanStep, TaskPlan
 from replan.services import Services
 
@@ -16,22 +16,30 @@ def bounded_plan(
     services: Services,
     step_timeout: float,
     before: TaskPlan | None = None,
+    text: str | None = None,
 ) -> tuple[TaskPlan, tuple[ParseWarning, ...]]:
-    """Remove from a model's plan what only a person may set, and return what was removed."""
-    known = (before or TaskPlan()).by_id
+    """Remove from a model's plan what only a person may set, and return what does not count.
+
+    That is what was removed, and what of the text the plan before it does not have and nobody is
+    given.
+    """
+    before = before or TaskPlan()
+    known = before.by_id
+    prose = prose_between(plan.content if text is None else text)
+    lost = tuple(each for each in prose if each.text not in before.content)
     unsafe = unsafe_members(services)
     steps = tuple(
         _bounded_step(each, known.get(each.id), unsafe, step_timeout) for each in plan.steps
     )
     if steps == plan.steps:
-        return plan, ()
+        return plan, lost
     document = PlanDocument.recover(plan.content)
     taken = tuple(
         ParseWarning(line=document.line_of(step.id) or 1, kind=kind, step=step.id, text=text)
         for step, within in zip(plan.steps, steps, strict=True)
         for kind, text in _removed(step, within)
     )
-    return with_fitting_document(plan.replace(steps=steps)), taken
+    return with_fitting_document(plan.replace(steps=steps)), (*lost, *taken)
 
 
 def unsafe_members(services: Services) -> set[str]:

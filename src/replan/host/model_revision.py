@@ -54,7 +54,7 @@ def revision_of(
     wanted = matched(old, document.plan)
     merged, unsaid = merged_plan(old, wanted, _dropped(old, wanted))
     new, withheld = bounded_plan(
-        plan_with_team_names(merged, services.team), services, step_timeout, old
+        plan_with_team_names(merged, services.team), services, step_timeout, old, text
     )
     plan, refusals = apply_valid(
         old,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan.plan.markdown.overlooked import overlooked
+from replan.plan.markdown.overlooked import overlooked, prose_between
 
 
 def kinds(text):
@@ -124,3 +124,14 @@ def test_numbers_with_parts_are_told_unless_one_alone_begins_a_line():
         (2, "number"),
     ]
     assert kinds("- [ ] 3.5 tonnes are to be packed @a\n- [ ] 2. C @a (after 2)\n") == []
+
+
+def test_a_paragraph_between_steps_is_text_of_the_document_and_can_be_told():
+    text = (
+        "Here it is.\n\n- [ ] 1. A @a\n\nMind the cost,\nall of it.\n\n- [ ] 2. B @a\n\n"
+        "## Later\n\n<!--\nnot this\n-->\n- [ ] 3. C @a\n\nThat is all.\n"
+    )
+    assert overlooked(text) == ()
+    (found,) = prose_between(text)
+    assert (found.line, found.kind, found.step, found.text) == (5, "prose", 1, "Mind the cost,")
+    assert "is in no step, so nobody is given it" in str(found)
