@@ -99,6 +99,8 @@ class Doors:
         assert usage["calls"] == len(ends)
         assert [usage["input_tokens"], usage["output_tokens"]] == tokens
         assert usage["tokens"] == sum(tokens)
+        for name, number in zip(("input_tokens", "output_tokens"), tokens, strict=True):
+            assert sum(each[name] for each in shown["by"].values()) == number
         (front_end,) = self.front_end[-1].usage
         assert [front_end.input_tokens, front_end.output_tokens] == tokens
         assert usage["cost"] == pytest.approx(sum(each["cost"] for each in ends))
@@ -182,6 +184,8 @@ async def check_program_and_page(doors, where):
     assert (result.outcome, result.text) == (doors.run["outcome"], doors.run["answer"])
     assert result.usage.calls == charged["calls"]
     assert result.usage.cost == pytest.approx(charged["cost"])
+    tokens = [result.usage.input_tokens, result.usage.output_tokens, result.usage.total_tokens]
+    assert tokens == [doors.run["usage"][f"{name}tokens"] for name in ("input_", "output_", "")]
     text = await told("show", run_id, "--storage", where)
     (used,) = re.findall(r"^used (.*)$", text, re.MULTILINE)
     assert used.split(",")[0] in page

@@ -20,6 +20,7 @@ from replan.events.types import (
     StepsInvalidated,
     TaskCompleted,
 )
+from replan.log.calls import with_counted
 from replan.log.fold import Fold
 from replan.log.report import RunReport
 from replan.log.statuses import rest_after
@@ -37,7 +38,7 @@ def apply(report: Report, event: Event) -> Report:
     What the events told so far is handed on, so that a long run is not folded again for each. Of a
     live event also what is in no log counts: a plan, a question, a piece of text.
     """
-    fold = vars(report).pop("fold", None)
+    fold = report.fold
     match event:
         case SpecialistToken():
             text = report.drafts.get(_place(event), "") + event.text
@@ -48,14 +49,13 @@ def apply(report: Report, event: Event) -> Report:
             changed = _facts_after(report, event)
             changed["events"] = (*report.events, event)
             changed["last_seen_at"] = max(report.last_seen_at, event.at or report.last_seen_at)
-            fold = report.fold if fold is None else fold
-            vars(report).pop("fold", None)
             fold.apply(event)
             plan = changed.get("plan", report.plan)
             changed["plan"] = plan and _settled(plan, event, fold)
+    # The former report folds its own events, if it is asked again.
+    del vars(report)["fold"]
     after = report.model_copy(update=changed)
-    if fold is not None:
-        vars(after)["fold"] = fold
+    vars(after)["fold"] = fold
     return after
 
 
@@ -65,9 +65,7 @@ def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PL
         case RunStopped() | RunResumed():
             return {"outcome": rest_after(event) or "running", "drafts": {}}
         case TaskCompleted():
-            own = ("output", "usage", "warnings") if event.answer is not None else ("warnings",)
-            told: dict[str, Any] = {name: getattr(event, name) for name in own}
-            return {"outcome": event.outcome, "answer": event.text or report.answer, **told}
+            return _facts_at_end(report, event)
         case AnswerReset():
             return {"answer": ""}
         case StepEvent() | PhaseEntered():
@@ -82,6 +80,14 @@ def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PL
             return {"pending_questions": report.questions_without(event.key)}
         case _:
             return {}
+
+
+def _facts_at_end(report: RunReport, event: TaskCompleted) -> dict[str, Any]:
+    facts: dict[str, Any] = {"outcome": event.outcome, "warnings": event.warnings}
+    if event.answer is None:
+        return facts  # It is read from a log, which has no more.
+    usage = with_counted(event.usage, report.calls)
+    return {**facts, "answer": event.text, "output": event.output, "usage": usage}
 
 
 def _facts_of_step(report: RunReport, event: StepEvent | PhaseEntered) -> dict[str, Any]:

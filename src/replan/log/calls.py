@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 from replan.events.types import Event, MemorySummary, ModelCompleted, ModelInvoked
+from replan.state.usage import CUT_OFF, TokenCount, Usage
 
 if TYPE_CHECKING:
     from replan.log.amounts import Spending
-    from replan.state.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +69,19 @@ def with_charged(calls: Calls, charged: Spending) -> Calls:
         unfinished_cost=more if unfinished else 0.0,
         uncounted_tokens=max(0, charged.tokens - calls.tokens) if has_any else 0,
     )
+
+
+def with_counted(usage: Usage, calls: Calls) -> Usage:
+    """Return the usage that a state has, with the tokens that only a log has.
+
+    An attempt that was killed returned nothing to the state; its calls were counted.
+    """
+    lost = TokenCount(
+        input_tokens=max(0, calls.input_tokens - usage.input_tokens),
+        output_tokens=max(0, calls.output_tokens - usage.output_tokens),
+        cached_tokens=max(0, calls.cached_tokens - usage.cached_tokens),
+    )
+    return usage.plus((CUT_OFF, lost))
 
 
 def calls_of(events: Iterable[Event]) -> Calls:

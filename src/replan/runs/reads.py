@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from replan.calling.compiled import shapes_of
 from replan.errors import InputError
 from replan.events.types import Event
+from replan.log.calls import with_counted
 from replan.log.kept_events import event_of, events_of
 from replan.log.report import RunReport
 from replan.log.whole_results import whole_values
@@ -107,7 +108,8 @@ async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
     record = await record_of(run_id, resources)
     report = await report_of(record, resources)
     snapshot = await snapshot_of(resources.graph, record)
-    state = {**state_at_rest(snapshot), "outcome": report.outcome}
+    usage = with_counted(report.usage, report.calls)
+    state = {**state_at_rest(snapshot), "outcome": report.outcome, "usage": usage}
     whole = await whole_values(cast("EnhancedState", state), resources.log)
     return result_in(whole, resources)
 

@@ -17,6 +17,7 @@ from replan.calling.team_graph import alone
 from replan.errors import StorageError, ThreadBusyError
 from replan.events.types import Event, WarningReported
 from replan.langgraph_inside.tasks import without_tokens
+from replan.log.calls import with_counted
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
@@ -232,6 +233,9 @@ class Work:
             with numbered:
                 state = await self._run_until_rest()
             state = await whole_values(state, self._resources.log)
+            if "usage" in state:
+                usage = with_counted(state["usage"], self.log.calls)
+                state = cast("EnhancedState", {**state, "usage": usage})
             self._state = state
             result = result_of(state, self._rests.seconds, shapes_of(self._resources.graph))
             self._rests.outcome = result.outcome

@@ -17,6 +17,7 @@ from replan.events.types import (
     SpecialistToken,
     TaskCompleted,
 )
+from replan.log.calls import Calls
 from replan.log.fold import Counts
 from replan.log.kept_events import EventTexts, entry_of, event_of, events_of
 from replan.log.rows import Append, EventBatch, KeptText, LoggedEvent, NewRow, Rows
@@ -78,6 +79,11 @@ class EventLog:
     def worked(self) -> dict[object, float]:
         """The seconds of work on the run so far, and on its open steps."""
         return self._durations.so_far()
+
+    @property
+    def calls(self) -> Calls:
+        """What the calls of models took so far."""
+        return self._counts.calls
 
     def now(self) -> datetime:
         """The time of an event that is accepted now."""

@@ -113,7 +113,7 @@ class LiveReporter(Reporter):
         self._output.write(f"\n{files(self._run.artifacts, self._workspace)}")
         for line in warnings(event, self._shown_warnings):
             self._print(list(wrapped(line, self._width)))
-        self._print(list(wrapped(account(event, self._run.worked).rstrip("\n"), self._width)))
+        self._print(list(wrapped(account(self._run).rstrip("\n"), self._width)))
         self._output.flush()
 
     def _show(self, run: RunReport) -> None:

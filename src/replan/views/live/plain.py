@@ -81,7 +81,7 @@ class Lines:
             return text
         made = files(after.artifacts, self._workspace)
         warned = "".join(f"{line}\n" for line in warnings(event, self._shown_warnings))
-        return f"{text}\n{made}{warned}{account(event, after.worked)}"
+        return f"{text}\n{made}{warned}{account(after)}"
 
     def _rest_of_answer(self, answer: str, streamed: str) -> str:
         if streamed.strip() and answer.startswith(streamed.rstrip()):

@@ -49,7 +49,8 @@ class JsonReporter(Reporter):
 
     def report(self, event: Event, before: RunReport, after: RunReport) -> None:
         """Write an event."""
-        self.output.write(json_line(event))
+        is_end = isinstance(event, TaskCompleted)
+        self.output.write(json_line(event.replace(usage=after.usage) if is_end else event))
         self.output.flush()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from replan.events.types import TaskCompleted
+from replan.log.report import RunReport
 from replan.state.results import Artifact
 from replan.state.usage import TokenCount
 from replan.views.cells import counted, one_line
@@ -20,12 +21,12 @@ def warnings(event: TaskCompleted, shown: Container[str] = ()) -> list[str]:
     return [f"warning: {one_line(each)}" for each in new]
 
 
-def account(event: TaskCompleted, seconds: float) -> str:
+def account(report: RunReport) -> str:
     """The line that ends a run: outcome, model calls, tokens, time."""
-    usage = event.usage
+    usage = report.usage
     return (
-        f"{event.outcome}: {counted(usage.calls, 'model call')}, "
-        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {seconds:.1f} s\n"
+        f"{report.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {report.worked:.1f} s\n"
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from replan.log.calls import with_counted
 from replan.log.step_reports import StepReport
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.reports import WholeReport
@@ -10,7 +11,7 @@ from replan.runs.usage import Usage
 
 def run_record(run: WholeReport) -> dict[str, Any]:
     """All of a run but its long texts."""
-    plan = run.plan
+    plan, used = run.plan, with_counted(run.usage, run.calls)
     kept = run.model_dump(
         mode="json", exclude={"plan", "events", "texts", "pending_questions", "ledger", "usage"}
     )
@@ -22,7 +23,7 @@ def run_record(run: WholeReport) -> dict[str, Any]:
         "unknown_seconds": round(run.unknown, 3),
         "usage": {
             **Usage.of(run.calls).model_dump(),
-            "by": {name: each.model_dump(mode="json") for name, each in run.usage.by.items()},
+            "by": {name: each.model_dump(mode="json") for name, each in used.by.items()},
         },
         "plan": plan and {"version": plan.version, "markdown": plan.content},
         "steps": [_step(each) for each in run.steps],
