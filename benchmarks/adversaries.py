@@ -38,13 +38,6 @@ from replan.graph.build import host_graph
 from replan.log.amounts import NOTHING, ROUNDING, Bound, Refused, Reservation, Spending
 from replan.log.run_log import RunLog
 from replan.plan import PlanDocument, TaskPlan
-from replan.plan.preview import (
-    USUAL_RETRIES,
-    calls_of_question,
-    calls_of_reply,
-    calls_of_try,
-    worst_case_calls,
-)
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
@@ -53,6 +46,14 @@ from replan.state.usage import Usage
 from replan.storage.memory_log import MemoryLogs
 from replan.storage.serializer import strict_serializer
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
+from replan.views.ahead.preview import (
+    USUAL_RETRIES,
+    KnownTeam,
+    calls_of_question,
+    calls_of_reply,
+    calls_of_try,
+    worst_case_calls,
+)
 
 TEAM = ("ann", "bob")
 PATIENCE = 0.1
@@ -618,11 +619,10 @@ def _bound(one: Adversary) -> int:
         each.name: None if each.tools else calls_of_try(reply) if each.chat_model else 0
         for each in one.config.specialists
     }
-    return worst_case_calls(
-        one.plan,
-        limits,
-        merged=one.config.calls == "merged",
+    known = KnownTeam(
+        limits=limits,
         revisable=one.config.allow_dynamic_update,
         per_try=per_try,
         per_question=calls_of_question(one.retries),
     )
+    return worst_case_calls(one.plan, known, merged=one.config.calls == "merged")

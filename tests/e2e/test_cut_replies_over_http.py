@@ -23,8 +23,8 @@ from replan import (
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
-from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always
+from replan.views.ahead.preview import calls_of_reply, calls_of_try
 
 PLAN = "- [ ] 1. Find it @finder\n- [ ] 2. Find more @finder\n- [ ] 3. Join @finder (after 1, 2)\n"
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"

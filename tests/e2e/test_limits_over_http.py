@@ -21,8 +21,8 @@ from replan import (
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
-from replan.plan.preview import worst_case_calls
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated
+from replan.views.ahead.preview import KnownTeam, worst_case_calls
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
@@ -315,7 +315,7 @@ async def test_the_worst_case_that_is_told_before_a_run_can_happen():
         listening = {"callbacks": [StreamingStdOutCallbackHandler()]}
         given = {"messages": [("user", "Go.")], "plan": plan_of(1)}
         state = (await run(graph, given, config=listening)).state
-    assert len(server.requests) == worst_case_calls(plan, limits, revisable=False)
+    assert len(server.requests) == worst_case_calls(plan, KnownTeam(limits=limits, revisable=False))
     assert len(server.requests) == state["usage"].calls == 7 + 7 + 4
     assert state["outcome"] == "failed"
     assert state["final_answer"].text

@@ -23,7 +23,7 @@ from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
-from replan.plan.preview import MOST_RETRIES
+from replan.state.limits import MOST_RETRIES
 from replan.testing import Hang, ScriptedModel, always
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

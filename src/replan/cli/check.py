@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from replan.team.team_file import TeamFile
-    from replan.views.ahead.outlook import KnownTeam
+    from replan.views.ahead.preview import KnownTeam
     from replan.views.ahead.tool_servers import KnownServer
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
@@ -211,7 +211,8 @@ def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
     from replan.state.plan_mistakes import plan_mistakes
-    from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines
+    from replan.views.ahead.outlook import outlook, outlook_lines
+    from replan.views.ahead.preview import KnownTeam
 
     document = PlanDocument.recover(read_plan_text(path))
     if plan_mistakes(document):

@@ -24,7 +24,6 @@ from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
-from replan.plan.preview import TRIES
 from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
@@ -36,7 +35,7 @@ from replan.spending.deadline import in_time
 from replan.spending.meter import Meter
 from replan.spending.scopes import Scope, run_scope
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.limits import RunSettings
+from replan.state.limits import TRIES, RunSettings
 from replan.state.results import UnreadableReply
 from replan.state.usage import CUT_OFF, TokenCount, Usage
 

@@ -31,6 +31,12 @@ CLOSING_SHARE = 0.2
 CLOSING_TOKENS = 20_000
 """The most tokens that are reserved."""
 
+MOST_RETRIES = 20
+"""Attempts of a step after the first, whatever its plan says: a model may have written it."""
+
+TRIES = 3
+"""Attempts at one call of a model that fails, where its model is not configured to have more."""
+
 HOOK_SECONDS = 10.0
 """How long one hook of a callback may take before it is left alone."""
 

@@ -35,7 +35,6 @@ from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
 from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_of
-from replan.plan.preview import MOST_RETRIES, TRIES
 from replan.ports.ask_user import Waiting
 from replan.ports.run_context import using
 from replan.ports.specialist_port import SpecialistPort
@@ -46,7 +45,7 @@ from replan.spending.deadline import in_time, was_cut_off, watched
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, step_scopes
 from replan.state.knowledge import Source
-from replan.state.limits import LimitHit, Limits, RunSettings
+from replan.state.limits import MOST_RETRIES, TRIES, LimitHit, Limits, RunSettings
 from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,

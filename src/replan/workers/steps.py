@@ -20,7 +20,6 @@ from replan.failures import can_pass, describe
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript
 from replan.models.retries import tries_of
-from replan.plan.preview import TRIES
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import StepEnd, StepErrand
 from replan.ports.storage import Storage
@@ -28,6 +27,7 @@ from replan.runs.stopping import put_an_end_to
 from replan.services import Services
 from replan.spending.deadline import was_cut_off
 from replan.spending.meter import Meter
+from replan.state.limits import TRIES
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult, result_as_json
 from replan.steps.attempts import StepWork

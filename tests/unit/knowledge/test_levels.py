@@ -14,7 +14,6 @@ from replan import (
     TeamError,
 )
 from replan.cli.shared.worst_case import team_of
-from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
     ANY_SCORE,
     NO_KNOWLEDGE,
@@ -27,6 +26,7 @@ from replan.state.step_options import option_mistakes, step_options, without_opt
 from replan.state.tightening import tightened
 from replan.testing import ScriptedModel
 from replan.views.ahead.outlook import outlook
+from replan.views.ahead.preview import calls_of_reply
 
 NOBODY = Specialist("a", "Works.", run=lambda context: "done")
 

@@ -11,8 +11,8 @@ from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import can_pass
 from replan.models.chat import Chat
 from replan.models.streams import LONGEST_REPLY, Toolset
-from replan.plan.preview import calls_of_reply
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
+from replan.views.ahead.preview import calls_of_reply
 
 REQUEST = [HumanMessage("Hi.")]
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from replan import Limits
 from replan.plan import Condition, PlanDocument, PlanStep, TaskPlan
 from replan.plan.conflicts import write_conflicts
-from replan.plan.preview import preview
+from replan.views.ahead.preview import preview
 
 
 def conflicts(text: str) -> dict[str, tuple[int, ...]]:

@@ -6,7 +6,8 @@ from replan import Host, Limits, Price, Specialist, Team
 from replan.cli.shared.worst_case import dearest_token
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
-from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines
+from replan.views.ahead.outlook import outlook, outlook_lines
+from replan.views.ahead.preview import KnownTeam
 
 PLAN = """\
 - [x] 1. Draft @writer

@@ -8,12 +8,6 @@ from replan.cli.shared.process import GOOD, WRONG_USE
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep
-from replan.plan.preview import (
-    USUAL_RETRIES,
-    calls_of_question,
-    calls_of_reply,
-    calls_of_try,
-)
 from replan.plan.rerun import reopened, rerun_reasons
 from replan.ports.built_in import is_built_in
 from replan.state.knowledge import SEARCHED, RAGOptions, calls_of_knowledge, knowledge_options
@@ -25,7 +19,14 @@ from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
 from replan.texts.signs import harmless
-from replan.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
+from replan.views.ahead.outlook import bound_lines, bounds, outlook, outlook_lines
+from replan.views.ahead.preview import (
+    USUAL_RETRIES,
+    KnownTeam,
+    calls_of_question,
+    calls_of_reply,
+    calls_of_try,
+)
 
 if TYPE_CHECKING:
     from replan.team.specialist import Specialist

@@ -1,18 +1,18 @@
 """What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.rendering import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.preview import (
-    CALLS_PER_QUESTION,
+from replan.plan.rerun import Rerun
+from replan.state.team import SpecialistCard, chosen_for, refusal_text
+from replan.views.ahead.preview import (
+    KnownTeam,
     Preview,
     preview,
     usual_calls,
@@ -20,39 +20,7 @@ from replan.plan.preview import (
     worst_case_cost,
     worst_case_seconds,
 )
-from replan.plan.rerun import Rerun
-from replan.state.limits import Limits
-from replan.state.questions import Approving
-from replan.state.team import SpecialistCard, chosen_for, refusal_text, refusals_of
 from replan.views.cells import counted, one_line, padded
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnownTeam:
-    """What an outlook needs to know of a team."""
-
-    limits: Limits  # the bounds of its runs
-    # Model calls of one attempt by the specialist's name; None if unknown.
-    per_try: Mapping[str, int | None] | None = None
-    # Further model calls of one attempt of a step, at all of its specialists.
-    per_step: Callable[[PlanStep], int] | None = None
-    per_question: int = CALLS_PER_QUESTION  # model calls of one question of the host
-    # Whether one call of its host does the work of two; none where only some do.
-    merged: bool | None = None
-    typed: bool = False  # whether its answers are of a type
-    per_summary: int = 0  # model calls of a summary of the conversation, if it writes any
-    knowledge: object = None  # where knowledge is found, or None
-    cards: tuple[SpecialistCard, ...] | None = None
-    revisable: bool = True  # whether its runs may revise a plan
-    approval: Approving = "never"  # which plans a person must approve
-    # The tools that a person must approve, by the specialist's name.
-    asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    # What one token costs at most; none where a model has no price.
-    dearest_token: float | None = None
-
-    def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
-        """Why the team does not do pending steps; a run would refuse the plan."""
-        return () if self.cards is None else tuple(refusals_of(plan.steps, self.cards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +133,11 @@ def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
 
 def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
     def of(*, merged: bool) -> dict[str, int]:
-        count_worst = partial(
-            worst_case_calls,
-            plan,
-            team.limits,
-            merged=merged,
-            typed=team.typed,
-            per_summary=team.per_summary,
-            per_try=team.per_try,
-            per_step=team.per_step,
-            per_question=team.per_question,
-        )
+        unrevised = replace(team, revisable=False)
         return {
-            "usual": usual_calls(plan, team.limits, merged=merged, per_try=team.per_try),
-            "unrevised": count_worst(revisable=False),
-            "worst": count_worst(revisable=team.revisable),
+            "usual": usual_calls(plan, team, merged=merged),
+            "unrevised": worst_case_calls(plan, unrevised, merged=merged),
+            "worst": worst_case_calls(plan, team, merged=merged),
         }
 
     return {"merged": of(merged=True), "separate": of(merged=False)}

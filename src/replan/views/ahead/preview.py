@@ -1,21 +1,19 @@
 """Foresee a run of a plan: what runs, in which order, and how many model calls it can take."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
+from replan.errors import Refusal
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import blocked_steps, skippable_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.plan.order import critical_length, critical_path, width
+from replan.state.limits import MOST_RETRIES, TRIES, Limits
+from replan.state.questions import Approving
+from replan.state.team import SpecialistCard, refusals_of
 
 USUAL_RETRIES = 2
 """Further calls of a reply whose server is busy, where nothing else is configured."""
-
-MOST_RETRIES = 20
-"""Attempts of a step after the first, whatever its plan says: a model may have written it."""
-
-TRIES = 3
-"""Attempts at one call of a model that fails, where its model is not configured to have more."""
 
 
 def calls_of_reply(retries: int) -> int:
@@ -44,43 +42,32 @@ CALLS_PER_TRY = calls_of_try(CALLS_PER_REPLY)
 """Calls of one attempt of a chat model."""
 
 
-class StepBounds(Protocol):
-    """The parts of a step's budget that bound its model calls; `Budget` implements it."""
+@dataclass(frozen=True, kw_only=True)
+class KnownTeam:
+    """What an outlook needs to know of a team."""
 
-    @property
-    def max_model_calls(self) -> int | None:
-        """Model calls of all attempts of one step; none: no bound."""
-        ...
+    limits: Limits  # the bounds of its runs
+    # Model calls of one attempt by the specialist's name; None if unknown.
+    per_try: Mapping[str, int | None] | None = None
+    # Further model calls of one attempt of a step, at all of its specialists.
+    per_step: Callable[[PlanStep], int] | None = None
+    per_question: int = CALLS_PER_QUESTION  # model calls of one question of the host
+    # Whether one call of its host does the work of two; none where only some do.
+    merged: bool | None = None
+    typed: bool = False  # whether its answers are of a type
+    per_summary: int = 0  # model calls of a summary of the conversation, if it writes any
+    knowledge: object = None  # where knowledge is found, or None
+    cards: tuple[SpecialistCard, ...] | None = None
+    revisable: bool = True  # whether its runs may revise a plan
+    approval: Approving = "never"  # which plans a person must approve
+    # The tools that a person must approve, by the specialist's name.
+    asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # What one token costs at most; none where a model has no price.
+    dearest_token: float | None = None
 
-
-class RunBounds(Protocol):
-    """The limits of a run that bound its model calls and its time; `Limits` implements it."""
-
-    @property
-    def max_rounds(self) -> int: ...
-
-    @property
-    def max_steps(self) -> int: ...
-
-    @property
-    def max_model_calls(self) -> int: ...
-
-    @property
-    def max_stalls(self) -> int:
-        """Rounds in a row that finish no step."""
-        ...
-
-    @property
-    def step_retries(self) -> int: ...
-
-    @property
-    def step_timeout(self) -> float: ...
-
-    @property
-    def max_parallel_steps(self) -> int: ...
-
-    @property
-    def per_step(self) -> StepBounds: ...
+    def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
+        """Why the team does not do pending steps; a run would refuse the plan."""
+        return () if self.cards is None else tuple(refusals_of(plan.steps, self.cards))
 
 
 class Preview(Value):
@@ -98,7 +85,7 @@ class Preview(Value):
     conflicts: tuple[WriteConflict, ...] = ()
 
 
-def preview(plan: TaskPlan, limits: RunBounds) -> Preview:
+def preview(plan: TaskPlan, limits: Limits) -> Preview:
     ahead = plan.replace(steps=tuple(plan.open_steps()))
     still_open = {step.id for step in ahead.steps}
     return Preview(
@@ -114,33 +101,16 @@ def preview(plan: TaskPlan, limits: RunBounds) -> Preview:
     )
 
 
-def usual_calls(
-    plan: TaskPlan,
-    limits: RunBounds,
-    *,
-    merged: bool = True,
-    per_try: Mapping[str, int | None] | None = None,
-) -> int:
+def usual_calls(plan: TaskPlan, team: KnownTeam, *, merged: bool = True) -> int:
     """Count the model calls of a handed-in plan if everything succeeds at the first attempt."""
     # Steps that wait for a failure do not run where all goes well.
-    going = [step for step in _startable(plan, limits) if not _handles_failure(step, plan)]
+    going = [step for step in _startable(plan, team.limits) if not _handles_failure(step, plan)]
     seats = [seat for step in going for seat in _seats(step)]
-    asking = sum(1 for seat in seats if _calls_of_try(seat, per_try) != 0)
-    return min(limits.max_model_calls, asking + (1 if merged else 3))
+    asking = sum(1 for seat in seats if _calls_of_try(seat, team) != 0)
+    return min(team.limits.max_model_calls, asking + (1 if merged else 3))
 
 
-def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
-    plan: TaskPlan,
-    limits: RunBounds,
-    *,
-    merged: bool = True,
-    revisable: bool = True,
-    typed: bool = False,
-    per_summary: int = 0,
-    per_try: Mapping[str, int | None] | None = None,
-    per_step: Callable[[PlanStep], int] | None = None,
-    per_question: int = CALLS_PER_QUESTION,
-) -> int:
+def worst_case_calls(plan: TaskPlan, team: KnownTeam, *, merged: bool = True) -> int:
     """Return a number of model calls that no run of a handed-in plan can exceed.
 
     A plan that may be revised can get new steps with any number of retries, so nothing but
@@ -166,25 +136,18 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
 
     Args:
         plan: The plan as it is handed in.
-        limits: The bounds of the run.
+        team: Who does it. A specialist that `per_try` does not name is a chat model; a step without
+            a specialist counts as the dearest one.
         merged: Whether one call of the host does the work of two.
-        revisable: Whether the run may revise the plan.
-        typed: Whether the answer is of an `output_type`.
-        per_summary: Model calls of a summary of the conversation; 0 if none is written.
-        per_try: Model calls of one attempt by the specialist's name: 0 if it asks no model, none if
-            nobody knows; a name that is missing is a chat model. A step without a specialist
-            counts as the dearest one.
-        per_step: Further model calls of one attempt of a step, at all of its specialists.
-        per_question: Model calls of one question of the host; see `calls_of_question`.
     """
-    if revisable:
+    limits = team.limits
+    if team.revisable:
         return limits.max_model_calls
-    judgement = 2 * per_question - 1
-    total = (judgement if typed else per_question) + (0 if merged else judgement)
-    total += per_summary
+    judgement = 2 * team.per_question - 1
+    total = (judgement if team.typed else team.per_question) + (0 if merged else judgement)
+    total += team.per_summary
     startable = _startable(plan, limits)
-    further = {step.id: per_step(step) if per_step else 0 for step in startable}
-    calls = {step.id: _calls_of_step(step, limits, per_try, further[step.id]) for step in startable}
+    calls = {step.id: _calls_of_step(step, team) for step in startable}
     known = {step_id: number for step_id, number in calls.items() if number is not None}
     if len(known) < len(calls):
         return limits.max_model_calls
@@ -194,7 +157,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     return min(limits.max_model_calls, total)
 
 
-def _startable(plan: TaskPlan, limits: RunBounds) -> tuple[PlanStep, ...]:
+def _startable(plan: TaskPlan, limits: Limits) -> tuple[PlanStep, ...]:
     never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
     allowed = plan.replace(steps=plan.steps[: limits.max_steps])
     return tuple(step for step in allowed.open_steps() if step.id not in never)
@@ -220,34 +183,35 @@ def _add_dearer_ways(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int
     return total + sum(max(way.values()) for way in ways.values())
 
 
-def _calls_of_step(
-    step: PlanStep, limits: RunBounds, per_try: Mapping[str, int | None] | None, further: int
-) -> int | None:
+def _calls_of_step(step: PlanStep, team: KnownTeam) -> int | None:
     """Return the most calls of all attempts of a step; None if nothing bounds them."""
-    retries = limits.step_retries if step.max_retries is None else step.max_retries
-    retries = min(retries, MOST_RETRIES)
-    calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]
+    calls = [_calls_of_try(seat, team) for seat in _seats(step)]
+    if team.per_step is not None:
+        calls.append(team.per_step(step))
     known = [number for number in calls if number is not None]
-    total = (1 + retries) * (sum(known) + further) if len(known) == len(calls) else None
-    bounds = [number for number in (total, limits.per_step.max_model_calls) if number is not None]
-    return min(bounds, default=None)
+    total = _attempts(step, team.limits) * sum(known) if len(known) == len(calls) else None
+    bounds = [total, team.limits.per_step.max_model_calls]
+    return min((number for number in bounds if number is not None), default=None)
+
+
+def _attempts(step: PlanStep, limits: Limits) -> int:
+    retries = limits.step_retries if step.max_retries is None else step.max_retries
+    return 1 + min(retries, MOST_RETRIES)
 
 
 def _seats(step: PlanStep) -> tuple[str, ...]:
     return step.specialists or ("",)
 
 
-def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> int | None:
-    known = {name.casefold(): calls for name, calls in (per_try or {}).items()}
+def _calls_of_try(specialist: str, team: KnownTeam) -> int | None:
+    known = {name.casefold(): calls for name, calls in (team.per_try or {}).items()}
     if specialist:
         return known.get(specialist.casefold(), CALLS_PER_TRY)
     dearest = list(known.values()) or [CALLS_PER_TRY]
     return None if None in dearest else max(calls for calls in dearest if calls is not None)
 
 
-def worst_case_seconds(
-    plan: TaskPlan, limits: RunBounds, max_seconds: float | None = None
-) -> float:
+def worst_case_seconds(plan: TaskPlan, limits: Limits, max_seconds: float | None = None) -> float:
     """Bound the time that the open steps take if each uses up all its attempts.
 
     That is the longest chain of steps that wait for each other; where there are fewer places than
@@ -277,10 +241,7 @@ def worst_case_cost(
     return cost if max_cost is None else min(cost, max_cost)
 
 
-def _seconds(step: PlanStep, limits: RunBounds) -> float:
+def _seconds(step: PlanStep, limits: Limits) -> float:
     if step.status is StepStatus.FAILED:
         return 0.0
-    retries = limits.step_retries if step.max_retries is None else step.max_retries
-    return (1 + min(retries, MOST_RETRIES)) * (
-        limits.step_timeout if step.timeout is None else step.timeout
-    )
+    return _attempts(step, limits) * (limits.step_timeout if step.timeout is None else step.timeout)

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from replan import Limits
 from replan.plan import PlanDocument
-from replan.plan.preview import worst_case_cost, worst_case_seconds
+from replan.views.ahead.preview import worst_case_cost, worst_case_seconds
 
 
 def seconds(text, max_seconds=None, **limits):

@@ -17,12 +17,13 @@ from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
-from replan.plan.preview import (
+from replan.state.limits import MOST_RETRIES
+from replan.views.ahead.preview import (
     CALLS_PER_QUESTION,
     CALLS_PER_REPLY,
     CALLS_PER_TRY,
-    MOST_RETRIES,
     USUAL_RETRIES,
+    KnownTeam,
     calls_of_question,
     calls_of_reply,
     calls_of_try,
@@ -54,8 +55,13 @@ def plan_of(text: str) -> TaskPlan:
     return PlanDocument.parse(text).plan
 
 
-def unrevised(text, limits=LIMITS, **options):
-    return worst_case_calls(plan_of(text), limits, revisable=False, **options)
+def unrevised(text, limits=LIMITS, *, merged=True, **known):
+    team = KnownTeam(limits=limits, revisable=False, **known)
+    return worst_case_calls(plan_of(text), team, merged=merged)
+
+
+def usual(text, limits=LIMITS, *, merged=True, **known):
+    return usual_calls(plan_of(text), KnownTeam(limits=limits, **known), merged=merged)
 
 
 def test_a_preview_tells_steps_width_and_critical_path():
@@ -85,10 +91,10 @@ def test_an_empty_plan_has_a_preview():
 
 
 def test_a_run_in_which_all_goes_well_takes_a_call_for_each_seat_and_one_to_join():
-    assert usual_calls(plan_of(DIAMOND), LIMITS) == 5 + 1
-    assert usual_calls(plan_of(DIAMOND), LIMITS, merged=False) == 5 + 3
-    assert usual_calls(plan_of(DIAMOND), LIMITS, per_try={"A": 0}) == 2 + 1
-    assert usual_calls(plan_of(DIAMOND), Limits(max_model_calls=4)) == 4
+    assert usual(DIAMOND) == 5 + 1
+    assert usual(DIAMOND, merged=False) == 5 + 3
+    assert usual(DIAMOND, per_try={"A": 0}) == 2 + 1
+    assert usual(DIAMOND, Limits(max_model_calls=4)) == 4
 
 
 def test_the_worst_case_follows_its_formula():
@@ -129,13 +135,13 @@ def test_of_two_opposite_conditions_only_the_dearer_side_counts():
 def test_steps_whose_condition_cannot_hold_any_more_cost_nothing():
     text = "- [x] 1. A @a\n- [ ] 2. B @a (if 1 failed)\n"
     assert unrevised(text) == unrevised("- [x] 1. A @a\n")
-    assert usual_calls(plan_of(text), LIMITS) == 1
+    assert usual(text) == 1
 
 
 def test_where_all_goes_well_no_step_that_waits_for_a_failure_runs():
     text = "- [ ] 1. A @a\n- [ ] 2. B @a (if 1 failed)\n- [ ] 3. C @a (if 1 completed)\n"
-    assert usual_calls(plan_of(text), LIMITS) == 2 + 1
-    assert usual_calls(plan_of(text.replace("[ ] 1", "[!] 1")), LIMITS) == 1 + 1
+    assert usual(text) == 2 + 1
+    assert usual(text.replace("[ ] 1", "[!] 1")) == 1 + 1
 
 
 def test_a_step_without_a_specialist_costs_as_much_as_the_dearest():
@@ -166,7 +172,7 @@ def test_no_plan_can_ask_for_any_number_of_tries():
 
 
 def test_a_plan_that_may_be_revised_is_bounded_by_the_limit_alone():
-    assert worst_case_calls(plan_of(DIAMOND), LIMITS) == LIMITS.max_model_calls
+    assert worst_case_calls(plan_of(DIAMOND), KnownTeam(limits=LIMITS)) == LIMITS.max_model_calls
     assert unrevised(DIAMOND, Limits(max_model_calls=7)) == 7
 
 
