@@ -41,7 +41,7 @@ from replan.plan import PlanDocument, TaskPlan
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import waiting_for
-from replan.state.questions import Approval, Question
+from replan.state.questions import Question
 from replan.state.usage import Usage
 from replan.storage.memory_log import MemoryLogs
 from replan.storage.serializer import strict_serializer
@@ -315,16 +315,16 @@ class Adversary:
     habits: Mapping[str, str]
     chance: random.Random
 
-    def person(self, waiting: tuple[Question, ...] | Approval) -> Any:
+    def person(self, waiting: tuple[Question, ...]) -> Any:
         """What the person says to a plan or to questions: now and then something that fits."""
         nonsense = ["", "??", 7, [], {}, {"9/zoe/9": "x"}, {"action": "dance"}, True, "- [ ] x"]
         if self.chance.random() < 0.4:  # noqa: PLR2004 - a share
             return self.chance.choice(nonsense)
-        if isinstance(waiting, Approval):
+        if waiting[0].kind == "plan":
             more = dag(self.chance, 2, first=self.chance.randint(20, 90)).replace("@nobody", "")
             words: list[Any] = ["approve", "reject", {"action": "reject", "reason": "Not so."}]
-            edited = {"action": "edit", "plan": f"{waiting.approve}\n{more}"}
-            return {waiting.key: self.chance.choice([*words, edited])}
+            edited = {"action": "edit", "plan": f"{waiting[0].text}\n{more}"}
+            return {waiting[0].key: self.chance.choice([*words, edited])}
         answered = self.chance.sample(waiting, self.chance.randint(1, len(waiting)))
         return {question.key: "That one." for question in answered}
 

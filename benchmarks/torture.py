@@ -263,13 +263,13 @@ async def _answered(graph: Any, given: Any, run_id: str, port: int) -> Any:
     """Run to the end, and answer as a person would."""
     from langgraph.types import Command  # noqa: PLC0415
 
-    from replan import Approval, run, waiting_for  # noqa: PLC0415
+    from replan import run, waiting_for  # noqa: PLC0415
 
     state = (await run(graph, given, config=_thread(run_id), run_id=run_id)).state
     while asked := waiting_for(state):
-        if isinstance(asked, Approval):
+        if asked[0].kind == "plan":
             await _tell(port, {"run": run_id, "asked": PLAN})
-            answer: Any = {asked.key: "approve"}
+            answer: Any = {asked[0].key: "approve"}
         else:
             for question in asked:
                 await _tell(port, {"run": run_id, "asked": question.key})

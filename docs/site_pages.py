@@ -43,7 +43,7 @@ NAMED = re.compile(r"^::: (replan\.(?:testing\.)?(\w+))\n(?:    .*\n)*", re.MULT
 MOST_LINES = 40
 # Values that no program makes: the name that gives each, whose example is shown.
 GIVEN_BY = {
-    "AgentResult": "process", "Agent": "build_agent", "Approval": "waiting_for",
+    "AgentResult": "process", "Agent": "build_agent",
     "Question": "waiting_for", "Decision": "waiting_for", "RunReport": "get",
     "Run": "start", "Runtime": "open_runtime",
     "LeftAlone": "resume_interrupted", "RunStatus": "runs",

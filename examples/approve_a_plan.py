@@ -13,10 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from replan import (
-    Approval,
     EnhancedState,
     ExecutionContext,
     Host,
+    Question,
     Specialist,
     Team,
     build_graph,
@@ -32,11 +32,10 @@ def cook(_: ExecutionContext) -> str:
     return "done"
 
 
-def asked(state: EnhancedState) -> Approval:
-    """Return what the run waits for."""
-    waiting = waiting_for(state)
-    assert isinstance(waiting, Approval)  # noqa: S101 - nothing else waits here
-    return waiting
+def asked(state: EnhancedState) -> Question:
+    """Return the question whether the plan may run."""
+    (question,) = waiting_for(state)
+    return question
 
 
 config = Team(
@@ -48,8 +47,8 @@ graph = build_graph(config, checkpointer=InMemorySaver())
 thread: RunnableConfig = {"configurable": {"thread_id": "kitchen"}}
 
 result = run_sync(graph, {"plan": PLAN}, config=thread)
-print(asked(result.state).reason)
-print(asked(result.state).approve)
+print(*asked(result.state).remarks)
+print(asked(result.state).text)
 
 mistaken = {"action": "edit", "plan": PLAN.replace("after 1", "after 9")}
 result = run_sync(graph, Command(resume={"plan": mistaken}), config=thread)

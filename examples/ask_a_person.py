@@ -13,11 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from replan import (
-    Approval,
-    EnhancedState,
     ExecutionContext,
     Host,
-    Question,
     Specialist,
     Team,
     ask_user,
@@ -46,13 +43,6 @@ def clean(_: ExecutionContext) -> str:
     return "clean"
 
 
-def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """Return what the run waits for."""
-    waiting = waiting_for(state)
-    assert not isinstance(waiting, Approval)  # noqa: S101 - no plan is to be approved here
-    return waiting
-
-
 config = Team(
     host=Host(model=os.environ.get("REPLAN_MODEL", "offline")),
     specialists=[
@@ -64,12 +54,12 @@ graph = build_graph(config, checkpointer=InMemorySaver())
 thread: RunnableConfig = {"configurable": {"thread_id": "house"}}
 
 result = run_sync(graph, {"plan": PLAN}, config=thread)
-for question in open_questions(result.state):
+for question in waiting_for(result.state):
     print(f"{question.key}: {question.text}")
 print("already done:", *result.results)
 
 result = run_sync(graph, Command(resume={"2/painter/1": "grey"}), config=thread)
-print("still open:", *[question.key for question in open_questions(result.state)])
+print("still open:", *[question.key for question in waiting_for(result.state)])
 
 result = run_sync(graph, Command(resume="blue"), config=thread)
 print(result.outcome)

@@ -115,7 +115,7 @@ from replan.state.pipeline.thread_paths import (
     require_sub_thread as require_sub_thread,
 )
 from replan.state.pipeline.threads import Thread as Thread, ThreadMessage as ThreadMessage
-from replan.state.questions import Approval as Approval, Decision as Decision, Question as Question
+from replan.state.questions import Decision as Decision, Question as Question
 from replan.state.results import (
     ActionType as ActionType,
     Artifact as Artifact,

@@ -18,7 +18,6 @@ from typing import Any
 from langgraph.types import Command
 
 from replan import (
-    Approval,
     Host,
     Specialist,
     Team,
@@ -99,9 +98,9 @@ def graph_on(storage: Storage, say: Say) -> Any:
 def decided(state: Any, say: Say) -> Command[Any]:
     """What a person says, who answers the last question first: their order must not matter."""
     waiting = waiting_for(state)
-    if isinstance(waiting, Approval):
+    if waiting[0].kind == "plan":
         say("decided")
-        return Command(resume={waiting.key: "approve"})
+        return Command(resume={waiting[0].key: "approve"})
     say("answered", waiting[-1].key)
     return Command(resume={waiting[-1].key: f"answer to {waiting[-1].key}"})
 

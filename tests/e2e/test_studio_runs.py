@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph_sdk import get_client
 
 import mcp_servers
-from replan import Approval, ThreadBusyError, open_storage, run, waiting_for
+from replan import ThreadBusyError, open_storage, run, waiting_for
 from replan.assembly.graphs import team_graph
 from replan.testing import OpenAIServer
 
@@ -294,17 +294,16 @@ async def test_a_plan_is_shown_changed_with_a_mistake_and_then_run_as_the_person
     async with get_client(url=url) as client:
         thread = (await client.threads.create())["thread_id"]
         state = await client.runs.wait(thread, "replan", input={"plan": plan}, context=context)
-        about = waiting_for(state).fingerprint
-        assert waiting_for(state) == Approval(
-            approve=plan, reason="A plan was handed in.", fingerprint=about
-        )
-        assert about
+        (asked,) = waiting_for(state)
+        assert (asked.kind, asked.text) == ("plan", plan)
+        assert asked.details == {"version": 1, "reason": "A plan was handed in.", "changes": ""}
+        assert asked.fingerprint
         wrong = {"action": "edit", "plan": plan.replace("after 1", "after 7")}
         # Alone it does not say which plan it is about.
         state = await resume(client, thread, wrong)
-        assert "whole key of what it is about: 'plan'" in waiting_for(state).problem
+        assert "whole key of what it is about: 'plan'" in waiting_for(state)[0].problem
         state = await resume(client, thread, {"plan": wrong})
-        assert "line 2" in waiting_for(state).problem
+        assert "line 2" in waiting_for(state)[0].problem
         state = await resume(client, thread, {"plan": plan.replace("Two", "Second")})
     assert state["outcome"] == "completed"
     assert state["current_plan"]["steps"][1]["description"] == "Second"

@@ -4,7 +4,6 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import (
-    Approval,
     ExecutionStatus,
     Host,
     Limits,
@@ -50,7 +49,8 @@ async def waiting(model, **options):
     graph, ran = graph_of(model, InMemorySaver(), **options)
     state = (await run(graph, "Do it.", config=CONFIG)).state
     assert state["outcome"] == "waiting"
-    return graph, ran, waiting_for(state)
+    (asked,) = waiting_for(state)
+    return graph, ran, asked
 
 
 async def decide(graph, decision):
@@ -62,7 +62,13 @@ async def test_an_approved_plan_runs_as_it_is(decision):
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
         about = fingerprint_of("plan", 1, PLAN)
-        assert asked == Approval(approve=PLAN, version=1, reason="Two parts.", fingerprint=about)
+        assert (asked.key, asked.kind, asked.text, asked.fingerprint) == (
+            "plan",
+            "plan",
+            PLAN,
+            about,
+        )
+        assert asked.details == {"version": 1, "reason": "Two parts.", "changes": ""}
         assert ran == []
         state = await decide(graph, decision)
     assert ran == [(1, "One"), (2, "Two")]
@@ -102,7 +108,7 @@ async def test_the_mistakes_of_a_changed_document_come_back_to_the_person(edited
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
         state = await decide(graph, {"action": "edit", "plan": edited})
-        again = waiting_for(state)
+        (again,) = waiting_for(state)
         assert state["outcome"] == "waiting"
         assert problem in again.problem
         assert again.draft == edited
@@ -118,9 +124,9 @@ async def test_what_is_no_decision_is_asked_for_again(decision):
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
         # Going on without a word changes nothing.
-        assert waiting_for((await run(graph, None, config=CONFIG)).state) == asked
+        assert waiting_for((await run(graph, None, config=CONFIG)).state) == (asked,)
         state = await decide(graph, decision)
-        assert "This is not a decision" in waiting_for(state).problem
+        assert "This is not a decision" in waiting_for(state)[0].problem
         await decide(graph, "approve")
     assert len(ran) == 2
 
@@ -142,9 +148,11 @@ async def test_a_plan_that_is_rejected_with_a_reason_is_planned_anew_and_asked_a
     ) as model:
         graph, ran, _ = await waiting(model)
         state = await decide(graph, {"action": "reject", "reason": "Two is too long."})
-        asked = waiting_for(state)
-        assert asked.reason == "Two is too long."
-        assert "-- [ ] 2. Two @b (after 1)\n+- [ ] 2. Short @b (after 1)" in asked.changes
+        (asked,) = waiting_for(state)
+        assert asked.details["reason"] == "Two is too long."
+        assert (
+            "-- [ ] 2. Two @b (after 1)\n+- [ ] 2. Short @b (after 1)" in asked.details["changes"]
+        )
         assert (state["stalls"], state["current_round"], ran) == (1, 2, [])
         assert "Two is too long." in model.calls[1].messages[-1].text
         state = await decide(graph, "approve")
@@ -178,7 +186,7 @@ async def test_a_model_without_another_plan_leaves_the_decision_to_the_person():
     with ScriptedModel({"think": THINK, "plan_update": PLAN, "feedback": COMPLETE}) as model:
         graph, ran, _ = await waiting(model)
         state = await decide(graph, "reject: I do not like it")
-        assert waiting_for(state).reason == "The model has no other plan."
+        assert waiting_for(state)[0].details["reason"] == "The model has no other plan."
         await decide(graph, "approve")
     assert len(ran) == 2
 
@@ -187,10 +195,12 @@ async def test_what_is_wrong_with_a_revision_is_no_fault_of_the_word_that_asked_
     short = f"{PLAN[: PLAN.index('- [ ] 2.')]}- [ ] 3. Three @a (after 1)\n"
     with ScriptedModel({"think": THINK, "plan_update": [short, short]}) as model:
         graph, _, _ = await waiting(model)
-        asked = waiting_for(await decide(graph, "reject: Two is too long."))
+        (asked,) = waiting_for(await decide(graph, "reject: Two is too long."))
     assert asked.problem == ""
-    assert "Two is too long.\nNot all of the model's revision is taken:\n" in asked.reason
-    assert "leaves out these steps: 2 (Two)" in asked.reason
+    assert (
+        "Two is too long.\nNot all of the model's revision is taken:\n" in asked.details["reason"]
+    )
+    assert "leaves out these steps: 2 (Two)" in asked.details["reason"]
 
 
 def failing(context):
@@ -220,7 +230,7 @@ async def test_who_is_asked_about_what(approval, handed_in, asked):
         given = {"messages": [("user", "Go.")], **({"plan": PLAN} if handed_in else {})}
         state, versions = (await run(graph, given, config=CONFIG)).state, []
         while state["outcome"] == "waiting":
-            versions.append(waiting_for(state).version)
+            versions.append(waiting_for(state)[0].details["version"])
             state = await decide(graph, "approve")
     assert versions == asked
     assert state["outcome"] == "completed"
@@ -229,16 +239,16 @@ async def test_who_is_asked_about_what(approval, handed_in, asked):
 async def test_a_revision_shows_what_changes_and_why_and_may_not_touch_what_is_finished():
     with ScriptedModel({"think": THINK, "feedback": [REVISED, COMPLETE]}) as model:
         graph, ran, asked = await waiting(model, work=failing, approval="revisions")
-        assert asked.reason == "Another way."
-        assert "+- [ ] 2. Two, otherwise @a (after 1)" in asked.changes
+        assert asked.details["reason"] == "Another way."
+        assert "+- [ ] 2. Two, otherwise @a (after 1)" in asked.details["changes"]
         for wrong in (
-            asked.approve.replace("1. One", "1. Something else"),
-            asked.approve.replace("[x]", "[ ]"),
+            asked.text.replace("1. One", "1. Something else"),
+            asked.text.replace("[x]", "[ ]"),
             "- [ ] 2. Two, otherwise @a\n",
         ):
             state = await decide(graph, {"action": "edit", "plan": wrong})
-            assert "Step 1 is completed and cannot" in waiting_for(state).problem
-        state = await decide(graph, asked.approve.replace("otherwise", "my way"))
+            assert "Step 1 is completed and cannot" in waiting_for(state)[0].problem
+        state = await decide(graph, asked.text.replace("otherwise", "my way"))
     assert [step for step, _ in ran] == [1, 2, 2]
     assert ran[-1] == (2, "Two, my way")
     assert [update.by for update in state["plan_history"]] == ["model", "person"]
@@ -257,9 +267,9 @@ async def test_a_step_that_a_person_words_otherwise_takes_its_question_back():
         given = {"messages": [("user", "Go.")], "plan": plan}
         state = (await run(graph, given, config=CONFIG)).state
         assert list(state["questions"]) == ["1/a/1"]
-        shown = waiting_for(state)
+        (shown,) = waiting_for(state)
         state = await decide(graph, "# The work\n\n- [ ] 1. First @a\n- [-] 2. Two @b\n")
-        assert shown.version == 2
+        assert shown.details["version"] == 2
         assert [(q.key, q.text) for q in waiting_for(state)] == [("1/a/2", "First")]
         state = await decide(graph, "yes")
     assert state["current_specialist_results"]["1/a"].text == "yes"
@@ -321,7 +331,7 @@ async def test_a_refused_edit_does_not_run_after_a_newer_word(newest, outcome, d
         small = build_graph(office_of(model, "worker", ran=ran), checkpointer=saver)
         await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
         refused = await decide(small, "- [ ] 1. Delete everything @cleaner\n")
-        assert "names @cleaner, whom the team does not have" in waiting_for(refused).problem
+        assert "names @cleaner, whom the team does not have" in waiting_for(refused)[0].problem
         team = office_of(model, "worker", "cleaner", ran=ran)
         large = build_graph(team, checkpointer=saver)
         state = await decide(large, newest)
@@ -339,8 +349,8 @@ async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
         async with open_storage(tmp_path / "runs.db") as storage:
             large = build_graph(office_of(model, "worker", "cleaner", ran=ran), storage=storage)
             state = (await run(large, None, config=CONFIG)).state
-            assert "names @cleaner, whom the team does not have" in waiting_for(state).problem
-            assert waiting_for(state).draft == edit
+            assert "names @cleaner, whom the team does not have" in waiting_for(state)[0].problem
+            assert waiting_for(state)[0].draft == edit
             assert ran == []
             state = await decide(large, edit)
     assert [context.task_description for context in ran] == ["Delete everything"]
@@ -353,7 +363,7 @@ async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
         resume = await said(graph, PLAN.replace("Two", "Second"), CONFIG)
         second = [event async for event in stream(graph, resume, config=CONFIG)]
     assert first[-1].type == "approval_requested"
-    assert first[-1].approval.approve == PLAN
+    assert first[-1].question.text == PLAN
     assert (second[0].type, second[0].action) == ("answer_received", "edited")
     assert (second[1].type, second[1].by) == ("plan_updated", "person")
 
@@ -363,8 +373,8 @@ async def test_without_a_checkpointer_the_run_ends_with_the_plan_which_can_be_ha
         graph, ran = graph_of(model)
         state = (await run(graph, "Do it.")).state
         assert state["outcome"] == "waiting"
-        shown = waiting_for(state)
-        state = (await run(graph, {"messages": state["messages"], "plan": shown.approve})).state
+        (shown,) = waiting_for(state)
+        state = (await run(graph, {"messages": state["messages"], "plan": shown.text})).state
     assert (state["outcome"], len(ran)) == ("completed", 2)
 
 

@@ -71,7 +71,7 @@ def shown(state):
 async def test_all_that_is_asked_shows_the_same_fields():
     bank = Bank(approval="always")
     state = (await run(bank.graph(5), {"plan": PLAN}, config=THREAD)).state
-    plan = shown(state)
+    (plan,) = shown(state)["questions"]
     bank = Bank()
     state = (await run(bank.graph(5), {"plan": PLAN}, config=THREAD)).state
     (call,) = shown(state)["questions"]
@@ -91,7 +91,7 @@ async def test_a_word_about_another_plan_is_refused_and_the_plan_asked_about_aga
     with pytest.raises(InputError, match="does not answer what is asked now"):
         await run(graph, Command(resume=stale), config=THREAD)
     assert bank.paid == []
-    seen = {"action": "approve", "fingerprint": waiting_for(state).fingerprint}
+    seen = {"action": "approve", "fingerprint": waiting_for(state)[0].fingerprint}
     state = (await run(graph, await said(graph, seen, THREAD), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("completed", ["Pay Ann"])
 
@@ -104,7 +104,7 @@ async def test_a_word_given_for_a_plan_that_was_edited_meanwhile_is_refused():
     await graph.aupdate_state(THREAD, edit)
     state = (await run(graph, await said(graph, "approve", THREAD), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])
-    assert "Mallory" in waiting_for(state).approve
+    assert "Mallory" in waiting_for(state)[0].text
     # To go on without a word does not make the refused one count.
     state = (await run(graph, None, config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [])

@@ -94,7 +94,10 @@ async def test_a_plan_is_an_action_that_is_approved_edited_or_rejected(decision,
     graph = painters(approval="always", allow_dynamic_update=False)
     _, interrupt = await asked(graph, {"plan": PLAN})
     (action,) = interrupt.value["action_requests"]
-    assert (action["name"], action["args"]["plan"]) == ("run_plan", interrupt.value["approve"])
+    assert (action["name"], action["args"]["plan"]) == (
+        "run_plan",
+        interrupt.value["questions"][0]["text"],
+    )
     state, _ = await asked(graph, decided(decision))
     assert (state["outcome"], len(state["current_plan"].steps)) == (outcome, steps)
 

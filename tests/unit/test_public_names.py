@@ -18,7 +18,6 @@ NAMES = [
     "Agent",
     "AgentContext",
     "AgentResult",
-    "Approval",
     "Artifact",
     "BaseAgent",
     "Budget",

@@ -29,6 +29,7 @@ from replan.memory.conversation import client_instructions
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.state.person.reviews import holds_review
 from replan.state.person.waiting import addressed
 from replan.texts.storable import unstorable
 
@@ -241,12 +242,19 @@ def _address_answer(
         try:
             values = addressed(command.resume, interrupts)
         except InputError:
-            if not is_served(graph) or len(interrupts) > 1:
+            draws_forms = is_served(graph) or holds_review(command.resume)
+            if not draws_forms or len(interrupts) > 1:
                 raise
-            # Studio shows no error of a run. Its node refuses the answer, and says why.
-            values = {interrupts[0].id: command.resume}
+            # Studio and such clients show no error of a run. Its node says what is wrong.
+            values = _unread(command.resume, interrupts[0].id)
         return replace(command, resume=values)
     return replace(command, resume=None) if does_more else None
+
+
+def _unread(given: Any, name: str) -> dict[str, Any]:
+    """An answer for its interrupt alone, under its id, as it may be already."""
+    is_addressed = isinstance(given, Mapping) and name in given
+    return {name: cast("Mapping[str, Any]", given)[name] if is_addressed else given}
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:

@@ -19,7 +19,7 @@ from replan.secrets.known import KNOWN
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
 from replan.state.outcomes import ExecutionStatus, Outcome, TaskComplexity
-from replan.state.questions import Approval, Question, QuestionKind
+from replan.state.questions import Question, QuestionKind
 from replan.state.usage import Usage
 
 if TYPE_CHECKING:
@@ -356,17 +356,18 @@ class ApprovalRequested(BaseEvent):
     Attributes:
         reason: Why the plan is as it is, or why it was revised.
         problem: Why the last decision could not be used; empty at first.
-        approval: All of it, live only.
+        question: All of it, live only.
     """
 
     type: Literal["approval_requested"] = "approval_requested"
     reason: str = ""
     problem: str = ""
-    approval: Approval | None = _CONTENT
+    question: Question | None = _CONTENT
 
     def model_post_init(self, _: Any, /) -> None:
-        if (asked := self.approval) is not None:
-            vars(self).update(reason=asked.reason, problem=asked.problem)
+        if (asked := self.question) is not None:
+            told = asked.details if isinstance(asked.details, dict) else {}
+            vars(self).update(reason=told.get("reason", ""), problem=asked.problem)
 
 
 AnswerAction = Literal["answered", "approved", "edited", "rejected"]

@@ -14,7 +14,7 @@ from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
 from replan.state.plan_mistakes import plan_mistakes
-from replan.state.questions import PLAN, Approval, fingerprint_of
+from replan.state.questions import PLAN, Question, fingerprint_of
 from replan.state.team import SpecialistCard
 
 BY_PERSON = "Changed by a person."
@@ -34,20 +34,20 @@ def revision_waits(settings: RunSettings) -> bool:
 
 def approval_of(
     plan: TaskPlan, current_round: int, *, before: TaskPlan | None = None, reason: str = ""
-) -> Approval:
-    """What to show of a plan; for a revision, also the difference from the previous plan."""
+) -> Question:
+    """Ask whether a plan may run; of a revision, show the difference from the previous plan."""
     # A plan may come back unchanged after it was rejected, so the round counts.
     is_first = (plan.version, current_round) == (1, 1)
     key = PLAN if is_first else f"{PLAN}/{plan.version}/{current_round}"
     old = [] if before is None else before.content.splitlines()
     lines = unified_diff(old, plan.content.splitlines(), "before", "after", n=_CONTEXT, lineterm="")
-    return Approval(
-        approve=plan.content,
-        version=plan.version,
-        reason=reason,
-        changes="" if before is None else "\n".join(lines),
-        fingerprint=fingerprint_of(key, plan.version, plan.content),
+    changes = "" if before is None else "\n".join(lines)
+    return Question(
         key=key,
+        kind="plan",
+        text=plan.content,
+        details={"version": plan.version, "reason": reason, "changes": changes},
+        fingerprint=fingerprint_of(key, plan.version, plan.content),
     )
 
 

@@ -1,14 +1,16 @@
 """A person's answers to an interrupt: each is judged once, and only the newest counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from replan.errors import InputError
 from replan.log.run_log import RunLog
+from replan.state.person.reviews import interrupt_about, schema_of
+from replan.state.questions import Question
 
 T = TypeVar("T")
 
@@ -24,10 +26,8 @@ async def newest_answer(
     log: RunLog,
     run_id: str,
     place: str,
-    show: Callable[[str, object], object],
+    ask: Callable[[str, object], Sequence[Question]],
     judge: Callable[[object], T],
-    *,
-    schema: dict[str, Any],
 ) -> T:
     """Ask until the newest answer can be used, and return its outcome.
 
@@ -38,17 +38,17 @@ async def newest_answer(
         log: Where refusals are on record.
         run_id: The run.
         place: What is asked, and at which checkpoint the answers are counted.
-        show: Gives what the interrupt shows, with the last answer and its problem.
+        ask: Gives what is asked, by the problem of the last answer and that answer.
         judge: Gives the outcome of an answer, or raises an error that says why it cannot be used,
             or that it was used before.
-        schema: The JSON schema of an answer, for clients that draw a form; LangGraph checks
-            nothing.
     """
     refused = await log.notes(run_id, place := f"{REFUSED}{place}/")
     newest, problem, last = list[T](), "", object()
     for number in count(1):
+        asked = ask(problem, last)
         try:
-            last = interrupt(show(problem, last), response_schema=schema)
+            # The schema is for clients that draw a form: LangGraph checks nothing.
+            last = interrupt(interrupt_about(asked), response_schema=schema_of(asked))
         except GraphInterrupt:
             if not newest:
                 raise

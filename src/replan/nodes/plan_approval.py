@@ -1,8 +1,10 @@
 """`plan_approval`: let a person approve, change or reject the plan before it runs."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 from langgraph.runtime import Runtime
 
@@ -19,8 +21,7 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, with_history
 from replan.state.limits import RunSettings
 from replan.state.person.answers import named_answers, read_decision
-from replan.state.person.reviews import PLAN_SCHEMA, is_review, plan_decided, review_of_plan
-from replan.state.questions import Approval, Decision
+from replan.state.questions import Decision, Question
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import limit_value, spent_limit
 from replan.steps.answer_events import report_plan_decision
@@ -39,20 +40,21 @@ async def plan_approval(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
     """Take the decision that is on record, else ask; it is on record before it is used."""
-    approval, plan = state.get("approval"), state.get("current_plan")
-    if approval is None or plan is None:
+    question, plan = state.get("approval"), state.get("current_plan")
+    if question is None or plan is None:
         raise InputError("No plan in the state waits for a decision.")
     run_id = state.get("run_id", "")
-    if approval.approve != plan.content:
+    if question.text != plan.content:
         # It was edited in the state since.
-        approval = approval_of(plan, state.get("current_round", 1), reason=approval.reason)
-        approval = approval.replace(key=f"{approval.key}/{approval.fingerprint[:8]}")
+        reason = cast("Mapping[str, str]", question.details)["reason"]
+        question = approval_of(plan, state.get("current_round", 1), reason=reason)
+        question = question.replace(key=f"{question.key}/{question.fingerprint[:8]}")
     key = decision_key(plan, state.get("current_round", 1))
     plan = with_history(plan, state)
-    gate = _Gate(approval, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
+    gate = _Gate(question, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
     decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)
-    await report_plan_decision(decided.decision, approval.key, key, emitter, services.log)
+    await report_plan_decision(decided.decision, question.key, key, emitter, services.log)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}
@@ -71,7 +73,7 @@ def decision_key(plan: TaskPlan, current_round: int) -> str:
 class _Gate:
     """Takes a person's decisions about a plan, one after another."""
 
-    approval: Approval  # what is asked; with the problem of the last answer, if there was one
+    question: Question  # what is asked; with the problem of the last answer, if there was one
     plan: TaskPlan
     services: Services  # who is on the team, and where answers are on record
     run_id: str
@@ -87,7 +89,7 @@ class _Gate:
             try:
                 return self._applied(read_decision(noted))
             except InputError as error:
-                self.approval = self._with_problem(str(error), noted)
+                self.question = self._with_problem(str(error), noted)
                 await log.strike(self.run_id, self.key)
         decided = await self._asked()
         value = decided.decision.model_dump(mode="json", exclude_defaults=True)
@@ -95,21 +97,17 @@ class _Gate:
         return decided
 
     async def _asked(self) -> _Decided:
-        def show(problem: str, last: object) -> object:
-            approval = self._with_problem(problem, last) if problem else self.approval
-            return {**approval.payload, **review_of_plan(approval)}
+        def ask(problem: str, last: object) -> Sequence[Question]:
+            return [self._with_problem(problem, last) if problem else self.question]
 
         place, log = f"{self.key}/{self.asked_at}", self.services.log
-        return await newest_answer(log, self.run_id, place, show, self._read, schema=PLAN_SCHEMA)
+        return await newest_answer(log, self.run_id, place, ask, self._read)
 
     def _read(self, given: object) -> _Decided:
         return self._applied(self._decision_in(given))
 
     def _decision_in(self, given: object) -> Decision:
-        if is_review(given):
-            return read_decision(plan_decided(given))
-        question = self.approval.question
-        return read_decision(named_answers(given, [question])[question.key])
+        return read_decision(named_answers(given, [self.question])[self.question.key])
 
     def _applied(self, decision: Decision) -> _Decided:
         if decision.action != "edit":
@@ -119,12 +117,12 @@ class _Gate:
         team, now = self.services.team, self.services.clock()
         return _Decided(decision, changed_by_person(self.plan, decision.plan, team, now))
 
-    def _with_problem(self, problem: str, last: object) -> Approval:
+    def _with_problem(self, problem: str, last: object) -> Question:
         problem = problem.encode("utf-8", "replace").decode()
         draft = ""
         with suppress(InputError):
             draft = self._decision_in(last).plan
-        return self.approval.replace(problem=problem, draft=draft)
+        return self.question.replace(problem=problem, draft=draft)
 
 
 async def _changed_plan(

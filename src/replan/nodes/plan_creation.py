@@ -52,7 +52,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     if first_plan_waits(settings, by_model=by_model):
         thinking = state.get("current_thinking_result")
         approval = approval_of(plan, 1, reason="" if thinking is None else thinking.reasoning)
-        await call.emitter.emit(ApprovalRequested, approval=approval)
+        await call.emitter.emit(ApprovalRequested, question=approval)
     return {
         "current_plan": plan_write(state.get("current_plan"), plan),
         "approval": approval,

@@ -15,7 +15,7 @@ from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
 from replan.replies.readings import read_answer
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
-from replan.state.questions import Approval
+from replan.state.questions import Question
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import asks_for_revision
 
@@ -54,7 +54,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     next_round = state.get("current_round", 0) + 1
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, next_round, judged, revision.problems)
-        await call.emitter.emit(ApprovalRequested, approval=approval)
+        await call.emitter.emit(ApprovalRequested, question=approval)
         update["approval"] = approval
     return {
         **update,
@@ -124,7 +124,7 @@ def _approval(
     next_round: int,
     judged: FeedbackResult,
     complaints: Sequence[str],
-) -> Approval:
+) -> Question:
     # The person's word was taken: what is wrong with the revision is no problem of that word.
     if new.version == old.version:
         reason = "\n".join(["The model has no other plan.", *complaints])

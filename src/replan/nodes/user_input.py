@@ -14,7 +14,6 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
-from replan.state.person.reviews import answers_decided, review_of_questions, schema_of
 from replan.state.questions import Question
 from replan.state.rules import open_questions
 from replan.steps.answer_events import report_answer
@@ -78,12 +77,10 @@ async def _ask(
     def judged(given: object) -> dict[str, JsonValue]:
         if _repeats(given, old):
             raise RepeatedAnswerError
-        answers = read_answers(answers_decided(given, shown), shown)
+        answers = read_answers(given, shown)
         return {key.removeprefix(path): each for key, each in answers.items()}
 
-    def show(problem: str, _: object) -> object:
-        asked = {"questions": [question.payload for question in shown], "problem": problem}
-        return {**asked, **review_of_questions(shown)}
+    def ask(problem: str, _: object) -> list[Question]:
+        return [question.replace(problem=problem) for question in shown]
 
-    place, schema = f"questions/{asked_at}", schema_of(shown)
-    return await newest_answer(log, run_id, place, show, judged, schema=schema)
+    return await newest_answer(log, run_id, f"questions/{asked_at}", ask, judged)

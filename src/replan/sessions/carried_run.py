@@ -221,7 +221,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
         )
     approval = run.state.get("approval")
     if run.next == "plan_approval" and approval is not None:
-        return (approval.question,)
+        return (approval,)
     return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
 
 

@@ -27,7 +27,7 @@ from replan.state.knowledge import Knowledge
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.memory import Summary
 from replan.state.outcomes import Outcome
-from replan.state.questions import Approval, Decision, Question, still_asked
+from replan.state.questions import Decision, Question, still_asked
 from replan.state.results import (
     Assignment,
     CollectedResults,
@@ -103,7 +103,7 @@ class EnhancedState(GraphInput, total=False):
         current_plan: The plan; nodes write only changes.
         plan_author: Who wrote the plan, before it was revised.
         plan_history: The revisions of the plan.
-        approval: The plan that waits for a person's decision, and why.
+        approval: The question whether the plan may run, while it waits for a person's decision.
         decision: The last decision of a person about a plan.
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
@@ -142,7 +142,7 @@ class EnhancedState(GraphInput, total=False):
     current_plan: Annotated[TaskPlan | None, PlanChannel(after_writes), PerRun(None)]
     plan_author: Annotated[Author, Checked, PerRun("model")]
     plan_history: Annotated[list[PlanUpdate], CheckedDelta(appended), PerRun([])]
-    approval: Annotated[Approval | None, CheckedDelta(latest), PerRun(None)]
+    approval: Annotated[Question | None, CheckedDelta(latest), PerRun(None)]
     decision: Annotated[Decision | None, CheckedDelta(latest), PerRun(None)]
     current_execution: Annotated[ExecutionContext | None, CheckedDelta(latest), PerRun(None)]
     dispatched: Annotated[list[Assignment], CheckedDelta(latest), PerRun([])]

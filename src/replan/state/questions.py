@@ -1,4 +1,4 @@
-"""What a run asks a person: questions of its steps, and the approval of its plan."""
+"""What a run asks a person: a question, or a decision about a plan, a call or an outcome."""
 
 import hashlib
 import json
@@ -54,7 +54,8 @@ class Question(Value):
         text: The question; for a plan, its document; empty if the answer was given before the
             question.
         kind: The kind of the question.
-        details: Further data, such as a tool and its arguments.
+        details: Further data, such as a tool and its arguments; for a plan, its `version`, the
+            `reason` for it, and the `changes` of a revision as a unified diff.
         answer: The answer; None while the question is open.
         asked_at: When it was asked.
         answered_at: When the answer arrived.
@@ -66,7 +67,6 @@ class Question(Value):
             there, so the same words in another round are another question.
         interrupt: The id of LangGraph's interrupt that takes the answer; empty if there is none.
         who: The step and the specialist that ask, for a person; empty if the host does.
-        remarks: For a plan, its reason and its changes.
         problem: Why the last answer could not be used.
         draft: For a plan, the changed document that could not be used.
     """
@@ -87,7 +87,6 @@ class Question(Value):
     place: str = ""
     interrupt: str = ""
     who: str = ""
-    remarks: tuple[str, ...] = ()
     problem: str = ""
     draft: str = ""
 
@@ -95,7 +94,16 @@ class Question(Value):
     def payload(self) -> dict[str, Any]:
         """What an interrupt shows of it."""
         shown = self.model_dump(mode="json", exclude={*_NOT_SHOWN})
-        return {**shown, "response_schema": RESPONSES[self.kind]}
+        last = {"problem": self.problem, "draft": self.draft}
+        used = {name: text for name, text in last.items() if text}
+        return {**shown, **used, "response_schema": RESPONSES[self.kind]}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person is told beside a plan: why it is as it is, and what a revision changes."""
+        told = self.details if self.kind == "plan" and isinstance(self.details, dict) else {}
+        parts = (str(told.get(name, "")).strip() for name in ("reason", "changes"))
+        return tuple(filter(None, parts))
 
     @property
     def is_open(self) -> bool:
@@ -106,6 +114,11 @@ class Question(Value):
     def is_decision(self) -> bool:
         """Whether an answer lets something happen, so that it counts only for what was shown."""
         return self.kind != "question"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether Replan asks it; what LangGraph's `interrupt` asks takes an answer as it is."""
+        return self.is_keyed or self.is_decision
 
     @property
     def is_keyed(self) -> bool:
@@ -124,52 +137,6 @@ class Question(Value):
     def answered(self, answer: JsonValue, at: datetime) -> "Question":
         """Return the question with its answer."""
         return self.replace(answer=answer, answered_at=at)
-
-
-class Approval(Value):
-    """A plan that waits for a person's decision.
-
-    Attributes:
-        approve: The plan's document.
-        version: The plan's version.
-        reason: Why the plan is as it is, or why it was revised.
-        changes: What the revision changes, as a unified diff; empty for a first plan.
-        problem: Why the last decision could not be used; empty at first.
-        draft: The changed document that could not be used, to be fixed; empty at first.
-        fingerprint: A decision may carry it to name exactly this plan.
-        key: The name that a decision uses: another one for each plan that a run asks about.
-    """
-
-    approve: str
-    version: int = 1
-    reason: str = ""
-    changes: str = ""
-    problem: str = ""
-    draft: str = ""
-    fingerprint: str = ""
-    key: str = PLAN
-
-    @property
-    def question(self) -> Question:
-        """The question whether the plan may run."""
-        remarks = (self.reason.strip(), self.changes.strip())
-        return Question(
-            key=self.key,
-            kind="plan",
-            text=self.approve,
-            fingerprint=self.fingerprint,
-            remarks=tuple(filter(None, remarks)),
-            problem=self.problem,
-            draft=self.draft,
-        )
-
-    @property
-    def payload(self) -> dict[str, Any]:
-        """What an interrupt shows of it: its own fields, and those that every question has."""
-        shown = self.model_dump(mode="json")
-        details = {name: shown[name] for name in ("version", "reason", "changes")}
-        every = {"kind": "plan", "text": self.approve, "details": details}
-        return {**shown, **every, "response_schema": RESPONSES["plan"]}
 
 
 class Decision(Value):
@@ -260,7 +227,7 @@ def still_asked(
     }
 
 
-_FOR_DOORS = ("interrupt", "who", "remarks", "problem", "draft")
+_FOR_DOORS = ("interrupt", "who", "problem", "draft")
 _NOT_SHOWN = ("usage", "round", "secret", "place", *_FOR_DOORS)
 _FINGERPRINT: dict[str, JsonValue] = {
     "fingerprint": {

@@ -18,8 +18,8 @@ async def report_interrupts(record: StepRecord, signal: GraphBubbleUp) -> None:
     """Record that a graph asks, and report each of its questions once."""
     await record.ended("waiting")
     interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
-    asked = waiting_for(interrupts)
-    for question in asked if isinstance(asked, tuple) else ():
+    # The team that a step runs reports its plan by itself.
+    for question in (each for each in waiting_for(interrupts) if each.kind != "plan"):
         note = TOLD + fingerprint_of(question.key, question.text)
         step_id = record.context.plan_step.id
         own = question.replace(step_id=step_id, specialist=record.specialist)

@@ -204,7 +204,8 @@ async def test_a_missing_editor_is_said(desk, person, seen, command):
 
 async def test_a_plan_is_shown_with_what_is_said_of_it(desk, person, seen):
     person.types("a")
-    plan = ask("plan", text="- [ ] 1. Go", remarks=("New facts.",), problem="line 1: no.")
+    details = {"version": 1, "reason": "New facts.", "changes": ""}
+    plan = ask("plan", text="- [ ] 1. Go", details=details, problem="line 1: no.")
     assert await answer(plan, desk) == {"action": "approve"}
     assert seen.getvalue().startswith("\n- [ ] 1. Go\n\nNew facts.\n\nline 1: no.\n\n[a]pprove")
 

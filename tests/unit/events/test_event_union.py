@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import TypeAdapter, ValidationError
 
 from replan import (
-    Approval,
     CollectedResults,
     FeedbackResult,
     PlanStep,
@@ -63,7 +62,7 @@ FIELDS = {
     "step_deferred": {"waiting_for": (1, 2)},
     "specialist_completed": {"result": RESULT},
     "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
-    "approval_requested": {"approval": Approval(approve="- [ ] 1. One\n", version=2)},
+    "approval_requested": {"question": Question(key="plan", kind="plan", text="- [ ] 1. One\n")},
     "answer_received": {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"},
     "model_invoked": {"call": "c", "node": "think", "model": "m"},
     "model_completed": {**STEP_CALL, "model": "m", "cost": 0.5, "output_tokens": 7, "seconds": 1.5},

@@ -116,13 +116,14 @@ def test_whatever_a_person_writes_is_a_sound_plan_or_a_mistake_that_is_told(text
 def test_a_revision_is_shown_as_a_difference_and_a_first_plan_is_not():
     after = changed(DOCUMENT.replace("Two", "Second"))
     shown = approval_of(after, 2, before=PLAN, reason="It failed.")
-    assert "-- [!] 2. Two @a (after 1)\n+- [ ] 2. Second @a (after 1)" in shown.changes
-    assert (shown.version, shown.reason, shown.approve) == (4, "It failed.", after.content)
+    assert "-- [!] 2. Two @a (after 1)\n+- [ ] 2. Second @a (after 1)" in shown.details["changes"]
+    assert (shown.details["version"], shown.details["reason"]) == (4, "It failed.")
+    assert shown.text == after.content
     assert (shown.key, approval_of(after, 3).fingerprint == shown.fingerprint) == (
         "plan/4/2",
         False,
     )
-    assert approval_of(after, 2).changes == ""
+    assert approval_of(after, 2).details["changes"] == ""
 
 
 def test_a_decision_is_about_one_document_in_one_round():

@@ -40,7 +40,7 @@ from replan.plan.rerun import Rerun
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog
 from replan.runs.log.rest_events import RestEvents
-from replan.state.questions import Approval, Question
+from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
     ExecutionStatus,
@@ -102,7 +102,13 @@ def events():
         PlanCreated(**NAMES, plan=plan, markdown=plan.content),
         ApprovalRequested(
             **NAMES,
-            approval=Approval(approve=plan.content, reason="It is new.", problem="No other."),
+            question=Question(
+                key="plan",
+                kind="plan",
+                text=plan.content,
+                details={"version": 1, "reason": "It is new.", "changes": ""},
+                problem="No other.",
+            ),
         ),
         StepsInvalidated(**NAMES, reruns=(Rerun(step=1, reason="edited"),)),
         InputRequested(**NAMES, **step, question=question),

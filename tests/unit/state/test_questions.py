@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import JsonValue, TypeAdapter
 
-from replan import Approval, Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
+from replan import Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
 from replan.state.channels import CheckedDelta, merged
 from replan.state.enhanced import EnhancedState
 from replan.state.person.answers import given_answers, read_answers, read_decision
+from replan.state.person.reviews import interrupt_about
 from replan.state.person.waiting import addressed
 from replan.state.questions import question_key, questions_of, still_asked
 from replan.state.rules import open_questions, waiting_steps
@@ -125,7 +126,9 @@ def test_the_beginning_of_a_key_will_do_where_one_question_has_it():
 
 CALL = question("2/b/1", kind="approval", fingerprint="f2")
 DOUBT = question("3/c/1", kind="unknown_outcome", fingerprint="f3")
-PLAN_ASKED = Approval(approve="- [ ] 1. One @a", key="plan/2/3", fingerprint="f4").question
+PLAN_ASKED = Question(
+    key="plan/2/3", kind="plan", text="- [ ] 1. One @a", details={"reason": ""}, fingerprint="f4"
+)
 SIZE = question("1/a/1", fingerprint="f1")
 YES = {"action": "approve"}
 
@@ -279,11 +282,10 @@ def test_what_waits_is_read_from_interrupts_in_every_form():
     interrupt = SimpleNamespace(value=payload, id="f00")
     assert waiting_for({"__interrupt__": [interrupt]}) == ASKED
     assert waiting_for([{"value": payload, "id": "f00"}]) == ASKED
-    approval = Approval(approve="- [ ] 1. One\n", reason="Why")
-    assert waiting_for([{"value": approval.model_dump(mode="json"), "id": "f00"}]) == approval
+    assert waiting_for([{"value": interrupt_about([PLAN_ASKED]), "id": "f00"}]) == (PLAN_ASKED,)
     assert waiting_for({"outcome": "completed"}) == ()
-    (foreign,) = waiting_for([{"value": {"approve": 7}, "id": "f00"}])
-    assert (foreign.key, foreign.text) == ("f00", "{'approve': 7}")
+    (foreign,) = waiting_for([{"value": {"questions": 7}, "id": "f00"}])
+    assert (foreign.key, foreign.text) == ("f00", "{'questions': 7}")
 
 
 ASKS = SimpleNamespace(
@@ -291,7 +293,9 @@ ASKS = SimpleNamespace(
 )
 FOREIGN = SimpleNamespace(id="i2", value="Which?")
 LONG = SimpleNamespace(id="f00dbabe" * 4, value="Which?")
-PLAN = SimpleNamespace(id="i3", value=Approval(approve="- [ ] 1. One @a").model_dump(mode="json"))
+PLAN = SimpleNamespace(
+    id="i3", value=interrupt_about([PLAN_ASKED.replace(key="plan", fingerprint="")])
+)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
+from replan.state.person.reviews import interrupt_about
 from replan.state.person.waiting import asks_of, resumption
-from replan.state.questions import PLAN, Approval, Question
+from replan.state.questions import PLAN, Question
 from replan.storage.memory_log import memory_log
 from replan.views.run.open_asks import ask_line, waiting_lines
 
@@ -44,10 +45,13 @@ def test_a_question_of_a_graph_inside_of_a_step_names_both_steps():
 
 
 def test_a_plan_that_waits_is_read_with_what_is_said_of_it():
-    approval = Approval(approve="- [ ] 1. Go", reason="New facts.", problem="line 1: no.")
-    (found,) = asks_of([Interrupt(value=approval.model_dump(mode="json"), id="plan")])
+    details = {"version": 1, "reason": "New facts.", "changes": ""}
+    asked = Question(key=PLAN, kind="plan", text="- [ ] 1. Go", details=details)
+    about = interrupt_about([asked.replace(problem="line 1: no.", draft="- [ ] Go")])
+    (found,) = asks_of([Interrupt(value=about, id="gate")])
     assert (found.key, found.kind, found.text) == (PLAN, "plan", "- [ ] 1. Go")
     assert (found.remarks, found.problem) == (("New facts.",), "line 1: no.")
+    assert (found.draft, found.interrupt) == ("- [ ] Go", "gate")
 
 
 def test_answers_go_to_the_interrupts_that_asked():

@@ -9,7 +9,6 @@ from replan.host.outside_plan import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.services import Services
 from replan.state.person.answers import named_answers, read_decision
-from replan.state.person.reviews import plan_decided
 from replan.state.questions import Question
 
 
@@ -23,8 +22,7 @@ def check_changed_plan(
     """
     for question in (each for each in asked if each.kind == "plan"):
         try:
-            given = named_answers(answers, asked).get(question.key)
-            decision = read_decision(plan_decided(given))
+            decision = read_decision(named_answers(answers, asked).get(question.key))
         except InputError:
             # What is no decision is for the run to refuse.
             continue

@@ -17,7 +17,8 @@ class PendingQuestion(Value):
         text: The question; for a plan, its document.
         step_id: The step that asks; 0 if the host does.
         who: The step and the specialist that ask; empty if the host does.
-        details: For a tool's call, the tool and its arguments.
+        details: For a tool's call, the tool and its arguments; for a plan, its `version`, the
+            `reason` for it and its `changes`.
         remarks: For a plan, its reason and its changes.
         problem: Why the last answer could not be used.
         draft: For a plan, the changed document that could not be used.
@@ -40,5 +41,6 @@ class PendingQuestion(Value):
     @classmethod
     def of(cls, question: Question) -> Self:
         """Select what a person is shown of a question."""
-        shown = {**dict(question), "response_schema": RESPONSES[question.kind]}
-        return cls.model_validate({name: shown[name] for name in cls.model_fields})
+        names = cls.model_fields.keys() - {"response_schema"}
+        shown = {name: getattr(question, name) for name in names}
+        return cls(**shown, response_schema=RESPONSES[question.kind])

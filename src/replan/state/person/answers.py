@@ -10,6 +10,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
+from replan.state.person.reviews import answers_decided, is_review
 from replan.state.person.verdicts import read_verdict
 from replan.state.questions import (
     QUESTION_KEY,
@@ -108,30 +109,47 @@ def named_answers(
     """
     if not asked:
         raise InputError("This run has no open question. Continue it without an answer.")
+    if is_review(given) and (len(asked) > 1 or asked[0].is_own):
+        return _reviewed(given, asked)
     by_name = _by_name(given, asked)
     if by_name is None:
         question = _only_one(given, asked)
         return {question.key: _bound_to(question, given, "", shown)}
+    answers: dict[str, object] = {}
+    for name, found in _meant(by_name, asked).items():
+        inner = by_name[name]
+        if _is_id(name, found) and (is_review(inner) or _by_name(inner, found)):
+            # LangGraph's own form: what its interrupt takes, under its id.
+            answers |= named_answers(inner, found, shown=shown)
+        elif len(found) == 1 and found[0].key not in answers:
+            answers[found[0].key] = _bound_to(found[0], inner, name, shown)
+        else:
+            problem = "It is not clear which question each answer is for."
+            raise InputError(f"{problem} {how_to_answer(asked)}")
+    return answers
+
+
+def _reviewed(given: object, asked: Sequence[Question]) -> dict[str, object]:
+    """Answers in the order of what is asked, which name no question."""
+    if len({each.interrupt for each in asked}) > 1:
+        raise InputError(f"Several things are asked at once. {how_to_answer(asked)}")
+    return answers_decided(given, asked)
+
+
+def _meant(by_name: Mapping[str, object], asked: Sequence[Question]) -> dict[str, list[Question]]:
+    """The questions that each name means, at least one."""
     if not by_name:
         raise InputError(f"There is no answer. {how_to_answer(asked)}")
     meant = {name: meant_by(name, asked) for name in by_name}
     if unknown := [name for name, found in meant.items() if not found]:
         listed = ", ".join(f"'{name}'" for name in unknown[:5])
         raise InputError(f"No open question has the key {listed}. {how_to_answer(asked)}")
-    answers: dict[str, object] = {}
-    for name, found in meant.items():
-        is_own = found[0].is_keyed or found[0].is_decision
-        is_id = name == found[0].interrupt and is_own
-        inner = _by_name(by_name[name], found) if is_id else None
-        if inner:
-            # LangGraph's own form: what its interrupt takes, under its id.
-            answers |= named_answers(inner, found, shown=shown)
-        elif len(found) == 1 and found[0].key not in answers:
-            answers[found[0].key] = _bound_to(found[0], by_name[name], name, shown)
-        else:
-            problem = "It is not clear which question each answer is for."
-            raise InputError(f"{problem} {how_to_answer(asked)}")
-    return answers
+    return meant
+
+
+def _is_id(name: str, found: Sequence[Question]) -> bool:
+    """Whether a name is that of an interrupt which takes answers by key."""
+    return name == found[0].interrupt and found[0].is_own
 
 
 def read_answer(question: Question, given: object) -> JsonValue:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from replan.errors import InputError
-from replan.state.questions import RESPONSES, Approval, Question
+from replan.state.questions import RESPONSES, Question
 
 PLAN = "run_plan"
 """The name of the action that a plan's approval is about."""
@@ -72,20 +72,22 @@ _DECISIONS: JsonValue = {
 }
 """The JSON schema of the values with which these clients resume."""
 
-PLAN_SCHEMA: dict[str, Any] = {"anyOf": [RESPONSES["plan"], _DECISIONS]}
-"""The JSON schema of a decision about a plan."""
 
-
-def review_of_plan(approval: Approval) -> dict[str, Any]:
-    """The fields of an interrupt about a plan, in addition to its payload."""
-    why = "\n\n".join(part for part in (approval.reason, approval.problem) if part)
-    return _review([_request(PLAN, {"plan": approval.draft or approval.approve}, why)], [_JUDGED])
-
-
-def review_of_questions(asked: Sequence[Question]) -> dict[str, Any]:
-    """The fields of an interrupt about questions, in addition to their payloads."""
-    requests = [_request(_name(each), _arguments(each), each.text) for each in asked]
-    return _review(requests, [_allowed(each) for each in asked])
+def interrupt_about(asked: Sequence[Question]) -> dict[str, Any]:
+    """What an interrupt about questions shows: them, and the same in the form of these clients."""
+    requests: list[JsonValue] = [
+        {"name": _name(each), "args": _arguments(each), "description": _description(each)}
+        for each in asked
+    ]
+    configs: list[JsonValue] = [
+        {"action_name": _name(each), "allowed_decisions": [*_allowed(each)]} for each in asked
+    ]
+    return {
+        "questions": [each.payload for each in asked],
+        "problem": asked[0].problem,
+        "action_requests": requests,
+        "review_configs": configs,
+    }
 
 
 def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
@@ -106,25 +108,29 @@ def is_review(given: object) -> bool:
     return set(cast("Mapping[Any, Any]", given)) == {"decisions"}
 
 
-def answers_decided(given: object, asked: Sequence[Question]) -> object:
-    """Read the decisions of such a client as answers by key; return anything else unchanged."""
+def holds_review(given: object) -> bool:
+    """Whether a value has that form, or has it under the id of an interrupt."""
+    by_id: Mapping[Any, Any] = {}
+    if isinstance(given, Mapping):
+        by_id = cast("Mapping[Any, Any]", given)
+    return is_review(cast("object", given)) or any(map(is_review, by_id.values()))
+
+
+def answers_decided(given: object, asked: Sequence[Question]) -> dict[str, object]:
+    """Read the decisions of such a client as answers by key.
+
+    Raises:
+        InputError: They are more than what is asked, or one does not fit its request.
+    """
     decisions = _decisions(given, len(asked))
-    if decisions is None:
-        return given
     return {
         each.key: _answer(each, decision) for each, decision in zip(asked, decisions, strict=False)
     }
 
 
-def plan_decided(given: object) -> object:
-    """Read the decision of such a client about a plan; return anything else unchanged."""
-    decisions = _decisions(given, 1)
-    if decisions is None:
-        return given
-    return _judged(decisions[0], PLAN, "plan", lambda args: args.get("plan"))
-
-
 def _answer(question: Question, decision: _Decision) -> object:
+    if question.kind == "plan":
+        return _judged(decision, PLAN, "plan", lambda args: args.get("plan"))
     if question.kind == "approval":
         return _judged(decision, _name(question), "arguments", lambda args: args)
     if decision.type == "respond":
@@ -153,12 +159,10 @@ def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
     return action.args
 
 
-def _decisions(given: object, count: int) -> list[_Decision] | None:
-    """The decisions, at most as many as requested; None if the value has another form."""
+def _decisions(given: object, count: int) -> list[_Decision]:
+    """The decisions, at most as many as requested."""
     if _are_responses(given):
         given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
-    if not is_review(given):
-        return None
     rows = cast("Any", given)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
@@ -192,29 +196,28 @@ def _as_decision(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(question: Question) -> str:
+    if question.kind == "plan":
+        return PLAN
     details = question.details
     tool = details.get("tool") if isinstance(details, dict) else None
     return str(tool) if question.kind == "approval" and tool else ANSWER
 
 
 def _arguments(question: Question) -> JsonValue:
+    if question.kind == "plan":
+        return {"plan": question.draft or question.text}
     details = question.details
     if question.kind == "approval" and isinstance(details, dict):
         return details.get("arguments", {})
     return {ANSWER: ""}
 
 
+def _description(question: Question) -> str:
+    if question.kind != "plan":
+        return question.text
+    reason = cast("Mapping[str, str]", question.details)["reason"]
+    return "\n\n".join(filter(None, [reason, question.problem]))
+
+
 def _allowed(question: Question) -> list[str]:
-    return _JUDGED if question.kind == "approval" else _ANSWERED
-
-
-def _request(name: str, args: JsonValue, description: str) -> dict[str, JsonValue]:
-    return {"name": name, "args": args, "description": description}
-
-
-def _review(requests: list[dict[str, JsonValue]], allowed: list[list[str]]) -> dict[str, Any]:
-    configs = [
-        {"action_name": request["name"], "allowed_decisions": each}
-        for request, each in zip(requests, allowed, strict=True)
-    ]
-    return {"action_requests": requests, "review_configs": configs}
+    return _JUDGED if question.kind in ("plan", "approval") else _ANSWERED

@@ -5,35 +5,29 @@ from contextlib import suppress
 from typing import Any, cast
 
 from langgraph.types import Interrupt
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
-# pydantic makes no schema of the TypedDict of Python 3.11.
-from typing_extensions import TypedDict
-
-from replan.errors import InputError
 from replan.state.person.answers import named_answers
-from replan.state.person.reviews import is_review
-from replan.state.questions import Approval, Question, fingerprint_of, how_to_answer, short_key
+from replan.state.questions import Question, fingerprint_of, short_key
 from replan.state.results import Assignment
 from replan.values import restored
 
 
-def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:
-    """Return what an interrupted run waits for.
+def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...]:
+    """Return the questions that an interrupted run waits for.
 
     Args:
         waiting: The state from `run`, also as a server returns it, or only the interrupts, such
             as `(await graph.aget_state(config)).interrupts`.
 
     Returns:
-        The plan to approve, or the open questions; none if nothing waits. Answer with
-        `Command(resume=...)`: a decision about the plan, or a mapping of the questions' keys to
-        the answers. What a specialist asked with LangGraph's own `interrupt` is a question, too;
-        its key is the interrupt's id.
+        The open questions; none if nothing waits. A plan to approve is the only one, of the kind
+        `plan`. Answer with `Command(resume=...)`: a decision about the plan, or a mapping of the
+        questions' keys to the answers. What a specialist asked with LangGraph's own `interrupt` is
+        a question, too; its key is the interrupt's id.
     """
-    if isinstance(waiting, Mapping):
-        return _read_interrupts(waiting.get("__interrupt__") or ())
-    return _read_interrupts(waiting)
+    shown = waiting.get("__interrupt__") or () if isinstance(waiting, Mapping) else waiting
+    return tuple(question for each in shown for question in _asked_by(each))
 
 
 def addressed(given: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
@@ -42,20 +36,8 @@ def addressed(given: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
     Raises:
         InputError: It names what is not asked, or decides about what it does not name.
     """
-    asks, ids = asks_of(interrupts), {each.id for each in interrupts}
-    if is_review(given):
-        if len(ids) > 1:
-            raise InputError(f"Several things are asked at once. {how_to_answer(asks)}")
-        return dict.fromkeys(ids, given)
-    named: Mapping[Any, Any] = {}
-    if isinstance(given, Mapping):
-        named = cast("Mapping[Any, Any]", given)
-    reviews = {name: each for name, each in named.items() if name in ids and is_review(each)}
-    if not reviews:
-        answers = named_answers(cast("object", given), asks)
-        return resumption(asks, cast("Any", answers))
-    others = {name: each for name, each in named.items() if name not in reviews}
-    return {**reviews, **(addressed(others, interrupts) if others else {})}
+    asks = asks_of(interrupts)
+    return resumption(asks, cast("Any", named_answers(given, asks)))
 
 
 def resumption(asks: Iterable[Question], answers: Mapping[str, JsonValue]) -> dict[str, Any]:
@@ -65,7 +47,7 @@ def resumption(asks: Iterable[Question], answers: Mapping[str, JsonValue]) -> di
         if ask.key not in answers:
             continue
         answer = answers[ask.key]
-        if ask.is_keyed or ask.is_decision:
+        if ask.is_own:
             values.setdefault(ask.interrupt, {})[ask.key] = ask.bound(answer)
         else:
             # What LangGraph's own `interrupt` returns is the answer as it is.
@@ -83,10 +65,7 @@ def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tupl
 
 
 def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Question]:
-    waiting = waiting_for([interrupt])
-    if isinstance(waiting, Approval):
-        return [waiting.question.replace(interrupt=interrupt.id)]
-    return [ask_of(question, interrupt.id, seat) for question in waiting]
+    return [ask_of(question, interrupt.id, seat) for question in waiting_for([interrupt])]
 
 
 def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Question:
@@ -108,48 +87,16 @@ def _steps_that_ask(place: str) -> str:
     return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
 
 
-def _read_interrupts(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
-    questions: list[Question] = []
-    for interrupt in interrupts:
-        value, name = _value_and_id(interrupt)
-        asked = _read_shown(value)
-        if isinstance(asked, Approval):
-            return asked
-        if asked is None:
-            questions.append(_foreign_question(value, name))
-        else:
-            problem = asked["problem"]
-            questions += [each.replace(problem=problem) for each in asked["questions"]]
-    return tuple(questions)
-
-
-class QuestionsAsked(TypedDict):
-    """What the interrupt of `user_input` shows."""
-
-    questions: list[Question]  # the open questions
-    problem: str  # why the last answers could not be taken; empty at first
-
-
-_ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | QuestionsAsked)
-
-
-def _read_shown(value: Any) -> Approval | QuestionsAsked | None:
-    """Read what an interrupt shows; None if it is a foreign graph's."""
-    try:
-        return _ASKED.validate_python(value)
-    except ValidationError:
-        return _read_older(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else None
-
-
-def _read_older(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
-    """Read what another version showed: it has fields that foreign interrupts do not have."""
-    with suppress(ValidationError):
-        if {"approve", "version"} <= fields.keys():
-            return restored(Approval, fields)
-        if {"questions", "problem"} <= fields.keys():
-            asked = restored(list[Question], fields["questions"])
-            return QuestionsAsked(questions=asked, problem=str(fields["problem"]))
-    return None
+def _asked_by(interrupt: Any) -> Sequence[Question]:
+    value, name = _value_and_id(interrupt)
+    shown: Mapping[Any, Any] = {}
+    if isinstance(value, Mapping):
+        shown = cast("Mapping[Any, Any]", value)
+    # A foreign graph's interrupt does not have these fields.
+    if {"questions", "problem"} <= shown.keys():
+        with suppress(ValidationError):
+            return restored(list[Question], shown["questions"])
+    return [_foreign_question(value, name)]
 
 
 def _value_and_id(interrupt: Any) -> tuple[Any, str]:
