@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from inspect import signature
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -94,16 +94,11 @@ def with_new_settings(node: Node) -> Node:
         *,
         services: Services,
     ) -> dict[str, Any]:
-        edited, state = state, within_team(state, runtime, services)
-        changes: dict[str, Any] = {**changed_settings(state, settings_of_call(runtime, services))}
-        if settings_of(edited) != settings_of(state):
-            changes = {"settings": settings_of(state), **changes}
-        by = "a client" if services.is_served else "the context of a call"
-        new = changes.get("settings", settings_of(state))
-        warnings = loosening_warnings(settings_of(state), new, by, services.clock())
-        if services.is_served:
-            warnings += _refusals_to_report(edited, state, runtime, services)
-        warnings = await _report_warnings(warnings, state, runtime, services)
+        new = with_settings_of_call(state, runtime, services)
+        changes: dict[str, Any] = {
+            name: new[name] for name in _SETTLED if new.get(name) != state.get(name)
+        }
+        warnings = await _report_warnings(state, new, runtime, services)
         whole = await whole_results(state, services.log)
         known = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
         given = {"runtime": runtime, "config": config}
@@ -118,18 +113,30 @@ def with_new_settings(node: Node) -> Node:
     return settled
 
 
+_SETTLED: Final = ("settings", "max_rounds")
+
+
 async def _report_warnings(
-    new: list[str], state: EnhancedState, runtime: Runtime[RunSettings], services: Services
+    state: EnhancedState, settled: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> list[str]:
-    """Report new warnings, and of those that came with a call, by one event each."""
-    loosened = [each for each in state.get("warnings", []) if each.startswith(LOOSENED)]
+    """Report what new settings loosen, and what a client wants in vain, by one event each."""
+    kept, known = within_team(state, runtime, services), state.get("warnings", [])
+    by = "a client" if services.is_served else "the context of a call"
+    new = loosening_warnings(settings_of(kept), settings_of(settled), by, services.clock())
+    if services.is_served:
+        refusals = [
+            *refused(settings_of(state), settings_of(kept)),
+            *refusals_of_call(runtime, services),
+        ]
+        new += [each for each in dict.fromkeys(refusals) if each not in known]
+    # Those of an edit of the state came without an event.
+    loosened = [each for each in known if each.startswith(LOOSENED)]
     if not new and not loosened:
         return []
     run_id, log = state.get("run_id", ""), services.log
     if new and (checkpoint := checkpoint_of(runtime)):
         # A node that begins again says the same, though it is later.
-        place = f"{TOLD}at/{checkpoint}"
-        new = cast("list[str]", await log.note(run_id, place, [*new]))
+        new = cast("list[str]", await log.note(run_id, f"{TOLD}at/{checkpoint}", [*new]))
     noted = await log.notes(run_id, TOLD)
     emitter = emitter_of(state, services, runtime)
     for text in (*loosened, *new):
@@ -143,17 +150,3 @@ def _with_first(first: list[str], warnings: list[str] | Overwrite) -> list[str] 
     if isinstance(warnings, Overwrite):
         return Overwrite([*first, *warnings.value])
     return [*first, *warnings]
-
-
-def _refusals_to_report(
-    edited: EnhancedState,
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    services: Services,
-) -> list[str]:
-    """What a client wrote into the state, or asked for with the call, without effect."""
-    refusals = [
-        *refused(settings_of(edited), settings_of(state)),
-        *refusals_of_call(runtime, services),
-    ]
-    return [each for each in dict.fromkeys(refusals) if each not in state.get("warnings", [])]
