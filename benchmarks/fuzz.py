@@ -24,7 +24,7 @@ from reporting import Row, options, publish
 from replan import open_storage
 from replan.adapters.knowledge.read_files import passages_in
 from replan.errors import ReplanError
-from replan.host.plan_texts import PlanText, complaint_about
+from replan.host.plan_texts import read_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
@@ -195,7 +195,7 @@ def _doors(folder: Path) -> dict[str, tuple[str, Door]]:
         "a decision": ("plan", read_decision),
         "a thought": ("thought", lambda text: read_think(text, TEAM)),
         "a judgement": ("judgement", read_feedback),
-        "a model's plan": ("plan", lambda text: complaint_about(PlanText(text), CARDS)),
+        "a model's plan": ("plan", lambda text: read_plan(text, CARDS)),
         "an answer": ("answer", read_answer),
         "a specialist's reply": ("answer", read_specialist),
         "a team file": ("team", team),

@@ -11,7 +11,7 @@ from replan import Host, Specialist, Team
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.host.model_revision import revision_of
-from replan.host.plan_texts import PlanText, complaint_about, new_plan_of_model
+from replan.host.plan_texts import new_plan_of_model, read_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import PlanStep, TaskPlan
@@ -65,9 +65,10 @@ def read_thought(text: str, of: Services) -> Found:
         return Found(asked=OTHER_CALL)
     if label == "simple":
         return Found(label=label, text=reading.body, unread=reading.odd)
-    if complaint := complaint_about(PlanText(reading.body), of.team):
-        return Found(asked=complaint)
-    plan = new_plan_of_model(PlanDocument.recover(reading.body).plan, of)
+    planned = read_plan(reading.body, of.team)
+    if planned.wrong:
+        return Found(asked=planned.wrong)
+    plan = new_plan_of_model(planned.plan, of)
     unread = f"{reading.odd}{_doubts(plan)}"
     return Found(label=label, steps=steps_of(plan.steps), unread=unread)
 
@@ -88,8 +89,8 @@ def read_judgement(text: str, of: Services, old: TaskPlan) -> Found:
     if not reading.body:
         return Found(label=label, steps=steps_of(old.steps), unread=reading.odd)
     revision = revision_of(old, reading.body, judged, of, step_timeout=600)
-    if revision.problems:
-        return Found(asked="\n".join(revision.problems))
+    if revision.wrong:
+        return Found(asked=revision.wrong)
     unread = f"{reading.odd}{_doubts(revision.plan)}"
     return Found(label=label, steps=steps_of(revision.plan.steps), unread=unread)
 

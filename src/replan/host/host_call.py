@@ -224,13 +224,13 @@ class HostCall:
         chat: Chat,
         messages: list[BaseMessage],
         read: Callable[[str], R],
-        answer: AnswerStream | None,
+        answer: AnswerStream | None = None,
         *,
         goes_on: bool = False,
     ) -> R:
         """Return the reading of a reply, or of a second one if the first is wrong."""
         text = await self.ask(chat, messages, answer, goes_on=goes_on)
-        return await self._readable(chat, messages, text, read, answer)
+        return await self.readable(chat, messages, text, read, answer)
 
     async def answer_in(
         self, chat: Chat, messages: list[BaseMessage], text: str, answer: AnswerStream
@@ -243,15 +243,15 @@ class HostCall:
                 return Reading(wrong=REPEATED, form=form, done="there is no answer")
             return read_answer(text)
 
-        return await self._readable(chat, messages, text, read, answer, goes_on=True)
+        return await self.readable(chat, messages, text, read, answer, goes_on=True)
 
-    async def _readable(
+    async def readable(
         self,
         chat: Chat,
         messages: list[BaseMessage],
         text: str,
         read: Callable[[str], R],
-        answer: AnswerStream | None,
+        answer: AnswerStream | None = None,
         *,
         goes_on: bool = False,
     ) -> R:
@@ -262,17 +262,14 @@ class HostCall:
                 again = await self.ask_again(
                     chat, messages, text, reading.complaint, answer, goes_on=goes_on
                 )
-                reading = read(again)
+                second = read(again)
+                reading = reading if second.is_empty else second
             except (ModelCallError, LimitReachedError):
                 # The first reply is worse than a second one, and better than none.
                 if not reading.counts:
                     raise
         if reading.wrong:
             await self.report_unreadable(reading.wrong, reading.done)
-        return self.told(reading)
-
-    def told(self, reading: R) -> R:
-        """Warn of what a reply has and nobody reads; return its reading."""
         if reading.odd:
             here().warn(reading.odd)
         return reading

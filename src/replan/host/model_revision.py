@@ -1,7 +1,6 @@
 """Applies a revision that a model wrote: which parts can be taken, and which cannot."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from replan.host.model_bounds import bounded_plan
 from replan.host.plan_mistakes import mistakes_in
@@ -12,6 +11,7 @@ from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.merging import matched, merged_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.replies.readings import Reading
 from replan.services import Services
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.team import refusal_text, refusals_of
@@ -22,16 +22,22 @@ MOST_NAMED = 20
 """Steps that a complaint names one by one."""
 
 
-@dataclass
-class Revision:
+class Revision(Reading):
+    """What a reply says that should be a revised plan."""
+
     plan: TaskPlan  # the plan after it; the old one if nothing could be taken
-    complaints: list[str] = field(default_factory=list[str])  # what could not be taken, and why
-    left_out: str = ""  # the complaint about steps that it silently leaves out, or empty
     withheld: tuple[ParseWarning, ...] = ()  # what it sets that only a person may set
 
     @property
-    def problems(self) -> list[str]:
-        return [*self.complaints, *filter(None, [self.left_out])]
+    def complaint(self) -> str:
+        then = "Write the whole revised plan again, fixed."
+        return f"These changes cannot be taken:\n{self.wrong}\n{then}"
+
+
+def refused_revision(old: TaskPlan, *problems: str) -> Revision:
+    """A revision of which nothing can be taken."""
+    done = "the plan stays as it is"
+    return Revision(plan=old, wrong="\n".join(problems), done=done, is_empty=True)
 
 
 def revision_of(
@@ -44,13 +50,13 @@ def revision_of(
 ) -> Revision:
     """Apply the valid changes of a model's revised plan document."""
     if beyond := too_large(text, MODEL_PLAN):
-        return Revision(old, [str(mistake) for mistake in beyond])
+        return refused_revision(old, *map(str, beyond))
     document, before = (
         PlanDocument.recover(text, known=old.by_id),
         PlanDocument.recover(old.content),
     )
     if not document.plan.steps:
-        return Revision(old, [str(mistake) for mistake in document.mistakes])
+        return refused_revision(old, *map(str, document.mistakes))
     wanted = matched(old, document.plan)
     merged, unsaid = merged_plan(old, wanted, _dropped(old, wanted))
     new, withheld = bounded_plan(
@@ -74,7 +80,12 @@ def revision_of(
     complaints = [*problems, *struck, *map(str, refusals), *strangers]
     if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
         complaints = [NOTHING_NEW, *map(str, withheld)]
-    return Revision(plan, complaints, _complaint_about(unsaid), withheld)
+    if unsaid:
+        complaints.append(_complaint_about(unsaid))
+    if plan.version == old.version:
+        return refused_revision(old, *complaints).replace(withheld=withheld)
+    done = "the valid part of the revision"
+    return Revision(plan=plan, wrong="\n".join(complaints), done=done, withheld=withheld)
 
 
 NOTHING_NEW = (
@@ -145,8 +156,6 @@ def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
 
 def _complaint_about(unsaid: Sequence[PlanStep]) -> str:
     """Ask for the steps that a plan leaves out without a word."""
-    if not unsaid:
-        return ""
     named = [f"{step.id} ({step.description})" for step in unsaid[:MOST_NAMED]]
     more = len(unsaid) - len(named)
     listed = ", ".join([*named, *([f"{more} more"] if more else [])])

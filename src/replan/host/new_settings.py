@@ -96,7 +96,7 @@ def with_new_settings(node: Node) -> Node:
     ) -> dict[str, Any]:
         new = with_settings_of_call(state, runtime, services)
         changes: dict[str, Any] = {
-            name: new[name] for name in _SETTLED if new.get(name) != state.get(name)
+            name: new.get(name) for name in _SETTLED if new.get(name) != state.get(name)
         }
         warnings = await _report_warnings(state, new, runtime, services)
         whole = await whole_results(state, services.log)

@@ -1,19 +1,14 @@
-"""Turns a model's text into a plan: read, complained about once, then recovered."""
+"""Turns a model's text into a plan: read, with what is wrong, and recovered."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage
-
-from replan.errors import LimitReachedError, ModelCallError
-from replan.host.host_call import HostCall
 from replan.host.plan_mistakes import mistakes_in
 from replan.models.reply_end import WHOLE, ReplyEnd
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
 from replan.plan.merging import as_new_plan
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.replies.readings import SHORTER, read_answer
+from replan.replies.readings import SHORTER, Reading, read_answer
 from replan.services import Services
 from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
@@ -22,53 +17,39 @@ LONGEST_LINE = 300
 """Characters of a request that fit into the line of a step."""
 
 
-class PlanText(NamedTuple):
-    """The plan in a model's reply."""
+class PlanReading(Reading):
+    """What a reply says that should be a plan; without steps if nothing could be read."""
 
-    text: str
-    end: ReplyEnd = WHOLE  # how the reply ended; none of one that was cut off is used
+    plan: TaskPlan = TaskPlan()
+
+    @property
+    def complaint(self) -> str:
+        return f"This plan has mistakes:\n{self.wrong}\nWrite the whole plan again, fixed."
 
 
-async def read_model_plan(
-    found: PlanText, call: HostCall, prompt: list[BaseMessage]
-) -> tuple[TaskPlan, str]:
-    """Return the plan that a model's text holds, and what is still wrong with the text.
+def read_plan(reply: str, team: Sequence[SpecialistCard], end: ReplyEnd = WHOLE) -> PlanReading:
+    """Read the plan in a model's reply; what is wrong are its mistakes and names, one a line.
 
-    A text with mistakes is shown to the model once, with all of them. What can be read of the
-    second text, or else of the first, is used. A plan without steps means that nothing could be
-    read; a text that was cut off is never used.
+    A text that was cut off is not read at all, nor one that is too large for a model.
     """
-    team = call.services.team
-    first = _document_of(found).plan
-    complaint = complaint_about(found, team)
-    if not complaint:
-        return first, ""
-    problem = f"This plan has mistakes:\n{complaint}\nWrite the whole plan again, fixed."
-    try:
-        reply = await call.ask_again(call.services.models.planning, prompt, found.text, problem)
-    except (LimitReachedError, ModelCallError):
-        return first, complaint
-    again = PlanText(call.told(read_answer(reply)).body, call.end)
-    second = _document_of(again).plan
-    return (second, complaint_about(again, team)) if second.steps else (first, complaint)
-
-
-def _document_of(found: PlanText) -> PlanDocument:
-    """Read a plan; one that is cut off, or too large for a model, is not read at all."""
-    is_unread = found.end.cut or too_large(found.text, MODEL_PLAN)
-    return PlanDocument.recover("" if is_unread else found.text)
-
-
-def complaint_about(found: PlanText, team: Sequence[SpecialistCard]) -> str:
-    """The mistakes of a model's document and of its names, one line each."""
-    if found.end.cut:
-        return f"{found.end.problem} {SHORTER}"
-    document = _document_of(found)
-    # The marks of a model's own plan do not count: all of its steps are to be done.
-    steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
-    refused = (refusal_text(each, document) for each in refusals_of(steps, team))
-    problems = mistakes_in(found.text, document, team)
-    return "\n".join([*problems, *refused])
+    answer = read_answer(reply)
+    text, problem = answer.body, f"{end.problem} {SHORTER}" if end.cut else ""
+    is_unread = end.cut or too_large(text, MODEL_PLAN)
+    document = PlanDocument.recover("" if is_unread else text)
+    if not end.cut:
+        # The marks of a model's own plan do not count: all of its steps are to be done.
+        steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
+        refused = (refusal_text(each, document) for each in refusals_of(steps, team))
+        problem = "\n".join([*mistakes_in(text, document, team), *refused])
+    done = "the steps that could be read" if document.plan.steps else "a plan of one step"
+    return PlanReading(
+        body=text,
+        odd=answer.odd,
+        wrong=problem,
+        done=done,
+        plan=document.plan,
+        is_empty=not document.plan.steps,
+    )
 
 
 def plan_with_team_names(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

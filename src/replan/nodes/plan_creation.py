@@ -9,16 +9,15 @@ from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
 from replan.host.model_bounds import bounded_plan
 from replan.host.plan_texts import (
-    PlanText,
+    PlanReading,
     new_plan_of_model,
     one_step_plan,
-    read_model_plan,
+    read_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt
-from replan.replies.readings import read_answer
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import TaskComplexity, ThinkingResult
@@ -74,17 +73,19 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     merged = services.prompts.merged_planning
     is_large = bool(too_large(text, MODEL_PLAN))
     holds_plan = merged and (is_large or bool(PlanDocument.recover(text).plan.steps))
-    found = PlanText(text)
-    if not holds_plan and not looks_like_plan(text):
-        try:
-            reply = await call.ask(services.models.planning, prompt)
-            found = PlanText(call.told(read_answer(reply)).body, call.end)
-        except LimitReachedError as error:
-            found = PlanText(str(error))
-    plan, complaint = await read_model_plan(found, call, prompt)
-    if complaint or not plan.steps:
-        fallback = "the steps that could be read" if plan.steps else "a plan of one step"
-        await call.report_unreadable(complaint, fallback)
-    if not plan.steps:
+    chat = services.models.planning
+
+    def read(reply: str) -> PlanReading:
+        return read_plan(reply, services.team, call.end)
+
+    try:
+        if holds_plan or looks_like_plan(text):
+            reading = await call.readable(chat, prompt, text, read)
+        else:
+            reading = await call.ask_readable(chat, prompt, read)
+    except LimitReachedError as error:
+        reading = PlanReading(wrong=str(error), done="a plan of one step")
+        await call.report_unreadable(reading.wrong, reading.done)
+    if not reading.plan.steps:
         return one_step_plan(call.request)
-    return new_plan_of_model(plan, services)
+    return new_plan_of_model(reading.plan, services)

@@ -1,14 +1,18 @@
 """`plan_update`: revise the plan by a validated change with history, and begin the next round."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
-from replan.host.model_revision import Revision, freed_steps, revision_of
+from replan.host.model_revision import (
+    Revision,
+    freed_steps,
+    refused_revision,
+    revision_of,
+)
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
@@ -27,7 +31,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
     old = with_history(old, state)
-    revision = Revision(old)
+    revision = Revision(plan=old)
     asked_by_person = judged.by == "person"
     # A run whose rounds are spent continues only to wait for answers: nothing new may begin.
     has_rounds = state.get("current_round", 0) < rounds_of(state)
@@ -35,11 +39,8 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         # A person may want another plan even where the model must not change it.
         revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
-        revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
-    if revision.problems:
-        is_used = revision.plan.version != old.version
-        fallback = "the valid part of the revision" if is_used else "the plan stays as it is"
-        await call.report_unreadable("\n".join(revision.problems), fallback)
+        problem = "The run has used all its rounds, so its plan is not revised."
+        revision = await _reported(refused_revision(old, problem), call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -53,7 +54,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     await _report_doubts(old, new, revision.withheld, call)
     next_round = state.get("current_round", 0) + 1
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
-        approval = _approval(new, old, next_round, judged, revision.problems)
+        approval = _approval(new, old, next_round, judged, revision.wrong)
         await call.emitter.emit(ApprovalRequested, question=approval)
         update["approval"] = approval
     return {
@@ -85,37 +86,32 @@ async def _revise(
     has_document = judged.by != "person" and services.prompts.merged_planning
     wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
     if not document.strip() and (has_document or not wanted):
-        return Revision(old)
-    prompt = partial(build_plan_update_prompt, judged, state, services.prompts)
+        return Revision(plan=old)
+    chat, prompt = (
+        services.models.planning,
+        build_plan_update_prompt(judged, state, services.prompts),
+    )
     seconds = settings_of(state).limits.step_timeout
 
-    def applied(reply: str) -> Revision:
+    def read(reply: str) -> Revision:
         if call.end.cut:
             # Nothing of a reply that was cut off counts: its rest may follow.
-            return Revision(old, [call.end.problem])
-        return revision_of(
-            old, call.told(read_answer(reply)).body, judged, services, step_timeout=seconds
-        )
+            return refused_revision(old, call.end.problem)
+        answer = read_answer(reply)
+        revision = revision_of(old, answer.body, judged, services, step_timeout=seconds)
+        return revision.replace(odd=answer.odd)
 
     try:
         if document.strip():
-            revision = revision_of(old, document, judged, services, step_timeout=seconds)
-        else:
-            document = await call.ask(services.models.planning, prompt())
-            revision = applied(document)
+            return await call.readable(chat, prompt, document, read)
+        return await call.ask_readable(chat, prompt, read)
     except (ModelCallError, LimitReachedError) as error:
-        return Revision(old, [str(error)])
-    if not (problems := revision.problems):
-        return revision
-    problem = "\n".join(
-        ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]
-    )
-    try:
-        reply = await call.ask_again(services.models.planning, prompt(), document, problem)
-    except (ModelCallError, LimitReachedError):
-        return revision
-    second = applied(reply)
-    return second if second.plan.version != old.version else revision
+        return await _reported(refused_revision(old, str(error)), call)
+
+
+async def _reported(revision: Revision, call: HostCall) -> Revision:
+    await call.report_unreadable(revision.wrong, revision.done)
+    return revision
 
 
 def _approval(
@@ -123,12 +119,12 @@ def _approval(
     old: TaskPlan,
     next_round: int,
     judged: FeedbackResult,
-    complaints: Sequence[str],
+    complaints: str,
 ) -> Question:
     # The person's word was taken: what is wrong with the revision is no problem of that word.
     if new.version == old.version:
-        reason = "\n".join(["The model has no other plan.", *complaints])
+        reason = f"The model has no other plan.\n{complaints}".rstrip()
         return approval_of(new, next_round, reason=reason)
     wanted = judged.plan_update_suggestion or judged.feedback
-    refused = ["Not all of the model's revision is taken:", *complaints] if complaints else []
+    refused = ["Not all of the model's revision is taken:", complaints] if complaints else []
     return approval_of(new, next_round, before=old, reason="\n".join([wanted, *refused]))

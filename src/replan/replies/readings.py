@@ -65,6 +65,7 @@ class Reading(Value):
     form: str = ""  # how the model is to write it instead
     done: str = ""  # what follows if the second reply is not better, for people
     counts: bool = True  # whether the reading is used then
+    is_empty: bool = False  # whether a first reply that is wrong is better than this one
 
     @property
     def complaint(self) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from replan import ExecutionContext, PlanStep, SpecialistResult
 from replan.adapters.knowledge.read_files import passages_in
 from replan.errors import InputError, PlanDocumentError, TeamFileError
-from replan.host.plan_texts import PlanText, complaint_about
+from replan.host.plan_texts import read_plan
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
@@ -110,7 +110,7 @@ _DOORS: dict[str, Callable[[str], object]] = {
     ],
     "a thought": _thought,
     "a judgement": _judged,
-    "a model's plan": lambda text: complaint_about(PlanText(text), _CARDS),
+    "a model's plan": lambda text: read_plan(text, _CARDS),
     "an answer": read_answer,
     "a specialist's reply": read_specialist,
     "a stream": _streamed,
@@ -204,9 +204,9 @@ def test_a_plan_of_a_thousand_steps_with_results_is_within_the_bounds() -> None:
 
 
 def test_a_models_plan_beyond_a_bound_is_a_complaint() -> None:
-    found = PlanText("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1))
+    found = read_plan("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1), _CARDS)
 
-    assert "at most 5,000" in complaint_about(found, _CARDS)
+    assert "at most 5,000" in found.wrong
 
 
 def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost() -> None:
