@@ -25,7 +25,7 @@ from replan.log.fold import Fold
 from replan.log.report import RunReport
 from replan.log.statuses import rest_after
 from replan.plan.model import StepStatus, TaskPlan
-from replan.state.questions import Approval, Question
+from replan.state.questions import Question
 
 Report = TypeVar("Report", bound=RunReport)
 
@@ -74,8 +74,8 @@ def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PL
             return {"drafts": others, **_facts_of_step(report, event)}
         case PlanEvent(plan=TaskPlan() as plan):
             return {"plan": plan}
-        case ApprovalRequested(approval=Approval() as asked):
-            return {"pending_questions": (*report.questions_without(asked.key), asked.question)}
+        case ApprovalRequested(question=Question() as asked):
+            return {"pending_questions": (*report.questions_without(asked.key), asked)}
         case AnswerReceived():
             return {"pending_questions": report.questions_without(event.key)}
         case _:
