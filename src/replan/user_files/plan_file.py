@@ -1,12 +1,14 @@
 """Write the plan of a run into a file: what is finished, also of a run that was cut off."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from replan.errors import InputError, ReplanError
-from replan.events.types import Event
+from replan.events.types import Event, PlanEvent, SpecialistCompleted, StepsInvalidated
 from replan.plan.model import TaskPlan
-from replan.runs.log.plan_so_far import PlanSoFar
+from replan.runs.log.plan_so_far import with_results
+from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.user_files.place import now
 
 
@@ -16,7 +18,9 @@ class PlanFile:
     def __init__(self, path: Path | None, origin: str = "") -> None:
         """Prepare; without a path nothing is ever written."""
         self.path = path
-        self._so_far = PlanSoFar(origin)
+        self._plan: TaskPlan | None = None
+        self._results = dict[str, SpecialistResult]()  # those that came since it was made
+        self._origin = origin  # the run that has the whole results
         self._written = ""
         if path is not None and not path.resolve().parent.is_dir():
             raise InputError(
@@ -25,17 +29,36 @@ class PlanFile:
 
     def follow(self, event: Event) -> None:
         """Take what an event says about the plan; a new state of the plan is written at once."""
-        if self._so_far.follow(event):
-            self.write()
+        results = self._results.values()
+        match event:
+            case PlanEvent(plan=TaskPlan() as plan):
+                self._plan = plan
+                is_open = {step.id for step in plan.open_steps()}
+                # What one of several specialists has done well counts in a later round, too.
+                kept = [each for each in results if each.status is ExecutionStatus.SUCCESS]
+                self._results = {each.key: each for each in kept if each.step_id in is_open}
+                self.write()
+            case StepsInvalidated():
+                again = {rerun.step for rerun in event.reruns}
+                self._results = {each.key: each for each in results if each.step_id not in again}
+            case SpecialistCompleted() if event.result is not None:
+                self._results[event.result.key] = event.result
+                self._origin = event.run_id
+            case _:
+                pass
 
-    def plan(self) -> TaskPlan | None:
-        """The newest plan, sealed, with everything finished since; None if there is none yet."""
-        return self._so_far.plan(now())
+    def recall(self, plan: TaskPlan, results: Sequence[SpecialistResult], run_id: str) -> None:
+        """Take over the plan of a run that goes on, and its results."""
+        self._plan, self._results = plan, {each.key: each for each in results}
+        self._origin = run_id if results else self._origin
+        self.write()
 
     def write(self) -> None:
-        """Write the current plan."""
-        plan = self.plan()
-        if self.path is None or plan is None or plan.content == self._written:
+        """Write the current plan, with everything finished since it was made."""
+        if self.path is None or self._plan is None:
+            return
+        plan = with_results(self._plan, self._results.values(), self._origin, now())
+        if plan.content == self._written:
             return
         try:
             replace_file(self.path, plan.content.encode("utf-8", "replace"))

@@ -213,12 +213,12 @@ def test_a_prompt_is_kept_by_its_messages_each_once():
 
 def test_steps_rounds_and_runs_are_timed_from_their_beginning():
     times = iter([0, 1, 2, 4, 8, 16, 32, 33, 33])
-    durations = Durations(lambda: next(times))
+    durations = Durations()
     step = {"step_id": 1, "specialist": "w", "round": 1}
     result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
     over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
     told = [
-        durations.timed(event)
+        durations.apply(event.replace(at=NOON + timedelta(seconds=next(times))))
         for event in (
             RunStarted(**NAMES, request="x"),
             SpecialistInvoked(**NAMES, **step, task="t"),
@@ -245,15 +245,13 @@ def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them()
     parts = [(0, RunStarted, 0, {"request": "x"}), (1, SpecialistInvoked, 1, begun)]
     parts += [(4, RunStopped, 1, {"reason": "interrupted"}), (100, RunResumed, 1, {})]
     parts += [(101, SpecialistInvoked, 1, begun), (103, WarningReported, 1, {"text": "x"})]
-    durations = Durations(iter([0, 10, 20, 30, 40]).__next__)
-    durations.recall(
-        kind(**NAMES, **fields, round=turn, at=NOON + timedelta(seconds=at))
-        for at, kind, turn, fields in parts
-    )
+    durations, times = Durations(), iter([200, 210, 220, 230, 240])
+    for at, kind, turn, fields in parts:
+        durations.apply(kind(**NAMES, **fields, round=turn, at=NOON + timedelta(seconds=at)))
     result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
     over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
     told = [
-        durations.timed(event)
+        durations.apply(event.replace(at=NOON + timedelta(seconds=next(times))))
         for event in (
             RunResumed(**NAMES, round=1),
             SpecialistInvoked(**NAMES, **step, round=1, task="t"),
@@ -263,7 +261,7 @@ def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them()
         )
     ]
     # In the earlier parts 4 and 3 seconds; of them 3 and 3 since the step and the round began.
-    assert told[2].step_seconds == 6 + 10
+    assert told[2].step_seconds == 6 + 20
     assert told[3].round_seconds == 6 + 30
     assert told[4].run_seconds == 7 + 40
 

@@ -29,7 +29,7 @@ from replan.runs.continued.correcting import (
     input_of_new_run,
     repeated_by,
 )
-from replan.runs.log.plan_so_far import past_events, results_on_record
+from replan.runs.log.plan_so_far import results_on_record
 from replan.runs.reads import state_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
@@ -104,7 +104,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             left = [ask for ask in report.pending_questions if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
-            session.recall(report, left, past_events(state, results))
+            session.recall(report, left, results)
             return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
 
 

@@ -26,6 +26,7 @@ from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
+from replan.state.results import SpecialistResult
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import user_name
 from replan.user_files.place import now, short
@@ -68,14 +69,16 @@ class Session:
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "on_event": self._on_event, "stop": self._stop.asked}
 
-    def recall(self, report: RunReport, asks: Sequence[Question], events: Sequence[Event]) -> None:
+    def recall(
+        self, report: RunReport, asks: Sequence[Question], results: Sequence[SpecialistResult]
+    ) -> None:
         """Take over what was before this process, without showing it again."""
         self._shown_warnings |= {*report.warnings}
         outcome = "interrupted" if report.is_over else report.outcome
         facts = {"outcome": outcome, "answer": "", "pending_questions": tuple(asks)}
         self._run = report.model_copy(update=facts)
-        for event in events:
-            self._plan_file.follow(event)
+        if report.plan is not None:
+            self._plan_file.recall(report.plan, results, self.run_id)
 
     async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Question] = ()) -> int:
         """Follow a run until it rests and nobody answers, and return the exit code."""

@@ -1,7 +1,5 @@
 """How long a run, its rounds and its steps took, for the events that end them."""
 
-import time
-from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -15,73 +13,51 @@ from replan.events.types import (
     TaskCompleted,
 )
 
-_Step = tuple[int, str]
-
 
 class Durations:
-    """Times the events of a run, over all the parts in which it was worked on."""
+    """The seconds of work on a run, its rounds and its open steps, by the times of its events."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = dict[Any, float]()
-        self._before = dict[Any, float]()
+    def __init__(self) -> None:
+        self._worked = dict[Any, float]()
+        self._last: datetime | None = None
 
-    def recall(self, events: Iterable[Event]) -> None:
-        """Count the work of earlier parts; time before a part's first event is not work."""
-        before, last = self._before, None
-        for event in (each for each in events if each.at is not None):
-            passed = _seconds_since(last, event)
-            for key in before:
-                is_past = isinstance(key, int) and key != event.round
-                before[key] += 0.0 if is_past else passed
-            before.setdefault(RUN, 0.0)
-            before.setdefault(event.round, 0.0)
-            if isinstance(event, SpecialistInvoked):
-                before.setdefault(_step(event), 0.0)
-            elif isinstance(event, SpecialistCompleted):
-                before.pop(_step(event), None)
-            last = event.at
-
-    def so_far(self) -> dict[object, float]:
+    def so_far(self, now: datetime) -> dict[object, float]:
         """The seconds of the run, and of its open steps and rounds."""
-        now = self._clock()
-        return {**self._before, **{key: now - began for key, began in self._began.items()}}
+        since = _seconds_between(self._last, now)
+        return {key: seconds + since for key, seconds in self._worked.items()}
 
-    def timed(self, event: Event) -> Event:
-        # A step counts from its first attempt, a round and a run from their first event.
-        now = self._clock()
-        since_run = self._since(RUN, now)
-        since_round = self._since(event.round, now)
+    def apply(self, event: Event) -> Event:
+        """Take the next event, and return it with the time that took what it ends.
+
+        A step counts from its first attempt, a round and a run from their first event; time in
+        which no process works on the run is no work.
+        """
+        is_work = event.at is not None and not isinstance(event, RunResumed)
+        passed = _seconds_between(self._last, event.at) if is_work else 0.0
+        for key in self._worked:
+            is_past = isinstance(key, int) and key != event.round
+            self._worked[key] += 0.0 if is_past else passed
+        self._last = event.at or self._last
+        since_run = self._worked.setdefault(RUN, 0.0)
+        since_round = self._worked.setdefault(event.round, 0.0)
         match event:
             case SpecialistInvoked():
-                self._since(_step(event), now)
-            case SpecialistCompleted() if _step(event) in self._began:
+                self._worked.setdefault((event.step_id, event.specialist), 0.0)
+            case SpecialistCompleted() if (event.step_id, event.specialist) in self._worked:
+                worked = self._worked.pop((event.step_id, event.specialist))
                 # Events may come in a bunch: no step takes less than its newest attempt.
-                passed = max(now - self._began.pop(_step(event)), event.seconds)
-                return event.replace(step_seconds=_rounded(passed))
+                return event.replace(step_seconds=_rounded(max(worked, event.seconds)))
             case FeedbackGenerated():
-                return event.replace(round_seconds=_rounded(now - since_round))
+                return event.replace(round_seconds=_rounded(since_round))
             case TaskCompleted():
-                return event.replace(run_seconds=_rounded(now - since_run))
+                return event.replace(run_seconds=_rounded(since_run))
             case _:
                 pass
         return event
 
-    def _since(self, key: Any, now: float) -> float:
-        """When it began, as if it had been worked on without a pause."""
-        if key not in self._began:
-            self._began[key] = now - self._before.pop(key, 0.0)
-        return self._began[key]
 
-
-def _step(event: SpecialistInvoked | SpecialistCompleted) -> _Step:
-    return event.step_id, event.specialist
-
-
-def _seconds_since(last: datetime | None, event: Event) -> float:
-    if last is None or event.at is None or isinstance(event, RunResumed):
-        return 0.0
-    return max(0.0, (event.at - last).total_seconds())
+def _seconds_between(last: datetime | None, at: datetime | None) -> float:
+    return max(0.0, (at - last).total_seconds()) if last and at else 0.0
 
 
 def _rounded(seconds: float) -> float:

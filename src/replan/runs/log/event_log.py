@@ -71,14 +71,14 @@ class EventLog:
     async def recall(self) -> None:
         """Read how long the run was worked on before."""
         before = events_of(self._run_id, await self._log.events(self._run_id, 0))
-        self._durations.recall(before)
         self._taken += len(before)
         for event in before:
+            self._durations.apply(event)
             self._counts.apply(event)
 
     def worked(self) -> dict[object, float]:
         """The seconds of work on the run so far, and on its open steps."""
-        return self._durations.so_far()
+        return self._durations.so_far(self._clock())
 
     @property
     def calls(self) -> Calls:
@@ -109,7 +109,7 @@ class EventLog:
         now = at or self._clock()
         # To the millisecond, as it is kept.
         at = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        event = self._durations.timed(event).replace(at=at)
+        event = self._durations.apply(event.replace(at=at))
         return event, entry_of(event, self._texts)
 
     @property
