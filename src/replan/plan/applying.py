@@ -205,8 +205,8 @@ def _kept_changes(
     """Return the changes that are kept, and the refusals of those that depend on refused ones."""
     left = list(changes)
     refusals: list[Refusal] = []
+    wanted = carry_out(plan, left).by_id
     while True:
-        wanted = carry_out(plan, left).by_id
         found = [_refusal_for_others(change, wanted, gone) for change in left]
         new = [refusal for refusal in found if refusal is not None]
         if not new:

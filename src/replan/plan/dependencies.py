@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
+from replan.plan.statuses import with_statuses
 
 Readiness = Literal["ready", "waiting", "blocked", "skip"]
 """Whether a step can run now, later, only after a revision, or is to be skipped."""
@@ -71,14 +71,7 @@ def settle_conditions(plan: TaskPlan, at: datetime) -> TaskPlan:
         at: The time of the change.
     """
     after = _with_conditions_settled(plan)
-    skipped = [
-        after[step.id].replace(updated_at=at)
-        for step in plan.open_steps()
-        if after[step.id].status is StepStatus.SKIPPED
-    ]
-    if not skipped:
-        return plan
-    return refresh_content(plan.with_steps(*skipped).replace(updated_at=at))
+    return with_statuses(plan, (after[step.id] for step in plan.open_steps()), at)
 
 
 def unmet_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:

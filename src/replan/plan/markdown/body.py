@@ -6,9 +6,17 @@ A block quote is the step's result; one that begins with `**Failed:**`, `**Skipp
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from replan.plan.markdown.lines import Verbatim, cut_indent, dedent, indent_of, is_blank, trim_blank
+from replan.plan.markdown.lines import (
+    Verbatim,
+    cut_indent,
+    dedent,
+    indent_of,
+    is_blank,
+    parts,
+    trim_blank,
+)
 from replan.plan.markdown.title import Said
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import Phrase, read_key
@@ -104,71 +112,63 @@ class _BodyReader:
         # The pieces of free text; a quote or a block separates them, a key line does not.
         self._pieces: list[list[str]] = [[]]
         self._verbatim_briefs: list[str] = []
+        self._quotes: list[list[str]] = []
         self._has_parameters = False
 
     def read(self) -> None:
-        at, list_indent = 0, None
-        while at < len(self._lines):
-            line = self._lines[at]
-            if (
-                not is_blank(line)
-                and list_indent is not None
-                and indent_of(line) <= list_indent + 1
-            ):
+        list_indent: int | None = None
+        for block, start, end in parts(self._lines):
+            line = self._lines[start]
+            if not is_blank(line) and list_indent is not None and indent_of(line) < list_indent + 2:
                 list_indent = None
-            block = Verbatim.opened_by(line)
-            if block is not None:
-                end = block.end(self._lines, at)
-                self._read_block(block.info if list_indent is None else "", at, end)
-                at = end
-            elif list_indent is None and line.lstrip(" \t").startswith(">"):
-                at = self._read_quote(at)
-            else:
-                if not (list_indent is None and self._is_key_line(at)):
-                    self._pieces[-1].append(line)
-                if list_indent is None and _LIST_ITEM.match(line):
-                    list_indent = indent_of(line)
-                at += 1
+            in_list = list_indent is not None
+            if in_list or not self._is_read(block, start, end):
+                self._pieces[-1] += self._lines[start:end]
+            if block is None and not in_list and _LIST_ITEM.match(line):
+                list_indent = indent_of(line)
         briefs = ["\n".join(kept) for piece in self._pieces if (kept := trim_blank(piece))]
         self._said.brief = "\n\n".join([*briefs, *self._verbatim_briefs])
+        texts: dict[bool, list[str]] = {True: [], False: []}
+        for quote in map("\n".join, self._quotes):
+            feedback = _FEEDBACK.match(quote)
+            named = feedback or _RESULT.match(quote)
+            texts[feedback is not None].append(quote[named.end() :] if named else quote)
+        self._said.feedback = "\n\n".join(filter(None, texts[True]))
+        self._said.result = "\n\n".join(filter(None, texts[False]))
 
-    def _read_block(self, info: str, start: int, end: int) -> None:
-        """Read the lines of a fence or a comment."""
-        if info in ("yaml", "yml"):
-            self._read_parameters(start, end)
-        elif info == "brief":
-            self._verbatim_briefs.append("\n".join(self._fenced(start, end)))
+    def _is_read(self, block: Verbatim | None, start: int, end: int) -> bool:
+        """Whether a line, or those of a fence or a comment, are more than text."""
+        if block is None:
+            return self._is_said(start)
+        end -= end - start > 1 and block.is_closed_by(self._lines[end - 1])
+        inner = [cut_indent(line, block.indent) for line in self._lines[start + 1 : end]]
+        if block.info in ("yaml", "yml"):
+            self._read_parameters(inner, start)
+        elif block.info == "brief":
+            self._verbatim_briefs.append("\n".join(inner))
         else:
-            self._pieces[-1] += self._lines[start:end]
-            return
-        self._pieces.append([])
-
-    def _is_key_line(self, at: int) -> bool:
-        phrase = key_phrase(self._lines[at])
-        # One that cannot be read stays in the brief, so that whoever reads the rest loses nothing.
-        if phrase is None or not self._said.take(phrase, self._start + at):
             return False
-        self._said.key_lines.append(self._start + at)
+        self._pieces.append([])
         return True
 
-    def _read_quote(self, start: int) -> int:
-        end = start
-        while end < len(self._lines) and self._lines[end].lstrip(" \t").startswith(">"):
-            end += 1
-        text = "\n".join(_QUOTE_MARK.sub("", line, count=1) for line in self._lines[start:end])
-        feedback = _FEEDBACK.match(text)
-        named = feedback or _RESULT.match(text)
-        text = text[named.end() :] if named else text
-        said = self._said
-        if feedback:
-            said.feedback = "\n\n".join(filter(None, [said.feedback, text]))
-        else:
-            said.result = "\n\n".join(filter(None, [said.result, text]))
-        said.quoted.update(range(self._start + start, self._start + end))
-        self._pieces.append([])
-        return end
+    def _is_said(self, at: int) -> bool:
+        """Whether a line is part of a quote, or says an option."""
+        line, place = self._lines[at], self._start + at
+        if line.lstrip(" \t").startswith(">"):
+            if place - 1 not in self._said.quoted:
+                self._quotes.append([])
+                self._pieces.append([])
+            self._quotes[-1].append(_QUOTE_MARK.sub("", line, count=1))
+            self._said.quoted.add(place)
+            return True
+        phrase = key_phrase(line)
+        # One that cannot be read stays in the brief, so that whoever reads the rest loses nothing.
+        if phrase is None or not self._said.take(phrase, place):
+            return False
+        self._said.key_lines.append(place)
+        return True
 
-    def _read_parameters(self, start: int, end: int) -> None:
+    def _read_parameters(self, inner: list[str], start: int) -> None:
         if self._has_parameters:
             reason = "This step has more than one yaml block."
             self._mistake(start, "several_parameters", reason, "Put all parameters into one.")
@@ -180,20 +180,11 @@ class _BodyReader:
         )
 
         try:
-            self._said.parameters = read_parameters("\n".join([*self._fenced(start, end), ""]))
+            self._said.parameters = read_parameters("\n".join([*inner, ""]))
         except ParametersError as error:
             reason = f"The parameters cannot be read. {error.problem}"
             fix = "Write one `name: value` a line; quote a value that contains `: `, `#` or `@`."
-            self._mistake(min(start + 1 + error.line, end - 1), "bad_parameters", reason, fix)
-
-    def _fenced(self, start: int, end: int) -> Iterator[str]:
-        """The lines within a fence, without the indentation of the fence itself."""
-        block = Verbatim.opened_by(self._lines[start])
-        is_closed = (
-            block is not None and end - start > 1 and block.is_closed_by(self._lines[end - 1])
-        )
-        columns = indent_of(self._lines[start])
-        yield from (cut_indent(line, columns) for line in self._lines[start + 1 : end - is_closed])
+            self._mistake(start + 1 + min(error.line, len(inner)), "bad_parameters", reason, fix)
 
     def _mistake(self, at: int, code: str, reason: str, fix: str) -> None:
         self._said.complain(self._start + at, code, self._lines[at].strip(), reason, fix)
