@@ -47,25 +47,18 @@ def is_blank(text: str) -> bool:
 
 def indent_of(text: str) -> int:
     """Count the columns that a line is indented by, with tabs stopping at every fourth."""
-    column = 0
-    for character in text:
-        if character == " ":
-            column += 1
-        elif character == "\t":
-            column += _TAB_STOP - column % _TAB_STOP
-        else:
-            break
-    return column
+    return _columns(text[: len(text) - len(text.lstrip(" \t"))])
 
 
 def cut_indent(text: str, columns: int) -> str:
     """Remove up to so many columns of indentation; a tab that is cut in two leaves spaces."""
-    column = 0
-    for at, character in enumerate(text):
-        if column >= columns or character not in " \t":
-            return " " * max(0, column - columns) + text[at:]
-        column += 1 if character == " " else _TAB_STOP - column % _TAB_STOP
-    return " " * max(0, column - columns)
+    indent = len(text) - len(text.lstrip(" \t"))
+    cut = next((at for at in range(indent) if _columns(text[:at]) >= columns), indent)
+    return " " * (_columns(text[:cut]) - columns) + text[cut:]
+
+
+def _columns(blanks: str) -> int:
+    return len(blanks.expandtabs(_TAB_STOP))
 
 
 def dedent(texts: Sequence[str]) -> list[str]:
@@ -112,12 +105,19 @@ class Verbatim:
         is_bare = text.startswith(self.mark) and not text.strip(self.mark[0])
         return is_bare and indent_of(line) <= self.indent
 
-    def end(self, lines: Sequence[str], start: int) -> int:
-        """The line after the last one of a block that begins at `start`; else the last of all."""
-        if self.mark == "<!--" and "-->" in lines[start]:
-            return start + 1
-        found = (at + 1 for at in range(start + 1, len(lines)) if self.is_closed_by(lines[at]))
-        return next(found, len(lines))
+    def end(self, lines: Sequence[str], start: int, least: int = 0) -> tuple[int, bool]:
+        """The line after the last one of a block that begins at `start`, and whether it is closed.
+
+        Without an end it has all lines, up to one that is indented by less than `least` columns.
+        """
+        is_closed = self.mark == "<!--" and "-->" in lines[start]
+        at = start + 1
+        while at < len(lines) and not is_closed:
+            if least and not is_blank(lines[at]) and indent_of(lines[at]) < least:
+                break
+            is_closed = self.is_closed_by(lines[at])
+            at += 1
+        return at, is_closed
 
 
 def without_comments(text: str) -> str:
@@ -135,7 +135,7 @@ def parts(lines: Sequence[str]) -> Iterator[tuple[Verbatim | None, int, int]]:
     at = 0
     while at < len(lines):
         block = Verbatim.opened_by(lines[at])
-        end = at + 1 if block is None else block.end(lines, at)
+        end = at + 1 if block is None else block.end(lines, at)[0]
         yield block, at, end
         at = end
 

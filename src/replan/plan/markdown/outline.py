@@ -1,8 +1,7 @@
 """Find the steps of a document in one pass over its lines."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replan.plan.markdown.lines import Verbatim, indent_of, is_blank
@@ -35,6 +34,7 @@ class Item:
     end: int  # the line after its last one; blank lines at its end are not its own
     depth: int  # how many lists it is in
     group: int  # which list it is in
+    section: int  # below how many headings it is
     counter: str | None  # the number in its list marker
     content: int  # where in its first line the text after the list marker begins
     mark: str | None  # the character between its brackets, empty if they hold none
@@ -45,10 +45,6 @@ class Item:
     def is_marked(self) -> bool:
         return self.mark is not None and self.mark in KNOWN_MARKS
 
-    @property
-    def numbered(self) -> bool:
-        return self.counter is not None or self.number is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Outline:
@@ -56,9 +52,8 @@ class Outline:
 
     window: range  # the lines of the plan itself, without a fence around all of it
     items: tuple[Item, ...]  # the items that are steps
-    others: tuple[Item, ...]  # other items with a box that are in no step
+    boxed: frozenset[int]  # the lines of all items with the mark of a step
     title: tuple[str, int] | None  # the first heading of the first level before the first step
-    headings: tuple[int, ...]
     verbatim: frozenset[int]  # the lines of quotes, and of fences and comments that are closed
 
 
@@ -92,11 +87,11 @@ def continues_text(line: str) -> bool:
 
 def outline(texts: Sequence[str]) -> Outline:
     window = _window(texts)
-    scan = _Scan(texts, window)
+    scan = _Scan(texts[: window.stop], window.start)
     scan.run()
     marked = [item for item in scan.items if item.is_marked]
     depth = min((item.depth for item in marked), default=1)
-    groups = _groups_of_steps([item for item in marked if item.depth == depth], scan.headings)
+    groups = _groups_of_steps([item for item in marked if item.depth == depth])
     steps = tuple(
         item
         for item in scan.items
@@ -108,9 +103,8 @@ def outline(texts: Sequence[str]) -> Outline:
     return Outline(
         window,
         items=steps,
-        others=tuple(_outside(steps, (item for item in scan.items if item.mark is not None))),
+        boxed=frozenset(item.start for item in marked),
         title=next(((text, at) for text, at in headings if text is not None), None),
-        headings=tuple(scan.headings),
         verbatim=frozenset(scan.verbatim),
     )
 
@@ -125,20 +119,10 @@ def _window(texts: Sequence[str]) -> range:
     return range(full[0] + 1, full[-1] if is_closed else len(texts))
 
 
-def _groups_of_steps(marked: Sequence[Item], headings: Sequence[int]) -> set[int]:
+def _groups_of_steps(marked: Sequence[Item]) -> set[int]:
     """The lists of steps; if some have numbers, those below another heading need one, too."""
-    sections = {item.start: bisect_left(headings, item.start) for item in marked}
-    numbered = {sections[item.start] for item in marked if item.numbered}
-    return {
-        item.group
-        for item in marked
-        if not numbered or item.numbered or sections[item.start] in numbered
-    }
-
-
-def _outside(steps: Sequence[Item], items: Iterable[Item]) -> Iterator[Item]:
-    inside = {at for step in steps for at in range(step.start, step.end)}
-    return (item for item in items if item.start not in inside)
+    numbered = {item.section for item in marked if item.counter or item.number}
+    return {item.group for item in marked if not numbered or item.section in numbered}
 
 
 @dataclass(slots=True)
@@ -146,7 +130,7 @@ class _Scan:
     """Goes through the lines once: which of them are items, headings, and neither."""
 
     texts: Sequence[str]
-    window: range
+    start: int
     items: list[Item] = field(default_factory=list[Item])
     headings: list[int] = field(default_factory=list[int])
     verbatim: set[int] = field(default_factory=set[int])
@@ -158,8 +142,8 @@ class _Scan:
     _is_paragraph: bool = False  # whether a line of text can continue the one above
 
     def run(self) -> None:
-        at = self.window.start
-        while at < self.window.stop:
+        at = self.start
+        while at < len(self.texts):
             line = self.texts[at]
             if is_blank(line):
                 self._is_paragraph = False
@@ -167,10 +151,14 @@ class _Scan:
                 continue
             self._close_items(line)
             block = Verbatim.opened_by(line)
-            end = at + 1 if block is None else self._end_of_block(block, at)
+            end = at + 1
             if block is None:
                 self._read_line(at, line)
             else:
+                # A fence or a comment does not outlive the item that it is in.
+                least = self._open[-1][1] + DETAIL_INDENT if self._open else 0
+                end, is_closed = block.end(self.texts, at, least)
+                self.verbatim.update(range(at, end) if is_closed else ())
                 self._is_paragraph = False
             if not (self._open and self._open[-1][0].start == at):
                 # What is no item ends the lists that it is not in.
@@ -185,21 +173,6 @@ class _Scan:
         is_lazy = self._is_paragraph and continues_text(line)
         while self._open and not is_lazy and indent < self._open[-1][1] + DETAIL_INDENT:
             self._open.pop()
-
-    def _end_of_block(self, block: Verbatim, start: int) -> int:
-        """The line after a fence or a comment; it does not outlive the item that it is in."""
-        least = self._open[-1][1] + DETAIL_INDENT if self._open else 0
-        closed = block.mark == "<!--" and "-->" in self.texts[start]
-        at = start + 1
-        while at < self.window.stop and not closed:
-            line = self.texts[at]
-            if not is_blank(line) and indent_of(line) < least:
-                break
-            closed = block.is_closed_by(line)
-            at += 1
-        if closed:
-            self.verbatim.update(range(start, at))
-        return at
 
     def _read_line(self, at: int, line: str) -> None:
         indent = indent_of(line)
@@ -229,6 +202,7 @@ class _Scan:
             end=at + 1,
             depth=depth,
             group=self._lists[-1],
+            section=len(self.headings),
             counter=marker["counter"],
             content=marker.end(),
             mark=box[1] if box else None,

@@ -1,7 +1,6 @@
 """Find the lines that were meant as steps and cannot be read as steps, so that none is lost."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
@@ -41,7 +40,6 @@ def unread_steps(
         found: The steps in them.
         numbers: The numbers of the steps.
     """
-    boxed = {item.start for item in found.others if item.is_marked}
     details = set(_details(texts, found.items))
     details |= {item.start for item in found.items if not _is_damaged(texts[item.start], item)}
     lists = set(_lists_of_steps(texts, found))
@@ -51,7 +49,7 @@ def unread_steps(
         match = _unread(texts[at], numbers, in_list=at in lists)
         if match is not None:
             yield _mistake(at, texts[at], match, "indent it if it is a detail of the step above")
-        elif at in boxed and (box := _BOX.match(texts[at])):
+        elif at in found.boxed and (box := _BOX.match(texts[at])):
             yield _mistake(at, texts[at], box, "leave out its box", max(numbers, default=0) + 1)
 
 
@@ -70,7 +68,7 @@ def _details(texts: Sequence[str], items: Sequence[Item]) -> Iterator[int]:
 
 def _lists_of_steps(texts: Sequence[str], found: Outline) -> Iterator[int]:
     """The lines between the steps below one heading, and of the list that continues them."""
-    for _, members in groupby(found.items, lambda item: bisect_left(found.headings, item.start)):
+    for _, members in groupby(found.items, lambda item: item.section):
         steps = list(members)
         first, end = steps[0].start, steps[-1].end
         while first - 1 in found.window and _continues_list(texts[first - 1]):
