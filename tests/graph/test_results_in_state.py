@@ -224,6 +224,19 @@ async def test_a_run_is_continued_from_a_document_with_the_whole_results(model, 
     assert seen[1] == (2, {1: long_text(1)})
 
 
+async def test_a_document_of_another_tenants_run_brings_no_more_than_it_shows(model, tmp_path):
+    seen = []
+    mine, other = RunSettings(tenant="mine"), RunSettings(tenant="other")
+    async with open_runtime(team_of(model, seen), storage=tmp_path / "runs.db") as runtime:
+        first = await runtime.run({"plan": "- [ ] 1. Count @a\n"}, settings=mine)
+        more = {"plan": f"{first.document}\n- [ ] 2. Sum @b (after 1)\n"}
+        for settings in (other, mine, None):
+            await runtime.run(more, settings=settings)
+    given = [inputs[1] for step, inputs in seen if step == 2]
+    assert [each == long_text(1) for each in given] == [False, True, True]
+    assert given[0] == first.plan.step(1).result
+
+
 def thread_of(result):
     return {"configurable": {"thread_id": result.run_id}}
 

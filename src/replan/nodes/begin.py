@@ -35,7 +35,7 @@ from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
 from replan.steps.answer_events import report_answer
-from replan.steps.outcomes import kept_results, note_kept
+from replan.steps.outcomes import TENANT, kept_results, note_kept
 
 
 async def begin(
@@ -57,7 +57,9 @@ async def begin(
     run_id = await _run_id(name, checkpoint, services)
     # A model's document names no results: its marks do not count.
     origin = origin_of(state.get("plan") or "") if plan and author == "person" else ""
-    kept = await _whole_results(plan, origin, run_id, state, services)
+    if settings.tenant:
+        await services.log.note(run_id, TENANT, settings.tenant)
+    kept = await _whole_results(plan, origin, settings.tenant, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
@@ -119,12 +121,17 @@ def _request_messages(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMe
 
 
 async def _whole_results(
-    plan: TaskPlan | None, origin: str, run_id: str, state: EnhancedState, services: Services
+    plan: TaskPlan | None,
+    origin: str,
+    tenant: str,
+    run_id: str,
+    state: EnhancedState,
+    services: Services,
 ) -> dict[str, SpecialistResult]:
     """The whole results of finished steps of a handed-in plan, noted for this run."""
     if plan is None:
         return {}
-    kept = await kept_results(plan, origin, state, services.log)
+    kept = await kept_results(plan, origin, tenant, state, services.log)
     await note_kept(run_id, kept.values(), services.log)
     return kept
 

@@ -85,13 +85,27 @@ def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
 KEPT = "kept/"  # the prefix of notes that hold results of an earlier run; their key follows
 
 
+TENANT = "tenant"
+"""The key of the note that says whose run it is."""
+
+
 async def kept_results(
-    plan: TaskPlan, origin: str, state: EnhancedState, log: RunLog
+    plan: TaskPlan, origin: str, tenant: str, state: EnhancedState, log: RunLog
 ) -> dict[str, SpecialistResult]:
-    """Find the whole results of which a document has excerpts."""
+    """Find the whole results of which a document has excerpts.
+
+    Args:
+        plan: The plan of the document.
+        origin: The run that the document names: anybody may write any name.
+        tenant: Whose run asks; for one of a tenant, another's run looks as if it did not exist.
+        state: The state of the thread.
+        log: The log of all runs.
+    """
     # The document counts: a result that a person has changed in it is theirs.
     steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
     if not origin or not steps:
+        return {}
+    if tenant and (await log.notes(origin, TENANT)).get(TENANT) != tenant:
         return {}
     noted = await log.notes(origin, KEPT)
     known: list[SpecialistResult] = [restored(SpecialistResult, value) for value in noted.values()]
