@@ -22,7 +22,7 @@ from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.model_provider import ModelProvider

@@ -8,7 +8,7 @@ from langgraph.types import Overwrite
 from pydantic import JsonValue
 
 from replan.errors import InputError, PlanDocumentError
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.host.plan_texts import new_plan_of_model
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan

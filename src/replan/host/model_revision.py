@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from replan.host.model_bounds import bounded_plan
+from replan.host.plan_bounds import bounded_plan
 from replan.host.plan_mistakes import mistakes_in
 from replan.host.plan_texts import plan_with_team_names
 from replan.plan.applying import apply_valid

@@ -14,7 +14,7 @@ from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_answer import newest_answer
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.model import TaskPlan
 from replan.services import Services

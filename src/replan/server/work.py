@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.errors import Mistake, mistake
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.log.report import RunReport
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord

@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, ContextError
-from replan.host.outside_plan import without_looser_options
+from replan.host.plan_bounds import without_looser_options
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.secrets.sources import learn_values

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.services import Services
 from replan.state.person.answers import named_answers, read_decision

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from replan.calling.compiled import check_input, team_of
 from replan.errors import InputError
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan

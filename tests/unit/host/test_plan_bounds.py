@@ -3,7 +3,7 @@
 import pytest
 
 from replan.errors import PlanDocumentError
-from replan.host.outside_plan import check_outside_plan
+from replan.host.plan_bounds import check_outside_plan
 from replan.plan import PlanDocument
 
 ASKS_FIRST = "- [ ] 1. Look @a\n- [ ] 2. Send it @a (after 1; ask first)\n"

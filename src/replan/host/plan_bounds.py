@@ -1,13 +1,18 @@
-"""A plan from outside the process: the options of its steps are within the team's settings."""
+"""What the author of a plan may set in it: a model and a client no more than the team gives.
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+What a model sets beyond that does not count, and is told. A plan from outside the process is
+refused with every option of its steps that is looser than the team's.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from replan.errors import Mistake, PlanDocumentError
-from replan.host.model_bounds import bounded_plan, given_retries, unsafe_members
 from replan.host.plan_texts import new_plan_of_model, with_fitting_document, with_team_names
 from replan.plan.changes import title_key
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import Kind, ParseWarning, prose_between
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import WORDS, removed_options
 from replan.services import HOST, Services
@@ -17,7 +22,78 @@ from replan.state.options import Options
 from replan.state.step_options import mistake_place, step_options
 from replan.state.tightening import tightened_options
 
-_Looser = tuple[str, Any, Any]  # the option, what was asked for, and what the team has
+_WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
+
+
+class _Looser(NamedTuple):
+    """An option of a step that is looser than its author may set it."""
+
+    name: str
+    wanted: Any
+    kept: Any  # the loosest that its author may set
+
+
+def bounded_plan(
+    plan: TaskPlan,
+    services: Services,
+    step_timeout: float,
+    before: TaskPlan | None = None,
+    text: str | None = None,
+) -> tuple[TaskPlan, tuple[ParseWarning, ...]]:
+    """Remove from a model's plan what only a person may set, and return what does not count.
+
+    That is what was removed, and what of the text the plan before it does not have and nobody is
+    given.
+    """
+    before, document = before or TaskPlan(), PlanDocument.recover(plan.content)
+    prose = prose_between(plan.content if text is None else text)
+    lost = [each for each in prose if each.text not in before.content]
+    steps = dict(plan.by_id)
+    for at, step in plan.by_id.items():
+        for field, looser in _looser_work(step, before.by_id.get(at), services, step_timeout):
+            steps[at] = steps[at].replace(**{field: looser.kept or None})
+            said = f"{looser.name} {_shown(looser.name, looser.wanted)}"
+            line = document.line_of(at) or 1
+            lost.append(ParseWarning(line=line, kind=_KINDS[field], step=at, text=said))
+    if steps != plan.by_id:
+        plan = with_fitting_document(plan.replace(steps=tuple(steps.values())))
+    return plan, tuple(lost)
+
+
+_KINDS: Final[Mapping[str, Kind]] = {"timeout": "timeout", "max_retries": "retries"}
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:g}s" if name == WORDS["timeout"] else f"{value:g}"
+
+
+def _looser_work(
+    step: PlanStep,
+    before: PlanStep | None,
+    services: Services,
+    step_timeout: float,
+    step_retries: float = math.inf,
+) -> Iterator[tuple[str, _Looser]]:
+    """Yield the fields of a step with more than these, and than a person gave it before."""
+    timeout = max(step_timeout, (before and before.timeout) or 0)
+    if step.timeout is not None and step.timeout > timeout:
+        yield "timeout", _Looser(WORDS["timeout"], step.timeout, timeout)
+    is_unsafe = not _unsafe_members(services).isdisjoint(step.specialists)
+    retries = max(0 if is_unsafe else step_retries, _given_retries(step, before))
+    if (step.max_retries or 0) > retries:
+        yield "max_retries", _Looser(WORDS["max_retries"], step.max_retries, retries)
+
+
+def _unsafe_members(services: Services) -> set[str]:
+    """The specialists whose work is declared unsafe."""
+    cards = [each.card for each in services.specialists.values()]
+    return {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
+
+
+def _given_retries(step: PlanStep, before: PlanStep | None) -> int:
+    """The retries that a person set for exactly this work."""
+    is_same = before and all(getattr(step, name) == getattr(before, name) for name in _WORK)
+    return (before.max_retries or 0) if before and is_same else 0
 
 
 def check_outside_plan(
@@ -59,26 +135,22 @@ def without_looser_options(plan: TaskPlan, services: Services) -> TaskPlan:
 
 
 def _without_looser(step: PlanStep, services: Services) -> PlanStep:
-    looser = {name for name, _, _ in _looser_options(step, None, services, by_model=False)}
-    if not looser:
-        return step
+    looser = {each.name for each in _looser_options(step, None, services, by_model=False)}
     fields: dict[str, Any] = {field: None for field, word in WORDS.items() if word in looser}
     kept = {name: each for name, each in step.parameters.items() if name not in looser}
-    return step.replace(**fields, parameters=kept)
+    return step.replace(**fields, parameters=kept) if looser else step
 
 
 def _looser_options(
     step: PlanStep, before: PlanStep | None, services: Services, *, by_model: bool
 ) -> Iterator[_Looser]:
+    """Yield what a step from outside has that its team does not open to clients."""
     step, limits = with_team_names(step, services.team), services.settings.limits
     opened = services.open_to_clients
-    timeout = max(limits.step_timeout, (before and before.timeout) or 0)
-    if "step_timeout" not in opened and step.timeout is not None and step.timeout > timeout:
-        yield "timeout", f"{step.timeout:g}s", f"{timeout:g}s"
-    is_unsafe = not unsafe_members(services).isdisjoint(step.specialists)
-    retries = max(0 if is_unsafe else limits.step_retries, given_retries(step, before))
-    if "step_retries" not in opened and (step.max_retries or 0) > retries:
-        yield "retries", step.max_retries, retries
+    bounds = (limits.step_timeout, limits.step_retries)
+    for _, (name, wanted, kept) in _looser_work(step, before, services, *bounds):
+        if f"step_{name}" not in opened:
+            yield _Looser(name, _shown(name, wanted), _shown(name, kept))
     if before is not None and step.parameters == before.parameters:
         return
     if "memory" not in opened:
@@ -107,7 +179,7 @@ def _looser_of(
         for option, wanted in said.given.items():
             if getattr(taken, option) != wanted:
                 written = f"{kind.prefix}{option}"
-                found.setdefault(written, (written, wanted, getattr(taken, option)))
+                found.setdefault(written, _Looser(written, wanted, getattr(taken, option)))
     yield from found.values()
 
 
