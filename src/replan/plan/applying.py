@@ -17,9 +17,7 @@ from replan.plan.changes import (
 )
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import Refused, carry_out, step_of, try_changes, unstarted
-
-_SPECIALISTS = ("assigned_to", "joined_by")
+from replan.plan.revision import carry_out, step_of, try_changes, unstarted
 
 
 def apply(
@@ -66,8 +64,7 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     """Apply the valid ones of some changes, and return why the others are refused.
 
     A change is refused as a whole, and with it each change that depends on it: that of a step
-    that waits for a step whose own change is refused. A change that is refused only for its
-    specialists loses those.
+    that waits for a step whose own change is refused.
 
     Args:
         plan: The plan; it stays as it is.
@@ -101,10 +98,6 @@ def valid_part(
         first = refused[0]
         refusals[first.refusal] = None
         change = left.pop(first.change)
-        rest = _without_strangers(change, first, team)
-        if rest is not None:
-            left.insert(first.change, rest)
-            continue
         if (step_id := needed_step(change)) is not None:
             gone.add(step_id)
         left, found = _kept_changes(plan, left, gone)
@@ -117,22 +110,6 @@ class _Revision:
     at: datetime
     by: Author
     description: str
-
-
-def _without_strangers(
-    change: PlanChange, refused: Refused, team: Collection[str] | None
-) -> PlanChange | None:
-    """Return a change without specialists whom the team does not have; None if nothing is left."""
-    if refused.refusal.code != "unknown_specialist":
-        return None
-    if isinstance(change, AddStep):
-        names = [name for name in change.step.specialists if team is None or name in team]
-        step = change.step.replace(assigned_to="".join(names[:1]), joined_by=tuple(names[1:]))
-        return change.replace(step=step)
-    if isinstance(change, ModifyStep):
-        fields = {name: value for name, value in change.fields.items() if name not in _SPECIALISTS}
-        return change.replace(fields=fields) if fields else None
-    return None
 
 
 def _next_version(plan: TaskPlan, draft: TaskPlan, revision: _Revision) -> TaskPlan:
