@@ -147,41 +147,27 @@ def open_order(plan: TaskPlan) -> tuple[dict[int, int], dict[int, int]]:
 
 def _largest_matching(edges: list[int]) -> int:
     """Count the most pairs that use no left and no right vertex twice (Kuhn's method)."""
-    partner = [-1] * len(edges)
-    free = (1 << len(edges)) - 1
-    size = 0
+    left_of: dict[int, int] = {}
+    right_of: dict[int, int] = {}
     for start in range(len(edges)):
-        path = _augmenting_path(start, edges, partner, free)
-        for left, right in path:
-            partner[right] = left
-        if path:
-            free &= ~(1 << path[-1][1])
-            size += 1
-    return size
-
-
-def _augmenting_path(
-    start: int, edges: list[int], partner: list[int], free: int
-) -> list[tuple[int, int]]:
-    """Find pairs to change so that `start` gets a partner, too; empty if that is impossible."""
-    unseen = (1 << len(edges)) - 1
-    path: list[tuple[int, int]] = []
-    left = start
-    while True:
-        direct = edges[left] & free
-        if direct:
-            return [*path, (left, _lowest(direct))]
-        candidates = edges[left] & unseen
-        if candidates:
-            right = _lowest(candidates)
-            unseen &= ~(1 << right)
-            path.append((left, right))
-            left = partner[right]
-        elif path:
-            left = path.pop()[0]
-        else:
-            return []
-
-
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length() - 1
+        came: dict[int, int] = {}  # from which left vertex each right one was reached
+        unseen = (1 << len(edges)) - 1
+        ahead: list[int] = [start]
+        free: int | None = None
+        while ahead and free is None:
+            left = ahead.pop()
+            new = edges[left] & unseen
+            unseen &= ~new
+            while new and free is None:
+                right = new.bit_length() - 1
+                new ^= 1 << right
+                came[right] = left
+                if right in left_of:
+                    ahead.append(left_of[right])
+                else:
+                    free = right
+        while free is not None:
+            # Each left vertex on the way leaves its partner to the one before it.
+            left = left_of[free] = came[free]
+            right_of[left], free = free, right_of.get(left)
+    return len(left_of)

@@ -1,6 +1,5 @@
 """Turn a plan document into steps, and report every mistake in it."""
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
@@ -81,19 +80,9 @@ class Reading:
             at += len(block.lines) + len(block.gap)
 
 
-class _KeptReadings(OrderedDict[tuple[str, frozenset[int]], Reading]):
-    """What the last texts say that were read or written: many short ones, few long ones."""
-
-    def keep(self, text: str, known: frozenset[int], reading: Reading) -> None:
-        self[text, known] = reading
-        while len(self) > _LEAST_READINGS and (
-            len(self) > _MOST_READINGS or sum(len(key) for key, _ in self) > _MOST_CHARACTERS
-        ):
-            self.popitem(last=False)
-
-
-# Writing a plan begins with reading its document, and whoever reads what was written is next.
-_readings = _KeptReadings()
+# What the last texts say that were read or written: many short ones, few long ones. Writing a plan
+# begins with reading its document, and whoever reads what was written is next.
+_readings: dict[tuple[str, frozenset[int]], Reading] = {}
 
 
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
@@ -101,7 +90,7 @@ def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
     reading = _readings.get((text, known))
     if reading is None:
         reading = read_afresh(text, known)
-        _readings.keep(text, known, reading)
+        keep_reading(text, reading, known)
     return reading
 
 
@@ -110,9 +99,13 @@ def forget_readings() -> None:
     _readings.clear()
 
 
-def keep_reading(text: str, reading: Reading) -> None:
+def keep_reading(text: str, reading: Reading, known: frozenset[int] = frozenset()) -> None:
     """Keep what a text is known to say, so that nobody has to read it."""
-    _readings.keep(text, frozenset(), reading)
+    _readings[text, known] = reading
+    while len(_readings) > _LEAST_READINGS and (
+        len(_readings) > _MOST_READINGS or sum(len(key) for key, _ in _readings) > _MOST_CHARACTERS
+    ):
+        del _readings[next(iter(_readings))]
 
 
 def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
@@ -292,13 +285,11 @@ def _wrapped_lines(texts: Sequence[str], item: Item) -> int:
 
 def _lazy_groups(items: Sequence[Item]) -> frozenset[int]:
     """Find the lists whose items are all `1.`, as in lazy Markdown: they have no numbers."""
-    groups: dict[int, list[Item]] = {}
+    counters: dict[int, list[int]] = {}
     for item in items:
-        groups.setdefault(item.group, []).append(item)
+        counters.setdefault(item.group, []).append(int(item.counter or 0))
     return frozenset(
-        group
-        for group, members in groups.items()
-        if len(members) > 1 and all(int(item.counter or 0) == 1 for item in members)
+        group for group, found in counters.items() if len(found) > 1 and set(found) == {1}
     )
 
 

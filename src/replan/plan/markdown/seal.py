@@ -55,18 +55,19 @@ def fingerprint(step: PlanStep) -> str:
 
 def read_seal(text: str) -> dict[int, str]:
     """Read the fingerprints that a document holds, by step; of several lines the last counts."""
-    found: dict[int, str] = {}
-    for line in split_lines(text):
-        seal = _SEAL.fullmatch(line.text)
-        if seal is not None:
-            found |= {int(step_id): digest for step_id, digest in _PAIR.findall(seal["pairs"])}
-    return found
+    pairs = (_PAIR.findall(seal["pairs"]) for seal in _seals(text))
+    return {int(step_id): digest for found in pairs for step_id, digest in found}
 
 
 def origin_of(text: str) -> str:
     """The run that has the whole results of a document; empty if its last seal names none."""
-    seals = (_SEAL.fullmatch(line.text) for line in reversed(split_lines(text)))
-    return next((seal["run"] or "" for seal in seals if seal), "")
+    seals = list(_seals(text))
+    return (seals[-1]["run"] or "") if seals else ""
+
+
+def _seals(text: str) -> Iterator[re.Match[str]]:
+    lines = split_lines(text) if "<!--" in text else []
+    return filter(None, (_SEAL.fullmatch(line.text) for line in lines))
 
 
 def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskPlan:
