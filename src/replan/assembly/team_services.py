@@ -161,6 +161,7 @@ def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> Host
         output="" if host.shape is None else host.shape.instruction,
         memory=memory,
         as_json=_enforced(models) if host.structured_output else frozenset(),
+        foresees=host.judge == "when_needed" and host.shape is None,
     )
 
 

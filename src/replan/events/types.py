@@ -551,6 +551,7 @@ class FeedbackGenerated(BaseEvent):
     Attributes:
         text: What the host says about it.
         should_continue: Whether another round follows.
+        by: Whether a model, a rule or a person judged.
         round_seconds: Its time, where a log of events takes it.
         feedback: All of the judgement, live only.
     """
@@ -558,13 +559,15 @@ class FeedbackGenerated(BaseEvent):
     type: Literal["feedback_generated"] = "feedback_generated"
     text: str = ""
     should_continue: bool = False
+    by: Author = "model"
     round_seconds: float | None = None
     feedback: FeedbackResult | None = _CONTENT
 
     def model_post_init(self, _: Any, /) -> None:
         if (judged := self.feedback) is not None:
-            own = {"text": judged.feedback, "should_continue": judged.should_continue}
-            vars(self).update(own)
+            vars(self).update(
+                text=judged.feedback, should_continue=judged.should_continue, by=judged.by
+            )
 
 
 class LimitReached(BaseEvent):

@@ -5,6 +5,7 @@ result is cut short on its way.
 """
 
 import re
+from collections.abc import Sequence
 
 from replan.models.reply_end import ReplyEnd
 from replan.replies.readings import FeedbackReading
@@ -12,7 +13,7 @@ from replan.replies.shape import MisshapenError, Shape
 from replan.secrets.known import KNOWN
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult
-from replan.state.rules import can_be_answer
+from replan.state.rules import can_be_answer, went_as_planned
 
 ANSWER_STEP_FORM = """\
 Write the whole reply again: either `answer_step` has the number of one step whose result is the
@@ -39,7 +40,7 @@ def checked_reference(
     """
     if reading.wrong or not reading.answer_step:
         return reading
-    number = _number(reading.answer_step)
+    number = step_number(reading.answer_step)
     wrong = _wrong_in_reply(reading, end) or _wrong_with_step(number, state, shape)
     if not wrong:
         return reading
@@ -49,8 +50,22 @@ def checked_reference(
 
 def result_of_reference(reading: FeedbackReading, state: EnhancedState) -> SpecialistResult | None:
     """The result that is the answer; None for an answer that the reply itself has."""
-    results = _results(_number(reading.answer_step), state)
+    results = _results(step_number(reading.answer_step), state)
     return results[0] if results else None
+
+
+def foreseen_result(state: EnhancedState, warnings: Sequence[str]) -> SpecialistResult | None:
+    """The result that the plan foresaw as its answer, where nothing is left to judge.
+
+    Args:
+        state: The state, with whole results.
+        warnings: What was warned of since the state was written.
+    """
+    thinking = state.get("current_thinking_result")
+    number = None if thinking is None else thinking.answer_step
+    if number is None or warnings or not went_as_planned(state):
+        return None
+    return None if _wrong_with_step(number, state, None) else _results(number, state)[0]
 
 
 def _wrong_in_reply(reading: FeedbackReading, end: ReplyEnd) -> str:
@@ -59,7 +74,7 @@ def _wrong_in_reply(reading: FeedbackReading, end: ReplyEnd) -> str:
         return end.problem
     if reading.verdict != "complete":
         return "`answer_step` ends the work, but the verdict is `continue`."
-    if _number(reading.answer_step) is None:
+    if step_number(reading.answer_step) is None:
         return f"`answer_step: {reading.answer_step[:_LONGEST]}` is not the number of one step."
     return "The reply has an `answer_step` and a body: two answers." if reading.body else ""
 
@@ -81,7 +96,8 @@ def _wrong_with_step(number: int | None, state: EnhancedState, shape: Shape | No
     return ""
 
 
-def _number(written: str) -> int | None:
+def step_number(written: str) -> int | None:
+    """The number of the step that `answer_step` names, or None."""
     match = _NUMBER.fullmatch("".join(written[:_LONGEST].split()).strip("`*[]"))
     return int(match[1]) if match else None
 

@@ -7,7 +7,11 @@ from langchain_core.messages import BaseMessage
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated
-from replan.host.answer_step import checked_reference, result_of_reference
+from replan.host.answer_step import (
+    checked_reference,
+    foreseen_result,
+    result_of_reference,
+)
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_node import host_node
@@ -25,7 +29,7 @@ from replan.replies.readings import (
     unless_cut,
 )
 from replan.state.enhanced import EnhancedState
-from replan.state.results import CollectedResults, FeedbackResult
+from replan.state.results import CollectedResults, FeedbackResult, SpecialistResult
 from replan.state.rules import (
     asks_for_revision,
     cut_off_by,
@@ -54,6 +58,8 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     budget = RESULTS_BUDGET
     if services.is_direct or not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
+    elif (foreseen := foreseen_result(state, call.emitter.warnings)) is not None:
+        judged = _foreseen(foreseen, call)
     else:
         judged, budget = await _ask_model(state, collected, call)
     goes_on = should_continue_execution(judged, state)
@@ -143,6 +149,17 @@ async def _reading(
     except ModelCallError as error:
         budget = await call.shorter_after(error, prompt_of, RESULTS_BUDGET)
         return await judge(prompt_of(budget), goes_on=True), budget
+
+
+def _foreseen(answer: SpecialistResult, call: HostCall) -> FeedbackResult:
+    return FeedbackResult(
+        feedback=f"Every step succeeded at once, and the plan named step {answer.step_id} as the "
+        "one that answers.",
+        should_continue=False,
+        final_answer=AnswerStream(call.emitter).finish(answer.text),
+        answer_step=answer.step_id,
+        by="rule",
+    )
 
 
 def _result(

@@ -8,6 +8,7 @@ from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
 from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
+from replan.host.answer_step import step_number
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import knowledge_of_request
@@ -55,6 +56,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
         next_action=reading.next_action,
         original_messages=request_messages(state),
         score=reading.score,
+        answer_step=step_number(reading.answer_step) if services.prompts.foresees else None,
         contradiction=reading.contradiction,
         timestamp=services.clock(),
     )

@@ -75,6 +75,7 @@ class HostPrompts:
     remembers: bool = False  # whether direct answers have the tools for facts
     output: str = ""  # what an answer has to be, where a program reads it
     as_json: frozenset[Caller] = frozenset()  # whose replies are JSON, as the provider enforces
+    foresees: bool = False  # whether a plan may name the step whose result will be the answer
     memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
 
     def memory_in(self, state: EnhancedState) -> Memory:
@@ -99,11 +100,16 @@ def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -
         host.thinking or load("thinking"),
         load("remembering") if host.remembers else "",
         render(load("thinking_format"), body=body),
+        load("foreseen") if _may_foresee(host) else "",
         host.output if host.merged_answer else "",
     )
     document = state.get("left_open", "")
     left_open = document and f"{load('unfinished')}\n{section('plan', document)}"
     return [system, *_conversation(seen, _knowledge(state), left_open)]
+
+
+def _may_foresee(host: HostPrompts) -> bool:
+    return host.foresees and host.merged_planning and "think" not in host.as_json
 
 
 def build_direct_answer_prompt(

@@ -96,11 +96,14 @@ REASONING = Key("reasoning", aliases=("理由", "推理"))
 FEEDBACK_TEXT = Key("feedback", aliases=("反馈",))
 UPDATE = Key("update", aliases=("更新",))
 
+ANSWER_STEP = Key("answer_step", aliases=("答案步骤",))
+
 THINK = _table(
     COMPLEXITY,
     Key("score", "number", ("complexity_score",)),
     REASONING,
     Key("next_action", "label", values=_ACTIONS),
+    ANSWER_STEP,
 )
 FEEDBACK = _table(
     VERDICT,
@@ -108,7 +111,7 @@ FEEDBACK = _table(
     Key("suggested_action", "label", values=_ACTIONS),
     UPDATE,
     Key("plan_update_type", "label", values={str(kind): () for kind in PlanUpdateType}),
-    Key("answer_step", aliases=("答案步骤",)),
+    ANSWER_STEP,
 )
 SPECIALIST = _table(
     STATUS,

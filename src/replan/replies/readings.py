@@ -8,7 +8,16 @@ from pydantic import Field
 
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.model import PlanUpdateType, Value
-from replan.replies.keys import COMPLEXITY, FEEDBACK, HOST, SPECIALIST, THINK, VERDICT, Key
+from replan.replies.keys import (
+    ANSWER_STEP,
+    COMPLEXITY,
+    FEEDBACK,
+    HOST,
+    SPECIALIST,
+    THINK,
+    VERDICT,
+    Key,
+)
 from replan.replies.reply import Reply, read_reply
 from replan.replies.wrapping import Fence, behind_thoughts, fence_around, unwrapped
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
@@ -82,6 +91,7 @@ class ThinkReading(Reading):
     score: float | None = None  # the number from 0 to 1, if the model gave one
     reasoning: str = ""  # why
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
+    answer_step: str = ""  # the step of the plan whose result will be the answer, as it was written
     contradiction: str = ""  # what in the reply does not go together, or empty
 
     @property
@@ -186,6 +196,7 @@ def _think_reading(reply: Reply, complexity: TaskComplexity) -> ThinkReading:
         score=float(fields["score"]) if "score" in fields else None,
         reasoning=fields.get("reasoning", ""),
         next_action=action or (ActionType.DIRECT_ANSWER if is_simple else ActionType.CREATE_PLAN),
+        answer_step="" if is_simple else fields.get(ANSWER_STEP.name, ""),
         body=reply.body,
         contradiction=f"complexity is {complexity}, next_action is {action}" if is_other else "",
         odd=reply.unread,

@@ -40,6 +40,7 @@ class ThinkingResult(Value):
         next_action: What the host intends; shown, but `complexity` decides.
         original_messages: The messages of this request.
         score: The numeric complexity, if the model gave one.
+        answer_step: The step of the plan whose result will be the answer, if the model named one.
         contradiction: A contradiction in the reply, or empty; `complexity` decided.
         timestamp: When.
     """
@@ -50,6 +51,7 @@ class ThinkingResult(Value):
     next_action: ActionType | None = None
     original_messages: tuple[AnyMessage, ...] = ()
     score: float | None = None
+    answer_step: int | None = None
     contradiction: str = ""
     timestamp: datetime
 

@@ -238,6 +238,25 @@ def can_be_answer(result: SpecialistResult, plan: TaskPlan) -> bool:
     return is_success and is_whole and step is not None and step.status is StepStatus.COMPLETED
 
 
+def went_as_planned(state: EnhancedState) -> bool:
+    """Whether every step of the model's first plan succeeded at once, and nobody had to decide."""
+    plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
+    is_first = plan.version == 1 and state.get("plan_author") == "model"
+    decided = any(each.is_decision for each in state.get("questions", {}).values())
+    return (
+        is_first
+        and all(step.status is StepStatus.COMPLETED for step in plan.steps)
+        and all(_is_plain_success(each) for each in results)
+        and not (decided or state.get("decision") or state.get("warnings"))
+        and not reached_limit(state)
+    )
+
+
+def _is_plain_success(result: SpecialistResult) -> bool:
+    is_success = result.status is ExecutionStatus.SUCCESS and not result.cut
+    return is_success and not (result.retry_count or result.replan_needed)
+
+
 def outcome_of(plan: TaskPlan, limit: str = "", *, is_reported: bool = False) -> Outcome:
     """The outcome of a run with a plan.
 

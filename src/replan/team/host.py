@@ -1,7 +1,7 @@
 """The host: it thinks, plans, judges and answers."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, Field
 
@@ -10,6 +10,9 @@ from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.team.fields.code import Tool, Typed
 from replan.team.fields.models import Model, Prompt, models_of
+
+Judging = Literal["always", "when_needed"]
+"""When the host judges the results of a plan."""
 
 
 class Host(Typed):
@@ -31,6 +34,9 @@ class Host(Typed):
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is
             requested again, then the run fails.
+        judge: Whether it judges the results of every plan (always), or only where the rules leave
+            something to judge (when_needed): if every step succeeded at once and the plan named the
+            step that answers, this step's result is the answer, without another call.
         structured_output: Whether its judgements are requested as JSON that the provider enforces,
             where the model's profile says that it can. Then an answer is not streamed.
         remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
@@ -52,6 +58,7 @@ class Host(Typed):
     reflection_prompt: Prompt = ""
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
+    judge: Judging = "always"
     structured_output: bool = False
     remembers: bool = False
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
