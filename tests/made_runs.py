@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from replan.events.types import Event
-from replan.log.attempt_rows import LedgerEntry
-from replan.log.rows import Request
+from replan.log.rows import LedgerEntry, Request
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import WholeReport
 from replan.state.results import SpecialistResult

@@ -10,8 +10,8 @@ from typing import Any
 
 from replan.events import types as events
 from replan.events.types import Event
-from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
 from replan.log.calls import Calls, calls_of, sum_of
+from replan.log.rows import AttemptOutcome, LedgerEntry
 from replan.log.statuses import attempt_end
 from replan.plan.model import PlanStep
 from replan.values import Value, restored

@@ -7,7 +7,7 @@ value or selects from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -17,7 +17,6 @@ from pydantic import Field, JsonValue
 
 from replan.events.types import Event, ToolCompleted
 from replan.log.amounts import Spending
-from replan.log.attempt_rows import LedgerEntry
 from replan.log.calls import Calls, with_charged
 from replan.log.fold import (
     HANDED_IN,
@@ -28,23 +27,19 @@ from replan.log.fold import (
     Revision,
     counts_in,
 )
-from replan.log.rows import Request
-from replan.log.statuses import INCOMPLETE, failures, not_run
+from replan.log.rows import LedgerEntry, Request
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.secrets.known import MASK
 from replan.state.artifacts import Artifact
-from replan.state.cuts import CUTS
 from replan.state.outcomes import RunOutcome
 from replan.state.questions import Question, short_key
 from replan.state.usage import Usage
-from replan.texts.signs import one_line
 from replan.values import Value
 
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 
 _OPEN = ("running", "waiting", "interrupted")
-_KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 _NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 
 
@@ -149,11 +144,6 @@ class RunReport(StateFacts):
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
 
     @property
-    def reason(self) -> str:
-        """Why it ended, or does not continue, in words; empty while it is at work."""
-        return why_ended(self)
-
-    @property
     def seconds(self) -> float:
         """From its beginning to its end."""
         return (self.ended - self.began).total_seconds()
@@ -241,10 +231,20 @@ class RunReport(StateFacts):
                 calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
                 running_at=self.last_seen_at if self._is_running(each) else None,
                 is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
+                until=self._until(each),
                 went_on=each.number < newest[each.step_id, each.specialist],
             )
             for each in self.entries
         )
+
+    def _until(self, entry: LedgerEntry) -> datetime:
+        if entry.outcome == "waiting":
+            own = (e for e in self.entries if e.step_id == entry.step_id)
+            same = (each for each in own if each.specialist == entry.specialist)
+            later = (each.started_at for each in same if each.number > entry.number)
+            return next(later, self.ended)
+        cuts = (each.began for each in self.pauses if each.began >= entry.started_at)
+        return entry.ended_at or next(cuts, self.ended)
 
     def attempts_of(self, step: int | None = None) -> list[AttemptReport]:
         """The attempts of a step; None: of all."""
@@ -385,88 +385,3 @@ def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tu
         each.replace(answers={key: secret.get(key, text) for key, text in each.answers.items()})
         for each in requests
     )
-
-
-def why_ended(
-    report: RunReport, *, when: Callable[[datetime], str] | None = None, has_failures: bool = True
-) -> str:
-    """Why a run ended, or has its status, in a sentence; `when` writes the times in it.
-
-    Without `has_failures`, what is to be said beside the steps that failed.
-    """
-    pauses = report.pauses
-    if report.outcome == "running":
-        return _waits(report) if report.pending_questions else ""
-    if not report.limit_reached and pauses and pauses[-1].ended is None:
-        return _stopped_why(report, when)
-    limit = [_limit_why(report)] if report.limit_reached else []
-    failed, left = _undone(report, has_limit=bool(limit))
-    if limit or failed or left:
-        return "; ".join([*limit, *(failed if has_failures else ()), *left])
-    if report.outcome == "rejected":
-        return _rejected_why(report)
-    judged = report.fold.judged
-    return one_line(judged.text) if judged else ""
-
-
-def _rejected_why(report: RunReport) -> str:
-    """Who rejected the plan, and why."""
-    decision = report.fold.decision
-    by = one_line(decision.by) if decision else ""
-    why = one_line(decision.text) if decision else ""
-    return f"{by or 'a person'} rejected the plan{why and f': {why}'}"
-
-
-def _limit_why(report: RunReport) -> str:
-    """The limit that was reached, its value, and why less than that was used."""
-    limit = report.limit_reached
-    own = (each for each in report.fold.limits if each.scope == "run")
-    reached = [each for each in own if each.limit == limit]
-    why = one_line(reached[-1].reason) if reached else ""
-    if limit in CUTS:
-        return f"{CUTS[limit]}{why and f': {why}'}"
-    if not reached:
-        return f"{one_line(limit)} was reached"
-    value = reached[-1].value
-    number = f"{value:.0f}" if value == int(value) else f"{value:g}"
-    if why:
-        return f"{one_line(limit)}={number} was reached: {why}"
-    kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
-    return f"{one_line(limit)}={number} was reached{kept}"
-
-
-def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]]:
-    """The steps that failed, with the reason, or did not run, if a run missed its goal."""
-    if report.outcome not in INCOMPLETE:
-        return [], []
-    failed = failures([(each.step, one_line(each.error)) for each in report.planned])
-    return failed, [] if failed or has_limit else not_run([each.step for each in report.planned])
-
-
-def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> str:
-    pause, stopped = report.pauses[-1], report.fold.stopped
-
-    def at(words: str, moment: datetime = pause.began) -> str:
-        return words.format(when(moment)) if when else ""
-
-    match pause.why:
-        case "waiting":
-            keys = {each.key for each in report.pending_questions}
-            asked = [moment for key, moment in report.fold.asked_at.items() if key in keys]
-            return f"{_waits(report)}{at(', since {}', *asked[:1])}"
-        case "interrupted":
-            by = one_line(stopped.by) if stopped else ""
-            return f"it was stopped{at(' at {}')}{by and f' by {by}'}"
-        case "failed":
-            return f"it broke off{at(' at {}')}: {one_line(stopped.error) if stopped else ''}"
-        case _ if report.pending_questions:
-            # A killed process could not say when it ended.
-            unknown = "; when its process ended is unknown, at {} at the earliest"
-            return f"{_waits(report)}{at(unknown)}"
-        case _:
-            return f"its process was killed{at(', at {} at the earliest')}"
-
-
-def _waits(report: RunReport) -> str:
-    number = len(report.pending_questions)
-    return f"it waits for {number} answer{'' if number == 1 else 's'}"

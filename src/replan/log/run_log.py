@@ -23,14 +23,6 @@ from replan.log.amounts import (
     Spending,
     first_refusal,
 )
-from replan.log.attempt_rows import (
-    UNKNOWN_ENDS,
-    Attempt,
-    AttemptOutcome,
-    LedgerEntry,
-    begun_already,
-    ledger_of,
-)
 from replan.log.recent_results import RecentResults
 from replan.log.rows import (
     ATTEMPT,
@@ -43,9 +35,13 @@ from replan.log.rows import (
     SETTLED,
     SUPERSEDED,
     TAKEN,
+    UNKNOWN_ENDS,
     Append,
+    Attempt,
+    AttemptOutcome,
     EventQueue,
     KeptText,
+    LedgerEntry,
     LoggedEvent,
     LogRow,
     LogStore,
@@ -54,6 +50,8 @@ from replan.log.rows import (
     Request,
     Rows,
     Totals,
+    begun_already,
+    ledger_of,
 )
 from replan.log.uninterrupted import uninterrupted
 from replan.plan.model import Value

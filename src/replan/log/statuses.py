@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 from replan.events import types as events
-from replan.log.attempt_rows import AttemptOutcome
-from replan.plan.model import PlanStep, StepStatus
+from replan.log.rows import AttemptOutcome
+from replan.plan.model import StepStatus
 from replan.state.outcomes import ExecutionStatus, Outcome
 
 RUNNING, WAITING = "running", "waiting"
@@ -22,8 +22,6 @@ WORDS = {
 """The statuses of steps, in the words that the terminal and the page have in common."""
 
 INCOMPLETE = ("partial", "failed")  # the outcomes of a run that is over and did not do all
-
-_MOST_FAILURES = 3
 
 
 def rest_after(event: events.BaseEvent) -> Outcome | Literal["waiting", "interrupted"] | None:
@@ -57,17 +55,3 @@ def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocke
         return f"{left}: {told} failed"
     told = ", ".join(map(str, coming))
     return f"waits for {told or 'its turn'}"
-
-
-def failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
-    """Name which steps failed, each with its reason, which may be empty."""
-    failed = [each for each in steps if each[0].status is StepStatus.FAILED]
-    told = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
-    more = [f"{len(told) - _MOST_FAILURES} more failed"] if len(told) > _MOST_FAILURES else []
-    return [*told[:_MOST_FAILURES], *more]
-
-
-def not_run(steps: Sequence[PlanStep]) -> list[str]:
-    left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
-    verb = "step {} was" if len(left) == 1 else "steps {} were"
-    return [f"{verb.format(', '.join(left))} not run"] if left else []

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Self
 
 from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
-from replan.log.attempt_rows import LedgerEntry
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import CallEvent
+from replan.log.rows import LedgerEntry
 from replan.log.statuses import RUNNING, WAITING
 from replan.plan.model import PlanStep, StepStatus
 from replan.values import Value
@@ -23,7 +23,15 @@ class AttemptReport(Value):
     calls: tuple[CallEvent, ...] = ()
     running_at: datetime | None = None  # now, where a process works on it
     is_asked_about: bool = False  # whether a person is asked, or was, what it did
+    # When the next attempt took over from one that asked a person, or its work ended; of one that
+    # was cut off, when work on the run did.
+    until: datetime
     went_on: bool = False  # whether another one came after it
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When it asked a person, if it did."""
+        return self.entry.ended_at if self.entry.outcome == "waiting" else None
 
     @property
     def seconds(self) -> float | None:

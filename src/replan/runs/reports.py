@@ -10,9 +10,9 @@ from pydantic import Field
 
 from replan.calling.compiled import Graph
 from replan.events.types import Event
-from replan.log.attempt_rows import LedgerEntry
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
+from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan

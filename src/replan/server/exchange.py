@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError, ReplanError
 from replan.events import types as events
+from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.log.statuses import end_of
 from replan.runs.asked.pending import PendingQuestion
@@ -339,7 +340,7 @@ def progress_line(event: events.Event) -> str:
 def reply_text(report: RunReport, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     if report.outcome != "waiting":
-        return report.answer or f"There is no answer: {report.reason}."
+        return report.answer or f"There is no answer: {why_ended(report)}."
     asks = report.pending_questions
     problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])
     if len(asks) == 1:

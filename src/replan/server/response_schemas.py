@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.events.types import Event
+from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.ports.run_book import RunOutcome, RunRecord
@@ -85,9 +86,10 @@ class Run(Value):
     @classmethod
     def of(cls, report: RunReport) -> "Run":
         """Select what a client sees of a run."""
-        shown = cls.model_fields.keys() & {*RunReport.model_fields, "reason"}
+        shown = cls.model_fields.keys() & RunReport.model_fields.keys()
         return cls(
             **_selected(report, *shown - {"steps", "plan", "pending_questions", "usage"}),
+            reason=why_ended(report),
             steps=tuple(map(_step, report.planned)),
             plan="" if report.plan is None else report.plan.content,
             pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),

@@ -31,7 +31,7 @@ from replan.langgraph_inside.tasks import (
     stream_is_heard,
     with_handlers,
 )
-from replan.log.attempt_rows import AttemptOutcome, LedgerEntry
+from replan.log.rows import AttemptOutcome, LedgerEntry
 from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_of

@@ -22,7 +22,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
-from replan.log.attempt_rows import LedgerEntry
+from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
 from replan.memory.conversation import Memory, Seen, seen_in

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
-from replan.log.attempt_rows import LedgerEntry
+from replan.log.rows import LedgerEntry
 from replan.log.run_log import ACTED, DOUBTED
 from replan.state.person.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from replan.log.attempt_rows import UNKNOWN_ENDS, LedgerEntry
+from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
 from replan.log.run_log import RESULT
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan

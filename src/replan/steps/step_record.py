@@ -19,7 +19,7 @@ from replan.events.types import (
     SpecialistRetried,
 )
 from replan.failures import describe
-from replan.log.attempt_rows import Attempt, AttemptOutcome, LedgerEntry
+from replan.log.rows import Attempt, AttemptOutcome, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
 from replan.log.transcript import Transcript
 from replan.ports.ask_user import Waiting

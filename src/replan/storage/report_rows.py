@@ -13,10 +13,18 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from replan.log.amounts import Spending
-from replan.log.attempt_rows import LedgerEntry, ledger_of
 from replan.log.kept_events import events_of
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
-from replan.log.rows import ATTEMPT, END, REPORT, REQUEST, LoggedEvent, Request
+from replan.log.rows import (
+    ATTEMPT,
+    END,
+    REPORT,
+    REQUEST,
+    LedgerEntry,
+    LoggedEvent,
+    Request,
+    ledger_of,
+)
 from replan.state.outcomes import Outcome
 from replan.storage.log_texts import whole_value
 from replan.storage.schema import SCHEMA

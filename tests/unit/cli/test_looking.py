@@ -19,7 +19,8 @@ from replan import (
 )
 from replan.cli.main import app
 from replan.log.amounts import Bound, Reservation, Spending
-from replan.log.attempt_rows import Attempt
+from replan.log.reasons import why_ended
+from replan.log.rows import Attempt
 from replan.ports.run_book import RunRecord
 from replan.user_files.order_signature import sign
 from replan.user_files.orders import Order, order_on_record
@@ -193,4 +194,4 @@ async def test_a_look_tells_why_a_run_ended_or_stands_still(place, plan, outcome
         result = await runtime.run({"plan": plan}, settings=settings)
         view = await runtime.get(result.run_id)
     assert view.outcome == outcome
-    assert view.reason == why
+    assert why_ended(view) == why

@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from replan import InputError, Limits, PlanDocumentError, RunSettings, SpecialistResult
 from replan.host.handed_plan import read_handed_plan
-from replan.log.attempt_rows import Attempt
+from replan.log.rows import Attempt
 from replan.nodes.begin import begin
 
 

@@ -14,7 +14,7 @@ from replan import ExecutionContext, ExecutionStatus, Limits, PlanStep, Speciali
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
 from replan.log.amounts import Spending
-from replan.log.attempt_rows import Attempt
+from replan.log.rows import Attempt
 from replan.log.run_log import RunLog
 from replan.specialists.function import FunctionSpecialist
 from replan.spending import deadline

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.log.attempt_rows import LedgerEntry
+from replan.log.rows import LedgerEntry
 from replan.steps.on_record import attempts_of, done_before, failures, left_in_doubt, newest_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

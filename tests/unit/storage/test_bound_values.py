@@ -10,8 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan import AgentContext, Message, StorageError, ToolExecution, open_storage
-from replan.log.attempt_rows import Attempt
-from replan.log.rows import KeptText, Request
+from replan.log.rows import Attempt, KeptText, Request
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.pipeline.threads import Thread, ThreadMessage

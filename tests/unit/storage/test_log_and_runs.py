@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from replan.log.amounts import Bound, Charged, Refused, Reservation, Spending
-from replan.log.attempt_rows import Attempt, LedgerEntry
-from replan.log.rows import KeptText, Request
+from replan.log.rows import Attempt, KeptText, LedgerEntry, Request
 from replan.log.run_log import RunRows
 from replan.ports.run_book import RunRecord
 from replan.state.results import Artifact, ExecutionStatus, SpecialistResult

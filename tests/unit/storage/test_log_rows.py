@@ -11,8 +11,7 @@ from langchain_core.messages import AIMessage
 from replan import StorageError
 from replan.events.announcement import Announcement
 from replan.events.types import AnswerToken, RunStarted, SpecialistInvoked, WarningReported
-from replan.log.attempt_rows import Attempt
-from replan.log.rows import KeptText, reference_to
+from replan.log.rows import Attempt, KeptText, reference_to
 from replan.log.run_log import RunLog
 from replan.runs.log.event_log import EventLog
 from replan.state.results import SpecialistResult

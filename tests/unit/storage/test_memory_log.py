@@ -6,7 +6,7 @@ import pytest
 
 from replan import SpecialistResult, StorageError
 from replan.log.amounts import Bound, Reservation, Spending
-from replan.log.attempt_rows import Attempt
+from replan.log.rows import Attempt
 from replan.log.run_log import RunLog
 from replan.storage.memory_log import MemoryLogs, memory_log
 

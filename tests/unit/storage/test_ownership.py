@@ -8,8 +8,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from replan import StorageError, ThreadBusyError, ThreadLostError
 from replan.log.amounts import Bound, Reservation, Spending
-from replan.log.attempt_rows import Attempt
-from replan.log.rows import KeptText
+from replan.log.rows import Attempt, KeptText
 from replan.ports.run_book import RunRecord
 from replan.state.pipeline.threads import Thread
 from replan.state.results import ExecutionStatus, SpecialistResult

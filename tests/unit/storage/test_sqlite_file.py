@@ -21,7 +21,7 @@ from replan import (
     ThreadBusyError,
     open_storage,
 )
-from replan.log.attempt_rows import Attempt
+from replan.log.rows import Attempt
 from replan.storage.schema import FORMAT
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")

@@ -12,7 +12,7 @@ import pytest
 
 from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.log.attempt_rows import Attempt
+from replan.log.rows import Attempt
 from replan.state.results import SpecialistResult
 from replan.storage import database
 from replan.storage.database import Retrier

@@ -12,8 +12,8 @@ from langgraph.types import StateSnapshot
 
 from replan.errors import InputError
 from replan.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidated
-from replan.log.attempt_rows import LedgerEntry
 from replan.log.report import RunReport
+from replan.log.rows import LedgerEntry
 from replan.log.run_log import ACTED, DOUBTED, RunLog
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import sealed, unsealed

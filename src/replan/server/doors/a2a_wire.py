@@ -21,6 +21,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import JsonValue
 
 from replan.errors import ReplanError
+from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
@@ -251,7 +252,9 @@ def _parts(view: RunReport) -> list[Part]:
             return [new_text_part(reply_text(view)), new_data_part({"pending_questions": asked})]
         case "interrupted":
             return [
-                new_text_part(f"The run has stopped: {view.reason}. Send a message to continue.")
+                new_text_part(
+                    f"The run has stopped: {why_ended(view)}. Send a message to continue."
+                )
             ]
         case "failed" | "rejected":
             return [new_text_part(reply_text(view))]

@@ -10,7 +10,6 @@ from replan.log.fold import Pause
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.order import critical_path
-from replan.views.run.waits import Span, spans_of
 
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
@@ -172,20 +171,23 @@ def _host_at_work(report: RunReport) -> Iterator[tuple[datetime, datetime, str]]
 
 
 def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collection[int]) -> Row:
-    spans, bars = spans_of(step, report), list[Bar]()
+    tried, bars = step.attempts, list[Bar]()
     is_open = step.status.is_open and not report.is_over
-    if spans or is_open:
-        last = report.ended if is_open else max(each.ended for each in spans)
-        planned = min([report.planned_at(step.step.id), *(each.began for each in spans)])
+    if tried or is_open:
+        last = report.ended if is_open else max(each.until for each in tried)
+        planned = min([report.planned_at(step.step.id), *(e.entry.started_at for e in tried)])
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
-    for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
-        kind = each.told if each.told in ("cut off", "unknown outcome") else each.outcome
+    for each in sorted(tried, key=lambda each: each.outcome != "waiting"):
+        told, who = each.outcome_text, f"{each.entry.specialist}, attempt {each.entry.number}"
+        kind = told if told in ("cut off", "unknown outcome") else each.outcome
         if each.asked_at is not None:
-            text = f"{each.specialist}, attempt {each.number}: at work, then asked"
-            bars += scale.bar(each.began, each.asked_at, "done", text)
-        began = each.asked_at or each.began
-        bars += scale.bar(began, each.ended, kind.replace(" ", "-"), _attempt_text(each))
+            text = f"{who}: at work, then asked"
+            bars += scale.bar(each.entry.started_at, each.asked_at, "done", text)
+        began = each.asked_at or each.entry.started_at
+        lasted = f", {(each.until - began).total_seconds():.2f} s"
+        text = f"{who}: {told}{'' if each.seconds is None else lasted}"
+        bars += scale.bar(began, each.until, kind.replace(" ", "-"), text)
     return Row(
         name=step.step.description,
         step=step.step.id,
@@ -195,9 +197,3 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
         bars=tuple(bars),
         is_critical=len(critical) > 1 and step.step.id in critical and bool(step.seconds),
     )
-
-
-def _attempt_text(span: Span) -> str:
-    began = span.asked_at or span.began
-    took = f", {(span.ended - began).total_seconds():.2f} s" if span.is_known else ""
-    return f"{span.specialist}, attempt {span.number}: {span.told}{took}"

@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from replan.errors import InputError
 from replan.events import types as events
 from replan.log.fold import HANDED_IN, Outline, Pause
-from replan.log.report import RunReport, why_ended
+from replan.log.reasons import why_ended
+from replan.log.report import RunReport
 from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
 from replan.state.questions import is_of_plan, short_key

@@ -11,7 +11,6 @@ from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.views.cells import cut, one_line, padded, seconds
 from replan.views.run.overview import mark_of, money
-from replan.views.run.waits import spans_of
 
 _LEAST_BAR, _LEAST_NAME = 20, 10
 _SHORT = 1.0
@@ -123,13 +122,12 @@ def _host_bar(report: RunReport, width: int, column: Column) -> str:
 
 def _step_bar(step: StepReport, report: RunReport, width: int, column: Column) -> str:
     bar = [" "] * width
-    spans = spans_of(step, report)
-    is_settled = not step.status.is_open
-    last = max(each.ended for each in spans) if spans and is_settled else report.ended
-    if spans or not is_settled:
+    tried, is_settled = step.attempts, not step.status.is_open
+    last = max(each.until for each in tried) if tried and is_settled else report.ended
+    if tried or not is_settled:
         _painted(bar, column, report.planned_at(step.step.id), last, ".")
         _pauses(bar, report, column, last)
     # Where one specialist waits and another one works, the work is seen.
-    for each in sorted(spans, key=lambda each: each.outcome != "waiting"):
-        _painted(bar, column, each.began, each.ended, _SIGNS[each.outcome])
+    for each in sorted(tried, key=lambda each: each.outcome != "waiting"):
+        _painted(bar, column, each.entry.started_at, each.until, _SIGNS[each.outcome])
     return "".join(bar).rstrip()

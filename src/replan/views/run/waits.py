@@ -1,4 +1,4 @@
-"""When a step was worked on, and what it waited for: others, its turn, a person, an attempt."""
+"""What a step waited for: others, its turn, a person, an attempt."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from replan.log.report import RunReport
-from replan.log.step_reports import AttemptReport, StepReport
+from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus
 
 
@@ -92,50 +92,3 @@ def _seconds_paused(report: RunReport, began: datetime, ended: datetime) -> floa
         min(each.ended or report.ended, ended) - max(each.began, began) for each in report.pauses
     )
     return sum((each for each in shared if each > timedelta()), timedelta()).total_seconds()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """The time of an attempt; of one that asked a person, until the step was continued."""
-
-    began: datetime
-    ended: datetime
-    outcome: str  # that of the attempt; `running` where it continues
-    told: str  # it in words
-    is_known: bool  # whether anybody knows its end
-    asked_at: datetime | None  # when it asked a person, if it did
-    specialist: str
-    number: int  # the attempt
-
-
-def spans_of(step: StepReport, report: RunReport) -> list[Span]:
-    """Return the times of the attempts of a step, in the order in which they began."""
-    return [_span(at, step, report) for at in range(len(step.attempts))]
-
-
-def _span(at: int, step: StepReport, report: RunReport) -> Span:
-    attempt = step.attempts[at]
-    entry, ended = attempt.entry, _end_of(attempt, report)
-    if entry.outcome == "waiting":
-        later = (each.entry for each in step.attempts[at + 1 :])
-        again = (each.started_at for each in later if each.specialist == entry.specialist)
-        ended = next(again, report.ended)
-    return Span(
-        began=entry.started_at,
-        ended=ended,
-        outcome=attempt.outcome,
-        told=attempt.outcome_text,
-        is_known=attempt.seconds is not None,
-        asked_at=entry.ended_at if entry.outcome == "waiting" else None,
-        specialist=entry.specialist,
-        number=entry.number,
-    )
-
-
-def _end_of(attempt: AttemptReport, report: RunReport) -> datetime:
-    """The end of an attempt; of one that was cut off, when work on the run ended."""
-    entry = attempt.entry
-    if entry.ended_at is not None:
-        return entry.ended_at
-    cuts = (pause.began for pause in report.pauses if pause.began >= entry.started_at)
-    return next(cuts, report.ended)

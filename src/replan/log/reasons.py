@@ -1,0 +1,112 @@
+"""Why a run ended, or has its status, in the words that all doors use."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from replan.log.report import RunReport
+from replan.log.statuses import INCOMPLETE
+from replan.plan.model import PlanStep, StepStatus
+from replan.state.cuts import CUTS
+from replan.texts.signs import one_line
+
+_MOST_FAILURES = 3
+_KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
+
+
+def _failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
+    """Name which steps failed, each with its reason, which may be empty."""
+    failed = [each for each in steps if each[0].status is StepStatus.FAILED]
+    told = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
+    more = [f"{len(told) - _MOST_FAILURES} more failed"] if len(told) > _MOST_FAILURES else []
+    return [*told[:_MOST_FAILURES], *more]
+
+
+def _not_run(steps: Sequence[PlanStep]) -> list[str]:
+    left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
+    verb = "step {} was" if len(left) == 1 else "steps {} were"
+    return [f"{verb.format(', '.join(left))} not run"] if left else []
+
+
+def why_ended(
+    report: RunReport, *, when: Callable[[datetime], str] | None = None, has_failures: bool = True
+) -> str:
+    """Why a run ended, or has its status, in a sentence; `when` writes the times in it.
+
+    Without `has_failures`, what is to be said beside the steps that failed.
+    """
+    pauses = report.pauses
+    if report.outcome == "running":
+        return _waits(report) if report.pending_questions else ""
+    if not report.limit_reached and pauses and pauses[-1].ended is None:
+        return _stopped_why(report, when)
+    limit = [_limit_why(report)] if report.limit_reached else []
+    failed, left = _undone(report, has_limit=bool(limit))
+    if limit or failed or left:
+        return "; ".join([*limit, *(failed if has_failures else ()), *left])
+    if report.outcome == "rejected":
+        return _rejected_why(report)
+    judged = report.fold.judged
+    return one_line(judged.text) if judged else ""
+
+
+def _rejected_why(report: RunReport) -> str:
+    """Who rejected the plan, and why."""
+    decision = report.fold.decision
+    by = one_line(decision.by) if decision else ""
+    why = one_line(decision.text) if decision else ""
+    return f"{by or 'a person'} rejected the plan{why and f': {why}'}"
+
+
+def _limit_why(report: RunReport) -> str:
+    """The limit that was reached, its value, and why less than that was used."""
+    limit = report.limit_reached
+    own = (each for each in report.fold.limits if each.scope == "run")
+    reached = [each for each in own if each.limit == limit]
+    why = one_line(reached[-1].reason) if reached else ""
+    if limit in CUTS:
+        return f"{CUTS[limit]}{why and f': {why}'}"
+    if not reached:
+        return f"{one_line(limit)} was reached"
+    value = reached[-1].value
+    number = f"{value:.0f}" if value == int(value) else f"{value:g}"
+    if why:
+        return f"{one_line(limit)}={number} was reached: {why}"
+    kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
+    return f"{one_line(limit)}={number} was reached{kept}"
+
+
+def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]]:
+    """The steps that failed, with the reason, or did not run, if a run missed its goal."""
+    if report.outcome not in INCOMPLETE:
+        return [], []
+    failed = _failures([(each.step, one_line(each.error)) for each in report.planned])
+    return failed, [] if failed or has_limit else _not_run([each.step for each in report.planned])
+
+
+def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> str:
+    pause, stopped = report.pauses[-1], report.fold.stopped
+
+    def at(words: str, moment: datetime = pause.began) -> str:
+        return words.format(when(moment)) if when else ""
+
+    match pause.why:
+        case "waiting":
+            keys = {each.key for each in report.pending_questions}
+            asked = [moment for key, moment in report.fold.asked_at.items() if key in keys]
+            return f"{_waits(report)}{at(', since {}', *asked[:1])}"
+        case "interrupted":
+            by = one_line(stopped.by) if stopped else ""
+            return f"it was stopped{at(' at {}')}{by and f' by {by}'}"
+        case "failed":
+            return f"it broke off{at(' at {}')}: {one_line(stopped.error) if stopped else ''}"
+        case _ if report.pending_questions:
+            # A killed process could not say when it ended.
+            unknown = "; when its process ended is unknown, at {} at the earliest"
+            return f"{_waits(report)}{at(unknown)}"
+        case _:
+            return f"its process was killed{at(', at {} at the earliest')}"
+
+
+def _waits(report: RunReport) -> str:
+    number = len(report.pending_questions)
+    return f"it waits for {number} answer{'' if number == 1 else 's'}"
