@@ -20,6 +20,7 @@ from replan.models.streams import OnText, Toolset
 from replan.models.text_calls import with_written_calls
 from replan.ports.run_context import here
 from replan.specialists.granted_tools import GrantedTools
+from replan.specialists.put_away import PutAway
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
 
 
@@ -59,7 +60,7 @@ class ToolLoop(Chat):
         # What is already on record is neither asked nor done again.
         toolset, approve = await self._with_granted(toolset or self._toolset)
         turns = _Turns(self, toolset, on_text, approve=approve, begun_with=len(messages))
-        agent: Any = create_agent(self.model, toolset.tools, middleware=[turns])
+        agent: Any = create_agent(self.model, turns.all_tools, middleware=[turns])
         # A round is a step of the model and one of the tools; the answer and the end are two more.
         bound: RunnableConfig = {**config, "recursion_limit": 2 * self.max_rounds + 2}
         state = await agent.ainvoke({"messages": list(messages)}, bound)
@@ -103,10 +104,23 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         self._broken: dict[str, str] = {}
         self._seen: set[int] = set()
         self._called: set[int] = set()  # the replies of which a tool was called
+        self._away = PutAway(loop.model, toolset.tools)
         self._record = here().transcript
         self._calls = ToolCalls(
             self._record, seconds=loop.seconds, effects=loop.effects, approve=approve
         )
+
+    @property
+    def all_tools(self) -> list[Any]:
+        """The tools, and the one that reads results back."""
+        reads = [] if self._away.window is None else [self._away.tool]
+        return [*self._toolset.tools, *reads]
+
+    @property
+    def _offered(self) -> Toolset:
+        """What the model may call: what reads results back, once there is something to read."""
+        is_own = self._away.is_empty
+        return self._toolset if is_own else replace(self._toolset, tools=self.all_tools)
 
     async def awrap_model_call(
         self,
@@ -119,7 +133,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         if message is None:
             show = None if self._on_text is None else self._show
             # The running agent passes on its callbacks, tags and metadata.
-            message = await self._loop.chat.reply(request.messages, {}, show, self._toolset)
+            seen = self._away.seen(request.messages)
+            message = await self._loop.chat.reply(seen, {}, show, self._offered)
             message = with_written_calls(message, self._tool_names)
             if message.tool_calls or message.invalid_tool_calls:
                 self._check_rounds(number)
@@ -187,7 +202,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
 
     @property
     def _tool_names(self) -> list[str]:
-        return [each.name for each in self._toolset.tools if isinstance(each, BaseTool)]
+        return [each.name for each in self._offered.tools if isinstance(each, BaseTool)]
 
     def _show(self, text: str) -> None:
         if self._on_text is not None:
