@@ -1,7 +1,6 @@
 """Apply changes to a plan: a new version of it, with the revision in its history."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from replan.errors import PlanChangeError, Refusal
@@ -48,7 +47,7 @@ def apply(
     draft, refused = try_changes(plan, changes, team)
     if refused:
         raise PlanChangeError([each.refusal for each in refused])
-    return _next_version(plan, draft, _Revision(at, by, description))
+    return _next_version(plan, draft, at, by, description)
 
 
 def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
@@ -80,7 +79,7 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     """
     left, refusals = valid_part(plan, changes, team=team, misread=misread)
     draft, _ = try_changes(plan, left, team)
-    return _next_version(plan, draft, _Revision(at, by, description)), refusals
+    return _next_version(plan, draft, at, by, description), refusals
 
 
 def valid_part(
@@ -105,17 +104,12 @@ def valid_part(
     return left, tuple(refusals)
 
 
-@dataclass(frozen=True, slots=True)
-class _Revision:
-    at: datetime
-    by: Author
-    description: str
-
-
-def _next_version(plan: TaskPlan, draft: TaskPlan, revision: _Revision) -> TaskPlan:
+def _next_version(
+    plan: TaskPlan, draft: TaskPlan, at: datetime, by: Author, description: str
+) -> TaskPlan:
     """Return the plan after a revision, with the revision in its history."""
     before = plan.by_id
-    steps = [_stamped(step, before.get(step.id), revision) for step in draft.steps]
+    steps = [_stamped(step, before.get(step.id), at, by) for step in draft.steps]
     new = draft.replace(steps=tuple(steps))
     # What is recorded is the difference in effect, so that replaying it is exact, however many
     # changes cancelled each other out.
@@ -125,26 +119,26 @@ def _next_version(plan: TaskPlan, draft: TaskPlan, revision: _Revision) -> TaskP
     update = PlanUpdate(
         version=plan.version + 1,
         update_type=update_type(net),
-        description=revision.description,
-        timestamp=revision.at,
+        description=description,
+        timestamp=at,
         changes=to_record(net),
-        by=revision.by,
+        by=by,
     )
     return refresh_content(
         new.replace(
             version=update.version,
-            updated_at=revision.at,
+            updated_at=at,
             update_history=(*plan.update_history, update),
         )
     )
 
 
-def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> PlanStep:
+def _stamped(step: PlanStep, before: PlanStep | None, at: datetime, by: Author) -> PlanStep:
     """Set the times of a step's creation and change; reset the progress of a model's new step."""
     if before is None:
-        fresh = unstarted(step) if revision.by == "model" else step
-        return fresh.replace(created_at=step.created_at or revision.at)
-    return step if step == before else step.replace(updated_at=revision.at)
+        fresh = unstarted(step) if by == "model" else step
+        return fresh.replace(created_at=step.created_at or at)
+    return step if step == before else step.replace(updated_at=at)
 
 
 def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:

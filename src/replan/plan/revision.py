@@ -38,16 +38,15 @@ def try_changes(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[TaskPlan, list[Refused]]:
     """Apply the valid changes, and return why the others are refused."""
-    draft = plan
+    draft, used = plan, set(plan.by_id)
     refused: list[Refused] = []
     touched: dict[int, int] = {}
-    refuser = _Refuser(plan, team)
     for at, change in enumerate(changes):
-        found = [Refused(at, refusal) for refusal in refuser.refusals(draft, change)]
+        found = [Refused(at, refusal) for refusal in _refusals(draft, change, used, team)]
         refused += found
         if not found:
             draft = _carried_out(draft, change)
-            refuser.note(change)
+            used |= {change.step.id} if isinstance(change, AddStep) else set()
             touched.update(dict.fromkeys(_rewired_steps(change), at))
     return draft, refused + list(_misfits(draft, touched))
 
@@ -114,74 +113,68 @@ def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> tuple[PlanSte
     return tuple(next(following) if step.id in named else step for step in steps)
 
 
-class _Refuser:
-    """Refuses a change, and explains how it would be possible."""
-
-    def __init__(self, plan: TaskPlan, team: Collection[str] | None) -> None:
-        self._plan = plan
-        self._team = team
-        self._used = {step.id for step in plan.steps}
-
-    def note(self, change: PlanChange) -> None:
-        if isinstance(change, AddStep):
-            self._used.add(change.step.id)
-
-    def refusals(self, draft: TaskPlan, change: PlanChange) -> Iterator[Refusal]:
-        if not self._plan.allow_dynamic_update:
-            reason = "This plan must not change while it runs; only its steps' statuses do."
-            yield Refusal(code="not_allowed", step_id=step_of(change), reason=reason)
+def _refusals(
+    draft: TaskPlan, change: PlanChange, used: Collection[int], team: Collection[str] | None
+) -> Iterator[Refusal]:
+    """Refuse a change, and explain how it would be possible."""
+    if not draft.allow_dynamic_update:
+        reason = "This plan must not change while it runs; only its steps' statuses do."
+        yield Refusal(code="not_allowed", step_id=step_of(change), reason=reason)
+        return
+    match change:
+        case AddStep():
+            if change.step.id in used:
+                reason = f"The number {change.step.id} is taken. {_instead(used)}"
+                yield Refusal(code="duplicate_step", step_id=change.step.id, reason=reason)
+            yield from _of_specialists(change.step, team)
+        case RemoveStep():
+            yield from _of_open(draft, change.step_id, used)
+        case ModifyStep():
+            yield from _of_modification(draft, change, used, team)
+        case ReorderSteps():
+            yield from _of_order(draft, change.order)
+        case ModifyPlan():
             return
-        match change:
-            case AddStep():
-                yield from self._of_addition(change.step)
-            case RemoveStep():
-                yield from self._of_open(draft, change.step_id)
-            case ModifyStep():
-                yield from self._of_modification(draft, change)
-            case ReorderSteps():
-                yield from self._of_order(draft, change.order)
-            case ModifyPlan():
-                return
 
-    def _of_addition(self, step: PlanStep) -> Iterator[Refusal]:
-        if step.id in self._used:
-            reason = f"The number {step.id} is taken. {self._next_number()}"
-            yield Refusal(code="duplicate_step", step_id=step.id, reason=reason)
-        yield from self._of_specialists(step.id, step.specialists)
 
-    def _of_modification(self, draft: TaskPlan, change: ModifyStep) -> Iterator[Refusal]:
-        old = draft.by_id.get(change.step_id)
-        new = old and old.replace(**change.fields)
-        if new is not None and normalised_step(new) == old:
-            return
-        yield from self._of_open(draft, change.step_id)
+def _of_modification(
+    draft: TaskPlan, change: ModifyStep, used: Collection[int], team: Collection[str] | None
+) -> Iterator[Refusal]:
+    old = draft.by_id.get(change.step_id)
+    new = old and old.replace(**change.fields)
+    if new is None or normalised_step(new) != old:
+        yield from _of_open(draft, change.step_id, used)
         if new is not None and change.fields.keys() & {"assigned_to", "joined_by"}:
-            yield from self._of_specialists(new.id, new.specialists)
+            yield from _of_specialists(new, team)
 
-    def _of_open(self, draft: TaskPlan, step_id: int) -> Iterator[Refusal]:
-        step = draft.by_id.get(step_id)
-        if step is None:
-            yield _unknown(step_id, draft)
-        elif step.is_finished:
-            reason = f"Step {step_id} is {step.status} and cannot change. {self._next_number()}"
-            yield Refusal(code="finished_step", step_id=step_id, reason=reason)
 
-    def _of_specialists(self, step_id: int, names: Sequence[str]) -> Iterator[Refusal]:
-        for name in names:
-            if self._team is not None and name not in self._team:
-                known = ", ".join(sorted(self._team)) or "nobody"
-                reason = f"Nobody is called '{name}' (step {step_id}). The team is: {known}."
-                yield Refusal(code="unknown_specialist", step_id=step_id, reason=reason)
+def _of_order(draft: TaskPlan, order: Sequence[int]) -> Iterator[Refusal]:
+    for each in sorted(set(order) - draft.by_id.keys()):
+        yield _unknown(each, draft)
+    for each in sorted(each for each, times in Counter(order).items() if times > 1):
+        reason = f"The order has step {each} twice. Name each step once."
+        yield Refusal(code="duplicate_step", step_id=each, reason=reason)
 
-    def _of_order(self, draft: TaskPlan, order: Sequence[int]) -> Iterator[Refusal]:
-        for step_id in sorted(set(order) - draft.by_id.keys()):
-            yield _unknown(step_id, draft)
-        for step_id in sorted(step_id for step_id, count in Counter(order).items() if count > 1):
-            reason = f"The order has step {step_id} twice. Name each step once."
-            yield Refusal(code="duplicate_step", step_id=step_id, reason=reason)
 
-    def _next_number(self) -> str:
-        return f"Add a new step; the next free number is {max(self._used, default=0) + 1}."
+def _instead(used: Collection[int]) -> str:
+    return f"Add a new step; the next free number is {max(used, default=0) + 1}."
+
+
+def _of_open(draft: TaskPlan, step_id: int, used: Collection[int]) -> Iterator[Refusal]:
+    step = draft.by_id.get(step_id)
+    if step is None:
+        yield _unknown(step_id, draft)
+    elif step.is_finished:
+        reason = f"Step {step_id} is {step.status} and cannot change. {_instead(used)}"
+        yield Refusal(code="finished_step", step_id=step_id, reason=reason)
+
+
+def _of_specialists(step: PlanStep, team: Collection[str] | None) -> Iterator[Refusal]:
+    for name in step.specialists:
+        if team is not None and name not in team:
+            known = ", ".join(sorted(team)) or "nobody"
+            reason = f"Nobody is called '{name}' (step {step.id}). The team is: {known}."
+            yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
 def _misfits(draft: TaskPlan, touched: Mapping[int, int]) -> Iterator[Refused]:

@@ -134,9 +134,7 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
     found = excess_of(text, bounds)
     if found is None:
         return ()
-    return (
-        Mistake(line=found.line, column=1, code="too_large", reason=found.reason, fix=found.fix),
-    )
+    return (UnplacedMistake("too_large", "", found.reason, found.fix).at(found.line, 1),)
 
 
 def _with_own_parameters(step: PlanStep) -> PlanStep:
@@ -148,13 +146,7 @@ def _half_characters(text: str) -> tuple[Mistake, ...]:
     found = _SURROGATE.search(text)
     if found is None:
         return ()
-    before = text[: found.start()]
-    return (
-        Mistake(
-            line=before.count("\n") + 1,
-            column=len(before) - (before.rfind("\n") + 1) + 1,
-            code="bad_character",
-            reason="Here is half of a character.",
-            fix="Save the document as UTF-8.",
-        ),
-    )
+    lines = text[: found.start()].split("\n")
+    reason, fix = "Here is half of a character.", "Save the document as UTF-8."
+    mistake = UnplacedMistake("bad_character", "", reason, fix)
+    return (mistake.at(len(lines), len(lines[-1]) + 1),)

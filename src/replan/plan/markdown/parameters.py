@@ -28,7 +28,9 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
     try:
         content = load_bounded(text, PARAMETERS)
     except yaml.YAMLError as error:
-        raise ParametersError(_problem(error), _line(error)) from error
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
+        raise ParametersError(f"It is not YAML: {problem}.", mark.line if mark else 0) from error
     except YamlBoundError as excess:
         raise ParametersError(f"{excess.problem}.", excess.line) from excess
     except (ValueError, OverflowError, TypeError, RecursionError) as error:
@@ -87,13 +89,3 @@ def _scalar(found: object) -> JsonValue:
     if isinstance(found, float) and math.isfinite(found):
         return found
     raise ParametersError(f"{found!r} is not a JSON value.")
-
-
-def _line(error: yaml.YAMLError) -> int:
-    mark = getattr(error, "problem_mark", None)
-    return int(mark.line) if mark is not None else 0
-
-
-def _problem(error: yaml.YAMLError) -> str:
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-    return f"It is not YAML: {problem}."
