@@ -19,7 +19,7 @@ from replan.runs.reports import ThreadView, WholeReport
 from replan.state.knowledge import Source
 from replan.ui.drawn.graph import step_states
 from replan.ui.drawn.tree import branch_of, known_of
-from replan.views.run.given import knowledge_text, memory_text
+from replan.views.event_lines import knowledge_text, memory_text
 from replan.views.run.history import LEAST_TOLD, history_lines
 from replan.views.run.waits import waits_of
 

@@ -143,7 +143,7 @@ def test_feedback_is_told_only_if_the_work_goes_on(tell):
         feedback = FeedbackResult(feedback="Look again.", should_continue=should_continue)
         return types.FeedbackGenerated(**RUN, feedback=feedback)
 
-    assert tell(said(should_continue=True)) == "feedback: Look again.\n"
+    assert tell(said(should_continue=True)) == "judged: Look again.\n"
     assert tell(said(should_continue=False)) == ""
 
 
@@ -231,7 +231,8 @@ def test_verbose_tells_what_a_pipeline_says_phase_by_phase(tell):
         verbose=True,
     )
     assert text == (
-        "phase draft\nstep 2 clerk | Tea.\nphase critique\nphase draft\nTea.\nphase critique\n"
+        "step 2 clerk phase draft\nstep 2 clerk | Tea.\nstep 2 clerk phase critique\n"
+        "phase draft\nTea.\nphase critique\n"
     )
 
 
@@ -247,7 +248,7 @@ def test_verbose_tells_thoughts_and_every_judgement(tell):
         types.ThinkingCompleted(**RUN, thinking=thinking),
         types.FeedbackGenerated(**RUN, feedback=judged),
     ]
-    assert tell(*events, verbose=True) == ("judged complex: Two sources.\nfeedback: All is done.\n")
+    assert tell(*events, verbose=True) == ("judged complex: Two sources.\njudged: All is done.\n")
 
 
 def test_an_event_with_half_a_character_is_json_all_the_same():

@@ -21,8 +21,8 @@ from replan.log.calls import Calls, calls_of
 from replan.log.kept_events import prompt_of, reply_of
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
+from replan.views.call_lines import failure_text, short_call_text
 from replan.views.run.error_lines import is_in_text, same_error_before
-from replan.views.run.history import failure_text, short_call_text
 
 HOST = 0
 """The number of the branch that has the calls of the host."""
@@ -230,9 +230,9 @@ def _tool_call(event: ToolInvoked | ToolCompleted, no_end: str, common: dict[str
         name=event.tool,
         state=status,
         text={"success": "done", "waiting": "asked a person"}.get(status, status),
-        shown=short_call_text(event),
+        shown=short_call_text(event.tool, event.arguments),
         seconds=event.seconds if is_over else None,
-        error=failure_text(event).removeprefix(": ") if is_over else "",
+        error=failure_text(event) if is_over else "",
         effects=event.effects,
         approval=event.approval or "",
         arguments=event.arguments,

@@ -15,8 +15,8 @@ from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus
 from replan.state.questions import PLAN
 from replan.state.results import TaskComplexity
+from replan.views.call_lines import call_begun_text, short_call_text
 from replan.views.cells import cut, folded, padded, seconds, steady
-from replan.views.live.call_lines import call_begun_text, call_text
 
 _FRAMES_PER_SECOND = 8
 _WITH_NAMES, _WITH_TIMES = 44, 26
@@ -266,7 +266,7 @@ def _asked(row: StepReport, report: RunReport) -> str:
     details = asked[-1].details
     if asked[-1].kind == "approval" and isinstance(details, dict) and "tool" in details:
         arguments: Any = details.get("arguments", {})
-        return f"waits for approval: {call_text(str(details['tool']), arguments)}"
+        return f"waits for approval: {short_call_text(str(details['tool']), arguments)}"
     return f"asks: {asked[-1].text[:_LONGEST]}"
 
 

@@ -14,7 +14,7 @@ from replan.events.types import Event, TaskCompleted
 from replan.log.report import RunReport
 from replan.views.cells import wrapped
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.views.live.notices import notice, said_lines, verbose_notice, warnings_shown_by
+from replan.views.live.notices import notice, said_lines, warnings_shown_by
 from replan.views.live.reporters import Reporter
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
@@ -58,7 +58,7 @@ class LiveReporter(Reporter):
         self.follow(after)
         self._shown_warnings |= warnings_shown_by(event)
         said = said_lines(before, event) if self._verbose else []
-        line_of_event = notice(event) or (verbose_notice(event) if self._verbose else "")
+        line_of_event = notice(event, verbose=self._verbose)
         for line in (*said, *([line_of_event] if line_of_event else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 

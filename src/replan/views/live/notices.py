@@ -7,10 +7,9 @@ from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.log.report import RunReport
 from replan.secrets.masking import without_secrets
-from replan.state.cuts import CUTS
-from replan.views.cells import answer_text, correction_text, one_line
-from replan.views.live.call_lines import call_line
-from replan.views.run.given import places
+from replan.views.call_lines import call_line
+from replan.views.cells import one_line
+from replan.views.event_lines import event_line, who
 
 # In the order in which LangSmith asks them; the first one that says something decides.
 _TRACING = (
@@ -25,42 +24,25 @@ _REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
 
 
-def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
-    """The line about an event that is always shown; empty for most events."""
+def notice(event: events.Event, *, verbose: bool = False) -> str:  # noqa: PLR0911 - one for each kind
+    """The line about an event; empty for most events."""
     match event:
-        case events.FeedbackGenerated(text=text) if event.should_continue and text:
-            return f"feedback: {one_line(text)}"
+        case events.FeedbackGenerated() | events.PhaseEntered() if not verbose:
+            goes_on = isinstance(event, events.FeedbackGenerated) and event.should_continue
+            return event_line(event) if goes_on else ""
+        case events.ThinkingCompleted() if verbose:
+            reason = f": {one_line(event.reasoning)}" if event.reasoning else ""
+            return f"judged {event.complexity}{reason}"
+        case events.CallEvent() if verbose:
+            return call_line(event)
         case events.PlanUpdated() if event.changes:
             return f"plan revised (version {event.version}, by {event.by})"
-        case events.StepsInvalidated(reruns=reruns):
-            return f"runs again: {', '.join(map(str, reruns))}"
-        case events.RunCorrected():
-            return correction_text(event.action, event.step_id, event.by, event.origin)
-        case events.AnswerReceived():
-            return answer_text(event.key, event.action, event.by, event.text)
         case events.InputRequested():
-            return f"step {event.step_id} {event.specialist} asks: {one_line(event.text)}"
+            return f"{who(event)} asks: {one_line(event.text)}"
+        case events.PlanParseWarning(parse_warnings=found):
+            return "\n".join(f"warning: {one_line(str(each))}" for each in found)
         case _:
-            return _other_notice(event)
-
-
-def _limit_notice(event: events.LimitReached) -> str:
-    if event.limit in CUTS:
-        return CUTS[event.limit]
-    whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
-    value = f"={event.value:g}" if event.value else ""
-    return f"limit reached: {event.limit}{value}{whose}"
-
-
-def _knowledge_notice(event: events.KnowledgeRetrieved) -> str:
-    """The line about the knowledge that was found; failures are reported as warnings."""
-    whom = "the host" if event.step_id is None else f"step {event.step_id}"
-    if event.error:
-        return f"no knowledge for {whom}: {one_line(event.error)}"
-    text = places(event.sources) or "nothing found"
-    unused = f"; {len(event.unused)} not used" if event.unused else ""
-    left = f"; {one_line(' '.join(event.skipped))}" if event.skipped else ""
-    return f"knowledge for {whom}: {text}{unused}{left}"
+            return event_line(event)
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
@@ -85,45 +67,6 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
-def _other_notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
-    match event:
-        case events.KnowledgeRetrieved():
-            return _knowledge_notice(event)
-        case events.FactRemembered():
-            return f"remembered: {one_line(event.text)}"
-        case events.FactForgotten():
-            return f"forgotten: {one_line(event.text)}"
-        case events.StepsRouted(assignments=assignments):
-            given = ", ".join(f"step {step} to {name}" for step, name in assignments.items())
-            return f"names no specialist, given by the cards: {one_line(given)}"
-        case events.PlanParseWarning(parse_warnings=found):
-            return "\n".join(f"warning: {one_line(str(each))}" for each in found)
-        case events.LimitReached():
-            return _limit_notice(event)
-        case events.ReplyParseFailed():
-            instead = f"Instead: {one_line(event.fallback)}"
-            return f"unreadable reply of {event.node}: {one_line(event.problem)} {instead}"
-        case _:
-            return ""
-
-
-def verbose_notice(event: events.Event) -> str:
-    """The line of an event for `--verbose`, or an empty text."""
-    match event:
-        case events.ThinkingCompleted():
-            reason = f": {one_line(event.reasoning)}" if event.reasoning else ""
-            return f"judged {event.complexity}{reason}"
-        case events.FeedbackGenerated(text=text) if text:
-            return f"feedback: {one_line(text)}"
-        case events.PhaseEntered():
-            below = f" ({one_line(event.path)})" if event.path else ""
-            return f"phase {one_line(event.phase)}{below}"
-        case events.CallEvent():
-            return call_line(event)
-        case _:
-            return ""
-
-
 def warnings_shown_by(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, events.PlanParseWarning) else set()
@@ -141,8 +84,3 @@ def said_lines(before: RunReport, event: Event) -> list[str]:
     # Outside a plan there is one pipeline, and no step.
     whose = f"step {step} {name} | " if step else ""
     return [f"{whose}{one_line(line)}" for line in lines]
-
-
-def who(event: StepEvent) -> str:
-    """The step and the specialist of an event."""
-    return f"step {event.step_id} {event.specialist}"

@@ -10,7 +10,8 @@ from replan.state.cuts import cut_in_words
 from replan.state.results import ExecutionStatus
 from replan.texts.signs import harmless
 from replan.views.cells import one_line
-from replan.views.live.notices import notice, said_lines, verbose_notice, warnings_shown_by, who
+from replan.views.event_lines import who
+from replan.views.live.notices import notice, said_lines, warnings_shown_by
 from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
@@ -64,7 +65,7 @@ class Lines:
             case events.ThinkingStarted():
                 return "thinking\n"
             case _:
-                line = notice(event) or (verbose_notice(event) if self._verbose else "")
+                line = notice(event, verbose=self._verbose)
                 return f"{line}\n" if line else ""
 
     def _answer_piece(

@@ -21,9 +21,10 @@ from replan.plan.model import StepStatus
 from replan.runs.reports import ThreadView, WholeReport
 from replan.state.results import SpecialistResult
 from replan.texts.signs import harmless
+from replan.views.call_lines import call_text
 from replan.views.cells import counted, one_line, seconds
-from replan.views.run.given import Given, knowledge_text, lacking_lines, memory_text
-from replan.views.run.history import LEAST_TOLD, call_text, history_lines, time_text
+from replan.views.event_lines import Given, knowledge_text, lacking_lines, memory_text
+from replan.views.run.history import LEAST_TOLD, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money
 from replan.views.run.waits import waits_of
 

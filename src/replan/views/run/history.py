@@ -16,12 +16,12 @@ from replan.events import types as events
 from replan.log.fold import HANDED_IN, Outline, Pause
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
-from replan.state.cuts import CUTS
 from replan.state.person.answers import read_decision
 from replan.state.questions import is_of_plan, short_key
-from replan.views.cells import answer_text, correction_text, counted, cut, one_line, seconds
+from replan.views.call_lines import call_text, failure_text, short_call_text, short_value
+from replan.views.cells import counted, one_line, seconds
+from replan.views.event_lines import event_line, memory_text, who
 from replan.views.run.error_lines import same_error_before, short_error
-from replan.views.run.given import knowledge_text, memory_text
 
 if TYPE_CHECKING:
     from replan.log.rows import Request
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
 LEAST_TOLD = 0.05
 """Seconds of a pause that is reported."""
 
-_LONGEST_VALUE, _LONGEST_CALL = 60, 200  # cells
 
 _Asked = events.InputRequested | events.AnswerReceived | events.RunCorrected
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
-NO_NEWS = "The plan goes on."
-"""What a rule says about a round that needs no judgement."""
 
 
 def time_text(at: datetime, began: datetime) -> str:
@@ -141,9 +138,9 @@ class _Steps:
         decided = "changed" if call.approval == "edited" else call.approval
         how = [f"{decided} by {by}"] if call.approval else []
         how += {"rejected": [], "success": ["done"]}.get(
-            call.status, [f"{call.status}{failure_text(call)}"]
+            call.status, [f"{call.status}{_after_colon(failure_text(call))}"]
         )
-        yield f"{_who(call)}: {short_call_text(call)} {', '.join(how)}"
+        yield f"{who(call)}: {short_call_text(call.tool, call.arguments)} {', '.join(how)}"
 
     def plan_text(self) -> str:
         """The plan in one line."""
@@ -173,7 +170,7 @@ def _event_lines(event: events.Event, report: RunReport, steps: _Steps) -> Itera
         case events.ToolCompleted():
             yield from steps.call(event)
         case _:
-            if line := _line(event) or _given_line(event):
+            if line := _line(event):
                 yield line
     is_asked = isinstance(event, events.ApprovalRequested) and steps.outline.steps
     if is_asked and _is_revised(report, event):
@@ -186,35 +183,8 @@ def _is_revised(report: RunReport, shown: events.Event) -> bool:
     return any(isinstance(each, events.PlanUpdated) and each.changes for each in later)
 
 
-def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
-    """A tool with its arguments."""
-    pairs = (f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in arguments.items())
-    return one_line(f"{tool}({', '.join(pairs)})")
-
-
-def short_call_text(call: events.ToolEvent) -> str:
-    """A tool with its arguments, each of them shortened."""
-    pairs = (f"{name}={_short(each)}" for name, each in call.arguments.items())
-    return one_line(f"{call.tool}({cut(', '.join(pairs), _LONGEST_CALL)})")
-
-
-def failure_text(call: events.ToolCompleted) -> str:
-    """Why a call of a tool failed, shortened; nothing of one that did not."""
-    error = call.result.removeprefix("Error: ")
-    return cut(_after_colon(error), _LONGEST_CALL) if call.status == "failed" else ""
-
-
 def _after_colon(text: object) -> str:
     return f": {one_line(str(text))}" if text else ""
-
-
-def _who(event: events.WorkEvent | events.StepEvent) -> str:
-    name = one_line(event.specialist or getattr(event, "node", ""))
-    return name if event.step_id is None else f"step {event.step_id} {name}"
-
-
-def _whom(event: events.WorkEvent) -> str:
-    return "host" if event.step_id is None else _who(event)
 
 
 def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
@@ -236,12 +206,8 @@ def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, A
 def _modified_fields(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     for name, value in fields.items():
         # The outline of a plan leaves out what few steps have: only the new value of that is shown.
-        old = f"{_short(before[name])} -> " if name in before else ""
-        yield f"{name}: {old}{_short(value)}"
-
-
-def _short(value: object) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+        old = f"{short_value(before[name])} -> " if name in before else ""
+        yield f"{name}: {old}{short_value(value)}"
 
 
 def _request_lines(request: Request, report: RunReport) -> Iterator[str]:
@@ -281,7 +247,7 @@ def _stopped_text(event: events.RunStopped) -> str:
     return f"stopped, {event.reason}{by}{_after_colon(event.error)}"
 
 
-def _line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for each kind
+def _line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
     """What is said about an event of the run; empty if nothing is."""
     match event:
         case events.ApprovalRequested():
@@ -289,48 +255,17 @@ def _line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for each kin
             return f"a person is asked to approve the plan{why}"
         case events.InputRequested():
             call = f" {call_text(event.tool, event.arguments)}" if event.tool else ""
-            asked = f"{_who(event)} asked ({short_key(event.key)})"
+            asked = f"{who(event)} asked ({short_key(event.key)})"
             return f"{asked}{_after_colon(event.text)}{call}"
-        case events.AnswerReceived():
-            return answer_text(short_key(event.key), event.action, event.by, event.text)
-        case events.FeedbackGenerated(text=text) if text and text != NO_NEWS:
-            return f"judged: {one_line(text)}"
-        case events.LimitReached():
-            reached = f"{event.limit}={event.value:g} ({one_line(event.scope)})"
-            return CUTS.get(event.limit) or f"limit reached: {reached}"
-        case events.RunCorrected():
-            return correction_text(event.action, event.step_id, event.by, event.origin)
         case events.RunStopped():
             return _stopped_text(event)
         case events.TaskCompleted():
             return f"over: {event.outcome}"
-        case events.StepsInvalidated():
-            return f"runs again: {one_line(', '.join(map(str, event.reruns)))}"
-        case events.StepsRouted():
-            chosen = (f"step {step} to {name}" for step, name in event.assignments.items())
-            return f"given by the cards: {one_line(', '.join(chosen))}"
-        case events.ReplyParseFailed():
-            return f"unreadable reply of {event.node}{_after_colon(event.problem)}"
-        case _:
-            return ""
-
-
-def _given_line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
-    """What is said about what the host or a step got, or remembered; empty if nothing is."""
-    match event:
         case events.MemorySummary(error=error) if error:
             return f"no summary was written{_after_colon(error)}"
         case events.MemorySummary():
             return f"a summary covers {counted(event.covered, 'message')}"
         case events.MemoryApplied():
-            return f"{_whom(event)} {memory_text(event)}"
-        case events.KnowledgeRetrieved():
-            return f"{_whom(event)} {knowledge_text(event)}"
-        case events.FactRemembered():
-            return f"{_who(event)} remembered fact {event.fact_id}{_after_colon(event.text)}"
-        case events.FactForgotten():
-            return f"{_who(event)} forgot fact {event.fact_id}{_after_colon(event.text)}"
-        case events.PhaseEntered():
-            return f"{_who(event)} entered the phase {one_line(event.phase)}"
+            return f"{'host' if event.step_id is None else who(event)} {memory_text(event)}"
         case _:
-            return ""
+            return event_line(event)

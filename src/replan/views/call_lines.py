@@ -1,4 +1,4 @@
-"""What a step does now, and did, in a line: the calls of its models and tools."""
+"""Calls of models and tools in a line, while they are under way and after them."""
 
 import json
 from collections.abc import Mapping
@@ -15,13 +15,25 @@ def call_begun_text(event: ModelInvoked | ToolInvoked) -> str:
     """What is done from the beginning of a call to its end."""
     if isinstance(event, ModelInvoked):
         return f"asks model {one_line(event.model)}"
-    return f"calls {call_text(event.tool, event.arguments)}"
+    return f"calls {short_call_text(event.tool, event.arguments)}"
 
 
 def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A call of a tool as it would be written, such as `price(item="x")`."""
-    given = ", ".join(f"{name}={_value(value)}" for name, value in arguments.items())
-    return cut(one_line(f"{tool}({given})"), _LONGEST)
+    given = ", ".join(f"{name}={_as_json(value)}" for name, value in arguments.items())
+    return one_line(f"{tool}({given})")
+
+
+def short_call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
+    """A call of a tool with its arguments shortened, each of them and all together."""
+    given = ", ".join(f"{name}={short_value(value)}" for name, value in arguments.items())
+    return one_line(f"{tool}({cut(given, _LONGEST)})")
+
+
+def failure_text(call: ToolCompleted) -> str:
+    """Why a call of a tool failed, shortened; nothing of one that did not."""
+    error = one_line(call.result.removeprefix("Error: "))
+    return cut(error, _LONGEST) if call.status == "failed" else ""
 
 
 def call_line(event: CallEvent) -> str:
@@ -48,5 +60,10 @@ def _event_text(event: CallEvent) -> str:
             return ""
 
 
-def _value(value: JsonValue) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+def short_value(value: object) -> str:
+    """A value as JSON, shortened."""
+    return cut(_as_json(value), _LONGEST_VALUE)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,91 @@
+"""What is said about the events of a run, in one line each, live and of its record."""
+
+from collections.abc import Iterator, Sequence
+
+from replan.events import types as events
+from replan.events.types import KnowledgeRetrieved, MemoryApplied
+from replan.state.cuts import CUTS
+from replan.state.knowledge import Source
+from replan.state.questions import short_key
+from replan.views.cells import answer_text, correction_text, counted, one_line
+
+Given = MemoryApplied | KnowledgeRetrieved
+"""The events about what a step got of the conversation and of the team's knowledge."""
+
+_NAMED = 3
+NO_NEWS = "The plan goes on."
+"""What a rule says about a round that needs no judgement."""
+
+
+def who(event: events.WorkEvent | events.StepEvent) -> str:
+    """The step and the specialist of an event; of the host, what it was doing."""
+    name = one_line(event.specialist or getattr(event, "node", ""))
+    return name if event.step_id is None else f"step {event.step_id} {name}"
+
+
+def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for each kind
+    """What is said about an event; empty if nothing is."""
+    match event:
+        case events.FeedbackGenerated(text=text) if text and text != NO_NEWS:
+            return f"judged: {one_line(text)}"
+        case events.AnswerReceived():
+            return answer_text(short_key(event.key), event.action, event.by, event.text)
+        case events.RunCorrected():
+            return correction_text(event.action, event.step_id, event.by, event.origin)
+        case events.StepsInvalidated():
+            return f"runs again: {one_line(', '.join(map(str, event.reruns)))}"
+        case events.StepsRouted():
+            chosen = (f"step {step} to {name}" for step, name in event.assignments.items())
+            return f"given by the cards: {one_line(', '.join(chosen))}"
+        case events.KnowledgeRetrieved():
+            whom = "host" if event.step_id is None else who(event)
+            return f"{whom} {knowledge_text(event)}"
+        case events.FactRemembered():
+            return f"remembered: {one_line(event.text)}"
+        case events.FactForgotten():
+            return f"forgotten: {one_line(event.text)}"
+        case events.PhaseEntered():
+            below = f" ({one_line(event.path)})" if event.path else ""
+            return f"{who(event)} phase {one_line(event.phase)}{below}".strip()
+        case events.LimitReached():
+            return CUTS.get(event.limit) or _limit_text(event)
+        case events.ReplyParseFailed():
+            instead = f"Instead: {one_line(event.fallback)}"
+            return f"unreadable reply of {event.node}: {one_line(event.problem)} {instead}"
+        case _:
+            return ""
+
+
+def _limit_text(event: events.LimitReached) -> str:
+    whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
+    value = f"={event.value:g}" if event.value else ""
+    return f"limit reached: {event.limit}{value}{whose}"
+
+
+def memory_text(event: MemoryApplied) -> str:
+    """How much of a conversation a model sees."""
+    lacking = {"summarised": event.summarised, "left out": event.omitted, "cut": event.truncated}
+    numbers = ", ".join(f"{number} {word}" for word, number in lacking.items())
+    return f"sees {counted(event.visible, 'message')} of the conversation: {numbers}"
+
+
+def knowledge_text(event: KnowledgeRetrieved) -> str:
+    """What was found, and how much of it was not used."""
+    if event.error:
+        return f"is given no knowledge: {one_line(event.error)}"
+    found = _places(event.sources) or "nothing found"
+    parts = {"left out": event.skipped, "not used": event.unused, "failed": event.failed}
+    lacking = [f"{len(each)} {word}" for word, each in parts.items() if each]
+    return f"is given knowledge: {found}{'; ' if lacking else ''}{', '.join(lacking)}"
+
+
+def lacking_lines(event: KnowledgeRetrieved) -> Iterator[str]:
+    """A sentence for each part of the knowledge that is not given."""
+    return map(one_line, (*event.skipped, *event.unused, *event.failed))
+
+
+def _places(sources: Sequence[Source]) -> str:
+    """The first sources of some, in one line."""
+    names = [each.place for each in sources]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return one_line(", ".join(names[:_NAMED])) + more
