@@ -41,9 +41,11 @@ def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: s
         messages: The prompt; its system messages have the instructions.
         request: What was asked for.
     """
-    sentences, orders = [*_sentences(reply)], _orders()
-    if orders.isdisjoint(sentences) or _ASKS_FOR_THEM.search(request):
+    # Nearly every reply has no order in it, and is not taken apart.
+    orders, text = _orders(), _plain(reply)
+    if not any(order in text for order in orders) or _ASKS_FOR_THEM.search(request):
         return False
+    sentences = [*_sentences(reply)]
     data = _plain(" ".join(each.text for each in messages if each.type != "system"))
     told = _plain(" ".join(each.text for each in messages if each.type == "system"))
     repeated = [each for each in sentences if each in told and each not in data]

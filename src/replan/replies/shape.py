@@ -108,8 +108,13 @@ class Shape:
         Raises:
             MisshapenError: It was stored with another version of the type.
         """
+        return self._read_back(kept, by_any_name=True)
+
+    def _read_back(self, kept: JsonValue, *, by_any_name: bool) -> Any:
+        # Without it, JSON has the names of the schema: then the type as it is reads it.
+        either = by_any_name or None
         try:
-            return self._adapter.validate_json(to_json(kept), by_alias=True, by_name=True)
+            return self._adapter.validate_json(to_json(kept), by_alias=either, by_name=either)
         except ValidationError as error:
             raise MisshapenError(self._problem_text(error)) from error
 
@@ -118,16 +123,16 @@ class Shape:
         problems: list[str] = []
         fitting: list[JsonValue] = []
         for form in self._forms(value, given, problems):
-            if problem := self._loss(value, form):
-                problems.append(problem)
-            elif self._is_as_shown(value, form):
+            if not self._loss(value, form):
                 return form
-            else:
-                fitting.append(form)
-        if not fitting:
-            why = _loss_of_kind(value) or problems[0]
-            raise MisshapenError(f"it cannot be stored as JSON and read back: {why}")
-        return fitting[0]
+            # Where a type has two names for a field, its own name is read, too.
+            problem = self._loss(value, form, by_any_name=True)
+            problems += [problem] * bool(problem)
+            fitting += [form] * (not problem)
+        if fitting:
+            return fitting[0]
+        why = _loss_of_kind(value) or problems[0]
+        raise MisshapenError(f"it cannot be stored as JSON and read back: {why}")
 
     def _forms(self, value: Any, given: object, problems: list[str]) -> Iterator[JsonValue]:
         """The JSON that a value may be stored as; why there is none goes into the problems."""
@@ -151,10 +156,10 @@ class Shape:
             else:
                 yield form
 
-    def _loss(self, value: Any, form: JsonValue) -> str:
+    def _loss(self, value: Any, form: JsonValue, *, by_any_name: bool = False) -> str:
         """What is lost where a value is read back from JSON; empty if nothing is."""
         try:
-            read = self.value_of(form)
+            read = self._read_back(form, by_any_name=by_any_name)
         except MisshapenError as error:
             return str(error)
         place = difference(value, read)
@@ -162,13 +167,6 @@ class Shape:
             kinds = f"{type(value).__name__} is read back as {type(read).__name__}"
             return f"{kinds}; give an output type that says which one it is"
         return "" if place is None else f"{_place(place)}its value changes"
-
-    def _is_as_shown(self, value: Any, form: JsonValue) -> bool:
-        """Whether JSON has the names of the schema: then the type as it is reads it."""
-        try:
-            return difference(value, self._adapter.validate_json(to_json(form))) is None
-        except ValidationError:
-            return False
 
     def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False)
