@@ -136,7 +136,7 @@ def _scan(
     for text in written:
         at += len(text)
         if not text.strip(BLANK):
-            is_below_blank = bool(lines)
+            is_below_blank = is_closed or bool(lines)
             continue
         line = key_line(text)
         is_known = line is not None and squeezed(line.name) in keys
