@@ -184,14 +184,15 @@ class Fold:
 
     def __init__(self, started_at: datetime | None = None) -> None:
         self.counts = Counts()
-        # The calls of each attempt, by step, specialist and number, and by their own names.
-        self.calls = dict[tuple[Any, ...], dict[str, CallEvent]]()
+        # The calls of each attempt, by step, specialist and number, each as its newest event.
+        self.calls = dict[tuple[Any, ...], dict[Any, CallEvent]]()
+        self.host_calls = dict[Any, HostCall | CallEvent]()  # those of the host
+        self.begun = dict[Any, events.ModelInvoked | events.ToolInvoked]()  # their beginnings
         self.attempts = dict[_AttemptAt, LedgerEntry]()  # in the order in which they began
         self.retried = set[_StepAt]()  # those whose next attempt is to come
         # The specialists that are done with a step since it was opened last, and whether well.
         self.ends = dict[int, dict[str, bool]]()
         self.deferred = set[int]()  # the steps that are left for another round
-        self.host_calls = list[HostCall]()
         self.revisions = list[Revision]()
         self.outline = Outline()
         self.pauses = list[Pause]()  # those that are over
@@ -226,15 +227,19 @@ class Fold:
         self._apply_to_run(event)
 
     def _apply_to_calls(self, event: Event) -> None:
+        match event:
+            case events.ModelInvoked() | events.ToolInvoked():
+                self.begun[event.call_key] = event
+                self._is_thought_of |= isinstance(event, events.ModelInvoked)
+            case events.MemorySummary():
+                self.host_calls[event.seq] = event
+            case _:
+                pass
         if isinstance(event, CallEvent):
             # The end of a call takes the place of its beginning.
             attempt = event.step_id, event.specialist, event.attempt
-            self.calls.setdefault(attempt, {})[event.call] = event
-            self._is_thought_of |= isinstance(event, events.ModelInvoked)
-        if isinstance(event, events.MemorySummary) or (
-            isinstance(event, HostCall) and event.step_id is None
-        ):
-            self.host_calls.append(event)
+            own = self.host_calls if event.step_id is None else self.calls.setdefault(attempt, {})
+            own[event.call_key] = event
 
     def _apply_to_plan(self, event: Event) -> None:
         before, self.outline = self.outline, self.outline.after(event)

@@ -344,7 +344,7 @@ class RunReport(StateFacts):
     @property
     def host_calls(self) -> tuple[HostCall, ...]:
         """The calls of models and tools that the host made, each as its end."""
-        return tuple(self.fold.host_calls)
+        return tuple(e for e in self.fold.host_calls.values() if isinstance(e, HostCall))
 
     @cached_property
     def calls(self) -> Calls:
@@ -373,9 +373,9 @@ class RunReport(StateFacts):
         return Anomalies(failed=ends["failed"], refused=ends["rejected"], unusable=unusable)
 
     @property
-    def unusable(self) -> dict[int, str]:
+    def unusable(self) -> Mapping[int, str]:
         """What was done instead of using a reply, by the number of the end of its call."""
-        return dict(self.fold.counts.unusable)
+        return self.fold.counts.unusable
 
 
 def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tuple[Request, ...]:

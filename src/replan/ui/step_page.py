@@ -18,7 +18,7 @@ from replan.log.step_reports import StepReport
 from replan.runs.reports import ThreadView, WholeReport
 from replan.state.knowledge import Source
 from replan.ui.drawn.graph import step_states
-from replan.ui.drawn.tree import branch_of, known_of
+from replan.ui.drawn.tree import branch_of
 from replan.views.event_lines import knowledge_text, memory_text
 from replan.views.run.history import LEAST_TOLD, history_lines
 from replan.views.run.waits import waits_of
@@ -63,7 +63,7 @@ def step_values(report: WholeReport, number: int) -> dict[str, Any]:
         "standing": step_states(report)[number],
         "waits": [each for each in waits_of(step, report) if each.seconds >= LEAST_TOLD],
         "moments": history_lines(report, number),
-        "branch": branch_of(step, known_of(report)),
+        "branch": branch_of(step, report),
         "results": [each for each in report.results if each.step_id == number],
         "threads": threads_of(report.threads, number),
         "given": given_of(own),

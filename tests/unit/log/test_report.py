@@ -58,7 +58,7 @@ def told(report):
         "calls": report.calls,
         "host": report.host_calls,
         "anomalies": report.anomalies,
-        "unusable": report.unusable,
+        "unusable": dict(report.unusable),
         "times": (report.began, report.ended, report.waited, report.idle, report.unknown),
         "ends": (fold.judged, [*fold.limits], {**fold.cuts}, {**fold.asked_at}),
     }

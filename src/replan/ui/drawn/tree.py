@@ -1,6 +1,6 @@
 """What was done in a run as a tree: step, attempt, call of a model or a tool."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,7 +13,6 @@ from replan.events.types import (
     MessageText,
     ModelCompleted,
     ModelInvoked,
-    RunResumed,
     ToolCompleted,
     ToolInvoked,
 )
@@ -27,7 +26,6 @@ from replan.views.run.error_lines import is_in_text, same_error_before
 HOST = 0
 """The number of the branch that has the calls of the host."""
 
-_Begun = ModelInvoked | ToolInvoked
 _OfCall = ModelInvoked | ModelCompleted | ToolInvoked | ToolCompleted | MemorySummary
 
 
@@ -98,18 +96,10 @@ class Branch:
     calls: tuple[Call, ...] = ()  # those of the host, which belong to no attempt
 
 
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """What is known about calls beyond their newest events."""
-
-    begun: Mapping[Any, _Begun]  # their beginnings: those of models have the prompts
-    unusable: Mapping[int, str]  # what was done instead of using a reply
-
-
 def tree_of(report: RunReport) -> list[Branch]:
     """Return the branches of a run: the host, then its steps in their order."""
-    known = known_of(report)
-    took, since = calls_of(report.host_calls), _resumed_at(report)
+    took, resumed = calls_of(report.host_calls), report.fold.resumed
+    since = _seq(resumed) if resumed else 0
     is_at_work = report.outcome == "running"
     return [
         Branch(
@@ -120,35 +110,19 @@ def tree_of(report: RunReport) -> list[Branch]:
             seconds=took.seconds,
             spent=took,
             calls=tuple(
-                _call(each, known, "running" if is_at_work and _seq(each) > since else "cut off")
-                for each in _calls_of_host(report.events)
+                _call(each, report, "running" if is_at_work and _seq(each) > since else "cut off")
+                for each in report.fold.host_calls.values()
             ),
         ),
-        *(branch_of(step, known) for step in report.steps),
+        *(branch_of(step, report) for step in report.steps),
     ]
-
-
-def _calls_of_host(events: Iterable[Event]) -> Iterable[_OfCall]:
-    """The newest event of each call of the host, in the order in which they began."""
-    newest = dict[Any, _OfCall]()
-    for event in events:
-        if isinstance(event, MemorySummary):
-            newest[event.seq] = event
-        elif isinstance(event, _OfCall) and event.step_id is None:
-            newest[event.call_key] = event
-    return newest.values()
-
-
-def _resumed_at(report: RunReport) -> int:
-    """The number of the event with which the last process began."""
-    return max((_seq(e) for e in report.events if isinstance(e, RunResumed)), default=0)
 
 
 def _seq(event: Event) -> int:
     return event.seq or 0
 
 
-def branch_of(step: StepReport, known: Known) -> Branch:
+def branch_of(step: StepReport, report: RunReport) -> Branch:
     """Return the branch of one step."""
     return Branch(
         step=step.step.id,
@@ -157,11 +131,11 @@ def branch_of(step: StepReport, known: Known) -> Branch:
         standing=step.status_text,
         seconds=step.seconds,
         spent=step.calls,
-        attempts=tuple(_attempt(each, step, known) for each in step.attempts),
+        attempts=tuple(_attempt(each, step, report) for each in step.attempts),
     )
 
 
-def _attempt(attempt: AttemptReport, step: StepReport, known: Known) -> Attempt:
+def _attempt(attempt: AttemptReport, step: StepReport, report: RunReport) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
     elsewhere = _error_elsewhere(attempt, step)
     return Attempt(
@@ -173,7 +147,7 @@ def _attempt(attempt: AttemptReport, step: StepReport, known: Known) -> Attempt:
         error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
-        calls=tuple(_call(each, known, no_end) for each in attempt.calls),
+        calls=tuple(_call(each, report, no_end) for each in attempt.calls),
     )
 
 
@@ -184,15 +158,9 @@ def _error_elsewhere(attempt: AttemptReport, step: StepReport) -> str:
     return "the error above" if is_above else same_error_before(attempt, step.attempts)
 
 
-def known_of(report: RunReport) -> Known:
-    """Return what is known about the calls of a run."""
-    begun = {e.call_key: e for e in report.events if isinstance(e, _Begun)}
-    return Known(begun=begun, unusable=report.unusable)
-
-
-def _call(event: _OfCall, known: Known, no_end: str) -> Call:
+def _call(event: _OfCall, report: RunReport, no_end: str) -> Call:
     is_summary = isinstance(event, MemorySummary)
-    began = event if is_summary else known.begun.get(event.call_key, event)
+    began = event if is_summary else report.fold.begun.get(event.call_key, event)
     common: dict[str, Any] = {
         "seq": _seq(event),
         "first": _seq(began),
@@ -204,7 +172,7 @@ def _call(event: _OfCall, known: Known, no_end: str) -> Call:
     is_open = isinstance(event, ModelInvoked)
     error = "" if is_open else event.error
     state = no_end if is_open else "failed" if error else "done"
-    instead = known.unusable.get(_seq(event), "")
+    instead = report.unusable.get(_seq(event), "")
     reply = reply_of(event)
     return Call(
         kind="model",

@@ -1,14 +1,14 @@
 """What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.rendering import MARKS
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.team import SpecialistCard, chosen_for, refusal_text
 from replan.views.ahead.preview import (
@@ -23,25 +23,33 @@ from replan.views.ahead.preview import (
 from replan.views.cells import counted, one_line, padded
 
 
-@dataclass(frozen=True, slots=True)
-class _Approvals:
+class _ToolApproval(Value):
+    specialist: str
+    tools: tuple[str, ...]
+    steps: tuple[int, ...]
+
+
+class _Approvals(Value):
     """The approvals that a person will be asked for."""
 
     plan: bool  # whether this plan, before it runs
     revisions: bool
-    # For specialists with such tools their names, the tools, and the steps.
-    tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
+    tools: tuple[_ToolApproval, ...]  # before each call of them
     steps: tuple[int, ...]  # before which steps
 
     @classmethod
     def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
         """Find the questions that a run of a handed-in plan will ask."""
         ask_first = {card.name for card in team.cards or () if card.asks_first}
-        steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
+        tools = [
+            _ToolApproval(specialist=name, tools=tools, steps=_steps_of(name, plan))
+            for name, tools in team.asking.items()
+            if tools
+        ]
         return cls(
             plan=team.approval == "always",
             revisions=team.revisable and team.approval in ("revisions", "always"),
-            tools=[(name, team.asking[name], found) for name, found in steps.items() if found],
+            tools=tuple(each for each in tools if each.steps),
             steps=tuple(
                 step.id
                 for step in plan.open_steps()
@@ -56,7 +64,7 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
         **preview(plan, team.limits).model_dump(mode="json"),
         "reruns": [rerun.model_dump(mode="json") for rerun in reruns],
         "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
-        "approvals": _approvals(plan, team),
+        "approvals": _Approvals.of(plan, team).model_dump(mode="json"),
         "worst_case": _worst_case(plan, team),
         "parsed_steps": understood(plan, team.cards or ()),
         "parse_warnings": [each.model_dump(mode="json") for each in overlooked(plan.content)],
@@ -96,20 +104,6 @@ def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ())
     return lines
 
 
-def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
-    asked = _Approvals.of(plan, team)
-    tools: list[JsonValue] = [
-        {"specialist": name, "tools": list(tools), "steps": list(steps)}
-        for name, tools, steps in asked.tools
-    ]
-    return {
-        "plan": asked.plan,
-        "revisions": asked.revisions,
-        "tools": tools,
-        "steps": list(asked.steps),
-    }
-
-
 def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     asked = _Approvals.of(plan, team)
     lines = ["approval: asked before this plan runs"] if asked.plan else []
@@ -117,8 +111,9 @@ def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     begins = "begins" if len(asked.steps) == 1 else "begin"
     lines += [f"approval: asked before {_ids(asked.steps)} {begins}"] if asked.steps else []
     return lines + [
-        f"approval: @{name} asks before each call of {', '.join(tools)} ({_ids(steps)})"
-        for name, tools, steps in asked.tools
+        f"approval: @{each.specialist} asks before each call of {', '.join(each.tools)} "
+        f"({_ids(each.steps)})"
+        for each in asked.tools
     ]
 
 
