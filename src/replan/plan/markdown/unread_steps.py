@@ -11,22 +11,15 @@ from replan.plan.markdown.outline import DETAIL_INDENT, Item, Outline, is_like_i
 
 _LONGEST_SHOWN = 80
 
-_MARKER = r"[ \t]*+(?P<marker>[-*+•·‣◦▪–—]|(?P<counter>\d{1,9})[.)．、])?[ \t]*+"
-_LINK = r"(?!\[[^\[\]]*\][(\[:])"
-_SIGN = r"(?P<mark>[xX~!\-✓✔])?+"
-_NUMBER = r"(?P<number>\d{1,9})\s*+[.)．、:：](?!\d)"
-# A box in front of a number is a step wherever it stands: `- [x 2. B`, `-[ ] 2. B`.
-_BOXED = re.compile(
-    rf"{_MARKER}{_LINK}\\?[\[【［]\s*+{_SIGN}\s*+(?P<closed>\\?[\]】］])?+\s*+{_NUMBER}"
+# The parts of a step, well written or not: `- [x 2. B`, `( ) B`, `☐ B`, `x] 2. B`, `2 [x B`.
+_LIKE_STEP = re.compile(
+    r"[ \t]*+(?P<marker>[-*+•·‣◦▪–—]|(?P<counter>\d{1,9})[.)．、])?+[ \t]*+(?P<content>)"
+    r"(?:(?P<box>(?:\d{1,9}\s*+)?(?!\[[^\[\]]*\][(\[:])\\?[\[【［])"
+    r"\s*+(?P<mark>[xX~!\-✓✔])?+\s*+(?P<closed>\\?[\]】］])?+"
+    r"|(?P<sign>[(（{]\s*+(?:[xX~!✓✔-]|\d{1,9})?+\s*+[)）}]"
+    r"|[☐☑☒✅✔✓❌□■]\ufe0f?+|[xX~!✓✔-]?+[\])】］）}]))?+"
+    r"\s*+(?:(?P<number>\d{1,9})\s*+[.)．、:：](?!\d))?+"
 )
-# What can be nothing but a step in a list of steps: `( ) B`, `☐ B`, `x] 2. B`, `2 [x B`, `2. B`.
-_SIGNS = (
-    rf"(?:\d{{1,9}}\s*+)?{_LINK}\\?[\[【［]\s*+{_SIGN}\s*+[\]】］]?+"
-    r"|[(（{]\s*+(?:[xX~!✓✔-]|\d{1,9})?+\s*+[)）}]|[☐☑☒✅✔✓❌□■]\ufe0f?+|[xX~!✓✔-]?+[\])】］）}]"
-)
-_IN_LIST = re.compile(rf"{_MARKER}(?P<signs>{_SIGNS})?+\s*+(?:{_NUMBER})?+")
-_LISTED = re.compile(_MARKER)
-_BOX = re.compile(rf"{_MARKER}\[{_SIGN}\s*+\]\s*+")
 _MENTION = re.compile(rf"(?<![\w.+\-@/])@{NAME}(?:\s*+\([^()]*+\))?[ \t]*+$")
 
 
@@ -44,19 +37,19 @@ def unread_steps(
     details |= {item.start for item in found.items if not _is_damaged(texts[item.start], item)}
     lists = set(_lists_of_steps(texts, found))
     for at in found.window:
-        if at in found.verbatim or at in details or is_blank(texts[at]):
+        match = None if at in found.verbatim or at in details else _LIKE_STEP.match(texts[at])
+        if match is None or is_blank(texts[at]):
             continue
-        match = _unread(texts[at], numbers, in_list=at in lists)
-        if match is not None:
-            yield _mistake(at, texts[at], match, "indent it if it is a detail of the step above")
-        elif at in found.boxed and (box := _BOX.match(texts[at])):
-            yield _mistake(at, texts[at], box, "leave out its box", max(numbers, default=0) + 1)
+        if _is_meant(match, numbers, in_list=at in lists):
+            yield _mistake(at, match, "indent it if it is a detail of the step above")
+        elif at in found.boxed:
+            yield _mistake(at, match, "leave out its box", max(numbers, default=0) + 1)
 
 
 def _is_damaged(line: str, item: Item) -> bool:
     """Whether the text of a step in a list without boxes begins like one."""
-    match = _IN_LIST.match(line) if item.mark is None else None
-    return match is not None and bool(match["signs"])
+    match = _LIKE_STEP.match(line) if item.mark is None else None
+    return match is not None and bool(match["box"] or match["sign"])
 
 
 def _details(texts: Sequence[str], items: Sequence[Item]) -> Iterator[int]:
@@ -83,35 +76,32 @@ def _continues_list(line: str) -> bool:
     return is_blank(line) or is_listed or indent_of(line) >= DETAIL_INDENT
 
 
-def _unread(line: str, numbers: Collection[int], *, in_list: bool) -> re.Match[str] | None:
-    match = _BOXED.match(line)
-    if match is not None and (match["marker"] or match["closed"] or in_list):
-        return match
-    listed = _LISTED.match(line)
-    if not in_list or listed is None or not listed["marker"]:
-        return None
-    counter = listed["counter"]
-    is_empty = is_blank(line[listed.end() :])
-    if counter and (is_empty or int(counter) not in numbers):
-        return listed
-    match = _IN_LIST.match(line)
-    if match and (match["signs"] or (match["number"] and int(match["number"]) not in numbers)):
-        return match
-    return listed if _MENTION.search(line) else None
+def _is_meant(match: re.Match[str], numbers: Collection[int], *, in_list: bool) -> bool:
+    """Whether a line is meant as a step.
+
+    A box in front of a number is one wherever it stands; in a list of steps also anything else
+    that can be nothing else.
+    """
+    marker, counter, box, number = match.group("marker", "counter", "box", "number")
+    if box and number and (marker or match["closed"] or in_list):
+        return True
+    if not (in_list and marker):
+        return False
+    is_new = any(each and int(each) not in numbers for each in (counter, number))
+    is_empty = counter and is_blank(match.string[match.end() :])
+    return bool(is_new or is_empty or box or match["sign"] or _MENTION.search(match.string))
 
 
 def _mistake(
-    at: int, line: str, match: re.Match[str], otherwise: str, next_number: int | None = None
+    at: int, match: re.Match[str], otherwise: str, next_number: int | None = None
 ) -> Mistake:
-    groups = match.groupdict()
-    number = groups.get("number") or groups["counter"] or next_number
+    line, mark = match.string, match["mark"] or " "
+    number = match["number"] or match["counter"] or next_number
     task = f"{number}. " if number else ""
     task += line[match.end() :].strip() or "What is to be done"
-    mark = groups.get("mark") or " "
-    marker = _LISTED.match(line)
     return Mistake(
         line=at + 1,
-        column=min(marker.end() if marker else 0, len(line.rstrip()) - 1) + 1,
+        column=min(match.start("content"), len(line.rstrip()) - 1) + 1,
         code="unread_step",
         reason=f"'{_cut(line.strip())}' looks like a step and cannot be read as one.",
         fix=f"Write it like this: - [{'x' if mark in '✓✔' else mark}] {_cut(task)}; "
