@@ -104,6 +104,7 @@ def written(text: str, *steps: PlanStep) -> str:
         ("- [ ] 1. a\n  ```yaml\n  just text\n  ```\n", [(3, 3, "bad_parameters")]),
         ("- [ ] 1. a\n  ```yaml\n  a: 1\n  b: [\n  ```\n", [(5, 3, "bad_parameters")]),
         ("- [ ] 1. a\n  ```yaml\n  x: .nan\n  ```\n", [(3, 3, "bad_parameters")]),
+        ("- [ ] 1. a\n  ```yaml\n  a: [1\n", [(3, 3, "bad_parameters")]),
         (
             "- [ ] 1. a\n  ```yaml\n  a: 1\n  ```\n  ```yaml\n  b: 1\n  ```\n",
             [(5, 3, "several_parameters")],

@@ -184,7 +184,8 @@ class _BodyReader:
         except ParametersError as error:
             reason = f"The parameters cannot be read. {error.problem}"
             fix = "Write one `name: value` a line; quote a value that contains `: `, `#` or `@`."
-            self._mistake(start + 1 + min(error.line, len(inner)), "bad_parameters", reason, fix)
+            last = min(start + 1 + len(inner), len(self._lines) - 1)
+            self._mistake(min(start + 1 + error.line, last), "bad_parameters", reason, fix)
 
     def _mistake(self, at: int, code: str, reason: str, fix: str) -> None:
         self._said.complain(self._start + at, code, self._lines[at].strip(), reason, fix)
