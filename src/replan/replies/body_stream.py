@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from replan.replies.keys import HOST
+from replan.replies.keys import HOST, squeezed
 from replan.replies.reply import DELIMITER, MOST_LINES, read_reply
 from replan.replies.wrapping import BLANK, OPENED, begun, end_of_thoughts, plain
 
@@ -16,8 +16,9 @@ _OPENS_ALL = re.compile(r"[ \t]*(?:`{3,}|~{3,})(?:md|markdown)?[ \t]*\n", re.IGN
 _UNDECIDED = re.compile(
     r"[ \t]*(?:`{1,2}|~{1,2}|(?:`{3}|~{3})[^\n]{0,40}|-+[ \t]*|\.{1,3}|[<\[◁][\w/]{0,15})"
 )
-_WRAPPED = ("<", "---", "[", "◁", "```")
+_WRAPPED = ("<", "---", "[", "{", "◁", "```", "~~~")
 """With what a reply may begin that is not all shown."""
+_COLON = re.compile("[:\uff1a]")
 # What is taken off the end of a reply: blanks and the tokens of a chat template.
 _END = re.compile(r"(?:\s|<\|?[^<>\s]{0,40}\|?>)*(?:<[^<>\s]{0,40})?\Z")
 _REACH = 200
@@ -101,4 +102,9 @@ class BodyStream:
 def _may_be_wrapped(text: str) -> bool:
     """Whether a text with this beginning may begin with something that is not shown."""
     text = text.lstrip(BLANK)
-    return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)
+    if any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED):
+        return True
+    line, newline, _ = text.partition("\n")
+    written, *value = _COLON.split(line[:_REACH], maxsplit=1)
+    name = squeezed(written)
+    return name in HOST if value else not newline and any(key.startswith(name) for key in HOST)

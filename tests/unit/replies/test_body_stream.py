@@ -3,6 +3,7 @@
 import pytest
 
 from replan.replies.body_stream import BodyStream
+from replan.replies.readings import read_answer
 
 HEAD = "---\ncomplexity: simple\nreasoning: known\n---\n"
 
@@ -29,6 +30,23 @@ def test_line_ends_are_the_same_however_they_are_cut() -> None:
     text = HEAD + "a\r\r\nb\r\nc\rd\r"
     for parts in ([text], list(text)):
         assert "".join(map(BodyStream().feed, parts)) == "a\r\nb\nc\rd"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Lima.\r\nIn Peru.</s>\n", "Lima.\nIn Peru."),
+        ("Score of the match: 3 to 1.", "Score of the match: 3 to 1."),
+        ("Complex numbers have two parts.", "Complex numbers have two parts."),
+        *((f"{HEAD}Lima.", ""), ("complexity: simple\n\nLima.", ""), ("**Verdict**: complete", "")),
+        *(('{"complexity": "simple", "answer": "Lima."}', ""), ("<think>Hm.</think>Lima.", "")),
+        *(("~~~md\nLima.\n~~~", ""), ("compl", "")),
+    ],
+)
+def test_a_reply_without_keys_is_shown_at_once_unless_it_may_begin_with_some(text, shown) -> None:
+    for parts in ([text], list(text)):
+        assert "".join(map(BodyStream(None).feed, parts)) == shown
+        assert read_answer(text).body.startswith(shown)
 
 
 def test_a_later_delimiter_is_shown() -> None:
