@@ -40,6 +40,7 @@ from reporting import Row, judged, options, publish
 from replan import Host, Specialist, Team, build_graph, run
 from replan.adapters.chat_models import LangChainModels
 from replan.prompts.sections import Call
+from replan.team.host import Judging
 
 TODAY = Path(__file__).with_name("pace_today.json")
 
@@ -106,15 +107,15 @@ async def _measured(args: Namespace, base_url: str) -> Measured:
     workloads = [WORKLOADS[name] for name in args.workloads]
     for workload in workloads:
         # What is loaded and opened once is paid for here, and both sides prove to make all calls.
-        for begin in sides(workload, base_url, at_once=True).values():
-            await checked(workload, begin)
+        for side, begin in sides(workload, base_url, at_once=True).items():
+            await checked(workload, side, begin)
     ran: dict[str, dict[Side, list[Ran]]] = {
         each.name: {side: [] for side in SIDES} for each in workloads
     }
     for _ in range(args.repeat):
         for workload in workloads:
             for side, begin in sides(workload, base_url).items():
-                ran[workload.name][side].append(await checked(workload, begin))
+                ran[workload.name][side].append(await checked(workload, side, begin))
     return ran
 
 
@@ -123,12 +124,15 @@ def sides(workload: Workload, base_url: str, *, at_once: bool = False) -> dict[S
     end = AT_ONCE if at_once else ""
     return {
         "floor": Floor(workload, base_url, model_name(workload, "floor") + end).start,
-        "replan": _replan(workload, base_url, f"openai:{model_name(workload, 'replan')}{end}"),
+        "replan": _replan(workload, base_url, model_name(workload, "replan") + end),
+        "when needed": _replan(
+            workload, base_url, model_name(workload, "when needed") + end, judge="when_needed"
+        ),
     }
 
 
-async def checked(workload: Workload, begin: Begin) -> Ran:
-    """Make a run.
+async def checked(workload: Workload, side: Side, begin: Begin) -> Ran:
+    """Make a run of a side.
 
     Raises:
         RuntimeError: It made other calls than those of its workload.
@@ -136,13 +140,14 @@ async def checked(workload: Workload, begin: Begin) -> Ran:
     began = time.perf_counter()
     ran = await begin()
     ran.seconds = time.perf_counter() - began
-    if ran.calls != workload.calls:
-        msg = f"{ran.calls} calls instead of the {workload.calls} of {workload.name}."
+    if ran.calls != (calls := workload.calls(side)):
+        msg = f"{ran.calls} calls instead of the {calls} of {workload.name}."
         raise RuntimeError(msg)
     return ran
 
 
-def _replan(workload: Workload, base_url: str, model: str) -> Begin:
+def _replan(workload: Workload, base_url: str, name: str, *, judge: Judging = "always") -> Begin:
+    model = f"openai:{name}"
     members = [
         Specialist(
             name=name,
@@ -152,7 +157,7 @@ def _replan(workload: Workload, base_url: str, model: str) -> Begin:
         )
         for name, duty in workload.team.items()
     ]
-    graph = build_graph(Team(host=Host(model=model), specialists=members), base_url=base_url)
+    graph = build_graph(Team(Host(model, judge=judge), members), base_url=base_url)
 
     async def start() -> Ran:
         usage = (await run(graph, workload.request)).state["usage"]
@@ -298,17 +303,23 @@ def _time_rows(ran: Measured, today: Mapping[str, Mapping[str, float]]) -> list[
     most = {**MOST_OF_FLOOR, "K2 to K6": MOST_OF_FLOOR_RECORDED}
     for name, taken in seconds.items():
         workload = WORKLOADS.get(name)
-        over = [ours / floor for floor, ours in zip(taken["floor"], taken["replan"], strict=True)]
+        over = {
+            side: statistics.median(
+                ours / floor for floor, ours in zip(taken["floor"], taken[side], strict=True)
+            )
+            for side in SIDES
+        }
         rows.append(
             {
                 "table": "Time of a run over the floor",
                 "workload": name,
-                "calls": workload and workload.calls,
+                "calls": workload and workload.calls("floor"),
                 "answer repeats step": workload and workload.repeats,
                 "floor, s": statistics.median(taken["floor"]),
                 "Replan, s": statistics.median(taken["replan"]),
                 "today": today.get(name, {}).get("over the floor"),
-                **judged(statistics.median(over), name="over the floor", most=most.get(name)),
+                "when needed": over["when needed"],
+                **judged(over["replan"], name="over the floor", most=most.get(name)),
             }
         )
     return rows

@@ -8,6 +8,7 @@ recording.
 
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -37,13 +38,20 @@ _SEED = 9
 _PIECE = 4 * CHARACTERS_PER_TOKEN
 """Characters of one piece of a stream: fewer pieces, less that a busy machine adds to each."""
 
-Side = Literal["floor", "replan"]
-SIDES: tuple[Side, ...] = ("floor", "replan")
+Side = Literal["floor", "replan", "when needed"]
+"""The floor; Replan as it comes; Replan with `Host(judge="when_needed")`."""
+
+SIDES: tuple[Side, ...] = ("floor", "replan", "when needed")
 
 DIFFERENCES: tuple[str, ...] = (
     "an answer that repeats the result of a step is the line `answer_step` and no body",
+    "a brief is cut to two sentences",
+    "when needed: the plan names that step, and nobody judges it",
 )
 """What differs in the replies that Replan gets; see `said_to`."""
+
+_BRIEF = re.compile(r"(?<=\n)(?P<indent>[ ]+)(?P<text>\S.*)(?=\n|$)")
+_SENTENCES = re.compile(r".*?(?:[.!?](?=\s|$)|[。！？]|$)")  # noqa: RUF001 - Chinese marks
 
 TEAM = {
     "data_analyst": "Answers questions about orders, returns, suppliers and staff cost from the "
@@ -99,10 +107,15 @@ class Workload:
     repeats: int | None = None
     team: Mapping[str, str] = field(default_factory=lambda: TEAM)
 
-    @property
-    def calls(self) -> int:
+    def calls(self, side: Side) -> int:
         """The calls of a run."""
-        return 1 + len(self.judgements) + sum(map(len, self.steps.values()))
+        is_foreseen = side == "when needed" and self.is_foreseeable
+        return 1 + len(self.judgements) - is_foreseen + sum(map(len, self.steps.values()))
+
+    @property
+    def is_foreseeable(self) -> bool:
+        """Whether its first plan can name the step that answers, and is never revised."""
+        return self.repeats is not None and len(self.judgements) == 1
 
 
 def said_to(side: Side, workload: Workload, reply: str) -> str:
@@ -111,10 +124,24 @@ def said_to(side: Side, workload: Workload, reply: str) -> str:
     Replan lets a model name the step whose result is the answer: a body that repeats a result is
     this reference. What differs has to stand in `DIFFERENCES`, which the benchmark prints.
     """
-    if side == "floor" or workload.repeats is None or reply is not workload.judgements[-1]:
+    if side == "floor":
         return reply
-    head, _, _ = reply.partition("\n---\n")
-    return f"{head}\nanswer_step: {workload.repeats}\n---\n"
+    head, end, body = reply.partition("\n---\n")
+    is_answer = reply is workload.judgements[-1]
+    if is_answer:
+        return reply if workload.repeats is None else f"{head}{_named(workload)}{end}"
+    named = _named(workload) if side == "when needed" and workload.is_foreseeable else ""
+    return f"{head}{named}{end}{_BRIEF.sub(_cut, body)}"
+
+
+def _named(workload: Workload) -> str:
+    return f"\nanswer_step: {workload.repeats}"
+
+
+def _cut(brief: re.Match[str]) -> str:
+    """The first two sentences of a brief, which is one line."""
+    sentences = [each.strip() for each in _SENTENCES.findall(brief["text"]) if each.strip()]
+    return brief["indent"] + " ".join(sentences[:2])
 
 
 def tokens_of(text: str) -> int:
@@ -203,7 +230,7 @@ WORKLOADS = {each.name: each for each in (*RECORDED, *DRAWN)}
 
 def model_name(workload: Workload, side: Side) -> str:
     """The name of the model that plays a workload to a side."""
-    return f"{workload.name.replace(' ', '-')}.{side}"
+    return f"{workload.name} {side}".replace(" ", "-")
 
 
 MODELS = {

@@ -37,12 +37,25 @@ async def test_both_sides_make_the_calls_of_a_workload_and_hear_what_is_said_to_
 ):
     workload = WORKLOADS[name]
     begins = sides(workload, base_url, at_once=True)
-    floor, ours = [await checked(workload, begins[side]) for side in SIDES]
-    assert floor.calls == ours.calls == workload.calls
-    for ran, side in ((floor, "floor"), (ours, "replan")):
-        replies = [said_to(side, workload, each) for each in (workload.plan, *workload.judgements)]
-        assert ran.host_out == sum(map(tokens_of, replies))
-    assert min(floor.host_in, ours.host_in) > 1_000
+    ran = {side: await checked(workload, side, begins[side]) for side in SIDES}
+    assert ran["floor"].calls == ran["replan"].calls
+    assert ran["when needed"].calls == ran["replan"].calls - workload.is_foreseeable
+    for side, each in ran.items():
+        judgements = workload.judgements[: each.calls - sum(map(len, workload.steps.values())) - 1]
+        replies = [said_to(side, workload, reply) for reply in (workload.plan, *judgements)]
+        assert each.host_out == sum(map(tokens_of, replies))
+        assert each.host_in > 1_000 * bool(judgements)
+
+
+def test_what_replan_hears_differs_in_briefs_and_in_answers_that_are_results():
+    workload = WORKLOADS["K6"]
+    plan = said_to("replan", workload, workload.plan)
+    assert steps_in(plan)[0].task.count("。") == 2
+    assert [step.after for step in steps_in(plan)] == [
+        step.after for step in steps_in(workload.plan)
+    ]
+    assert said_to("replan", workload, workload.judgements[0]).endswith("\nanswer_step: 3\n---\n")
+    assert "\nanswer_step: 3\n---\n" in said_to("when needed", workload, workload.plan)
 
 
 async def test_a_run_with_other_calls_is_no_measure():
@@ -50,7 +63,7 @@ async def test_a_run_with_other_calls_is_no_measure():
         return Ran(calls=3)
 
     with pytest.raises(RuntimeError, match="3 calls instead of the 10 of K2"):
-        await checked(WORKLOADS["K2"], begin)
+        await checked(WORKLOADS["K2"], "floor", begin)
 
 
 def request_of(model, call, *, stream):
@@ -83,8 +96,8 @@ def test_the_floor_reads_each_step_with_its_brief(name):
 
 def test_an_answer_that_repeats_a_result_is_a_reference_for_replan_alone():
     for each in WORKLOADS.values():
-        *others, last = [each.plan, *each.judgements]
-        assert all(said_to("replan", each, reply) == reply for reply in others)
+        last = each.judgements[-1]
+        assert "answer_step" not in said_to("replan", each, each.plan)
         assert said_to("floor", each, last) == last
         reading = read_feedback(said_to("replan", each, last))
         assert (reading.verdict, reading.answer_step) == ("complete", str(each.repeats or ""))
@@ -103,7 +116,11 @@ def test_an_answer_that_repeats_a_result_is_known_as_such():
 
 def test_the_tables_judge_time_over_the_floor_and_the_hosts_tokens_over_todays():
     ran = {
-        name: {"floor": [Ran(10.0, 8, 900, 500)], "replan": [Ran(8.0, 8, 1_000, 300)]}
+        name: {
+            "floor": [Ran(10.0, 8, 900, 500)],
+            "replan": [Ran(8.0, 8, 1_000, 300)],
+            "when needed": [Ran(7.0, 7, 900, 250)],
+        }
         for name in WORKLOADS
     }
     today = {name: {"over the floor": 1.0, "host in": 2_000, "host out": 300} for name in WORKLOADS}
@@ -116,9 +133,10 @@ def test_the_tables_judge_time_over_the_floor_and_the_hosts_tokens_over_todays()
         "host in": "yes",
         "host out": "no",
     }
-    assert rows[-1][""].startswith("an answer that repeats the result")
+    assert rows[0]["when needed"] == 0.7
+    assert [row for row in rows if "differ" in row["table"]]
 
 
 def test_without_an_earlier_measure_no_tokens_are_judged():
-    ran = {"K2": {"floor": [Ran(10.0)], "replan": [Ran(8.0)]}}
+    ran = {"K2": {side: [Ran(10.0)] for side in SIDES}}
     assert [row for row in rows_of(ran, {}) if row.get("target")] == []
