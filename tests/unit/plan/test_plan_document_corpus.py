@@ -4,7 +4,7 @@
 # The documents stand as they were written, full-width punctuation included.
 
 from replan.plan import PlanDocument, PlanStep, refresh_content
-from replan.plan.markdown.rendering import MARKS
+from replan.plan.markdown.outline import MARKS
 from replan.plan.option_table import write_options
 
 CORPUS: dict[str, tuple[str, str, tuple[str, ...]]] = {

@@ -8,9 +8,9 @@ from operator import attrgetter
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
 from replan.plan.markdown.normal import visible_parts
-from replan.plan.markdown.outline import BOX, PENDING_MARKS
+from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS
 from replan.plan.markdown.reading import Block, number_steps, read_lines, step_of
-from replan.plan.markdown.rendering import MARKS, lines_under
+from replan.plan.markdown.rendering import lines_under
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import IN_LINE, STRUCTURAL

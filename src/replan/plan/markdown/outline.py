@@ -6,9 +6,19 @@ from dataclasses import dataclass, field
 
 from replan.plan.markdown.lines import Verbatim, indent_of, is_blank
 from replan.plan.markdown.title import own_number
+from replan.plan.model import StepStatus
 
+MARKS = {
+    StepStatus.PENDING: " ",
+    StepStatus.EXECUTING: "~",
+    StepStatus.COMPLETED: "x",
+    StepStatus.FAILED: "!",
+    StepStatus.SKIPPED: "-",
+}
+"""What is written into the box of a step, by its status."""
+
+KNOWN_MARKS = "".join(MARKS.values()) + "X"
 PENDING_MARKS = " ~"
-KNOWN_MARKS = " ~xX!-"
 DETAIL_INDENT = 2
 """Columns by which a line has to be indented to belong to the item above it."""
 

@@ -10,6 +10,7 @@ from replan.plan.markdown.body import key_phrase, read_body
 from replan.plan.markdown.lines import Line, split_lines, usual_line_end
 from replan.plan.markdown.outline import (
     KNOWN_MARKS,
+    MARKS,
     Item,
     continues_text,
     is_marked_line,
@@ -31,13 +32,11 @@ _MOST_WRAPPED_LINES = 8
 _LEAST_READINGS, _MOST_READINGS = 16, 256
 _MOST_CHARACTERS = 1_000_000
 
+# A document does not say which steps are running, only that they are still to be done.
 _STATUS = {
-    " ": StepStatus.PENDING,
+    **{mark: status for status, mark in MARKS.items()},
     "~": StepStatus.PENDING,
-    "x": StepStatus.COMPLETED,
     "X": StepStatus.COMPLETED,
-    "!": StepStatus.FAILED,
-    "-": StepStatus.SKIPPED,
 }
 
 

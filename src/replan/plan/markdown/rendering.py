@@ -6,17 +6,9 @@ from replan.plan.encoding import decode, encode_to_fit
 from replan.plan.markdown.body import write_body
 from replan.plan.markdown.lines import is_blank
 from replan.plan.markdown.normal import normalised
-from replan.plan.markdown.outline import read_heading
+from replan.plan.markdown.outline import MARKS, read_heading
 from replan.plan.markdown.title import write_title
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
-
-MARKS = {
-    StepStatus.PENDING: " ",
-    StepStatus.EXECUTING: "~",
-    StepStatus.COMPLETED: "x",
-    StepStatus.FAILED: "!",
-    StepStatus.SKIPPED: "-",
-}
+from replan.plan.model import PlanStep, TaskPlan
 
 
 def render(plan: TaskPlan) -> str:

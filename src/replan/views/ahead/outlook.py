@@ -6,8 +6,8 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.outline import MARKS
 from replan.plan.markdown.overlooked import overlooked
-from replan.plan.markdown.rendering import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.team import SpecialistCard, chosen_for, refusal_text
