@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import TaskComplexity, run, stream
+from replan import Limits, TaskComplexity, run, stream
 from replan.testing import ScriptedModel
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
@@ -129,6 +129,16 @@ async def test_a_complex_request_without_any_plan_becomes_one_step(team):
         state = (await run(team(model), "Find the policy.")).state
     assert [step.description for step in state["current_plan"].steps] == ["Find the policy."]
     assert state["unreadable_replies"][0].fallback == "a plan of one step"
+
+
+async def test_a_plan_for_which_a_limit_leaves_no_call_becomes_one_step_and_the_limit_is_told(team):
+    limits = Limits(max_model_calls=2)
+    with ScriptedModel({"think": "---\ncomplexity: complex\n---\n", "*": COMPLETE}) as model:
+        state = (await run(team(model, limits=limits, calls="separate"), "Find it.")).state
+    assert [step.description for step in state["current_plan"].steps] == ["Find it."]
+    record = state["unreadable_replies"][0]
+    assert (record.node, record.fallback) == ("plan_creation", "a plan of one step")
+    assert "max_model_calls" in record.problem
 
 
 @pytest.mark.parametrize("reply", ["", "   \n", "<think>hm</think>"])
