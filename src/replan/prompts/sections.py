@@ -124,16 +124,21 @@ def call_in(system_text: str) -> Call | None:
 
 def system_message(call: Call, *instructions: str) -> SystemMessage:
     """Tell a model what to do, and in the last line who asks."""
-    return SystemMessage(_paragraphs(*instructions, call_tag(call)))
+    return SystemMessage(content_of(*instructions, call_tag(call)))
 
 
-def data_message(*data: str) -> HumanMessage:
-    """Show a model marked data; empty parts are left out."""
-    return HumanMessage(_paragraphs(*data))
+def data_message(*data: str, blocks: Sequence[Any] = ()) -> HumanMessage:
+    """Show a model marked data, and content blocks below it; empty parts are left out."""
+    return HumanMessage(content_of(content_of(*data), blocks))
 
 
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
+def content_of(*parts: Any) -> Any:
+    """Join texts to a text, or texts and lists of content blocks to such a list."""
+    filled = [part for part in parts if part]
+    if all(isinstance(part, str) for part in filled):
+        return "\n\n".join(filled)
+    blocks = [block for part in filled for block in ([part] if isinstance(part, str) else part)]
+    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]
 
 
 def _attribute(value: object) -> str:
@@ -221,16 +226,8 @@ def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         return [*messages]
     system, request, *others = messages
     instructions, _, tag = system.text.rpartition("\n\n")
-    content: Any = request.content
-    if isinstance(content, str):
-        content = f"{instructions}\n\n{content}\n\n{tag}"
-    else:
-        content = [_text_block(instructions), *content, _text_block(f"\n\n{tag}")]
+    content = content_of(instructions, request.content, tag)
     return [request.model_copy(update={"content": content}), *others]
-
-
-def _text_block(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
 
 
 def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
@@ -244,17 +241,14 @@ def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
         messages = [*messages[: -len(unanswered) - 1], messages[-1]]
         data = (*data, f"{_NOTE}\n{said}")
     *earlier, request = in_order(messages)
-    text = _paragraphs(*data)
+    text = content_of(*data)
     if not text:
         return [*earlier, request]
     if request.type != "human":
         return [*earlier, request, HumanMessage(text)]
-    content: Any = request.content
-    if isinstance(content, str):
-        content = f"{text}\n\n{section('request', content)}"
-    else:
-        content = [{"type": "text", "text": text}, *content]
-    return [*earlier, request.model_copy(update={"content": content})]
+    asked: Any = request.content
+    asked = section("request", asked) if isinstance(asked, str) else asked
+    return [*earlier, request.model_copy(update={"content": content_of(text, asked)})]
 
 
 def _unanswered(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -317,12 +311,4 @@ def _joined(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 def _join(first: AnyMessage, second: AnyMessage) -> AnyMessage:
     # Only the second one can call tools, whose answers follow it.
-    content: Any = [*_blocks(first.content), *_blocks(second.content)]
-    if isinstance(first.content, str) and isinstance(second.content, str):
-        content = "\n\n".join(text for text in (first.content, second.content) if text)
-    return second.model_copy(update={"content": content})
-
-
-def _blocks(content: Any) -> list[Any]:
-    given = [content] * bool(content) if isinstance(content, str) else content
-    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in given]
+    return second.model_copy(update={"content": content_of(first.content, second.content)})

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import (
@@ -50,7 +50,7 @@ class StepPrompt:
         call = Call(node="specialist", step=context.plan_step.id, specialist=self.specialist)
         instructions = instructions_in(context.messages)
         system = system_message(call, self.instructions, instructions, output)
-        return [system, _with_images(data_message(*_data(context)), context.messages)]
+        return [system, data_message(*_data(context), blocks=_beside_text(context.messages))]
 
 
 def _data(context: ExecutionContext) -> list[str]:
@@ -73,13 +73,12 @@ def _data(context: ExecutionContext) -> list[str]:
     return parts
 
 
-def _with_images(data: HumanMessage, messages: Sequence[BaseMessage]) -> HumanMessage:
-    """Add to the data what the request holds beside text."""
-    blocks = [
+def _beside_text(messages: Sequence[BaseMessage]) -> list[Any]:
+    """The content blocks of the request that are no text, such as images."""
+    return [
         block
         for message in messages
         if message.type == "human" and isinstance(message.content, list)
         for block in message.content
         if isinstance(block, dict) and block.get("type") != "text"
     ]
-    return HumanMessage([{"type": "text", "text": data.text}, *blocks]) if blocks else data
