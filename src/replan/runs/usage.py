@@ -2,6 +2,8 @@
 
 from typing import Self
 
+from pydantic import AliasChoices, ConfigDict, Field
+
 from replan.log.calls import Calls
 from replan.values import Value
 
@@ -21,27 +23,19 @@ class Usage(Value):
         unfinished_cost: What is charged for them, in addition to `cost`.
     """
 
-    calls: int
+    model_config = ConfigDict(from_attributes=True)
+
+    calls: int = Field(validation_alias=AliasChoices("calls", "number"))
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     tokens: int
     cost: float | None
     uncounted_cost: float
-    unfinished_calls: int
+    unfinished_calls: int = Field(validation_alias=AliasChoices("unfinished_calls", "unfinished"))
     unfinished_cost: float
 
     @classmethod
     def of(cls, calls: Calls) -> Self:
         """Select what is shown of calls."""
-        return cls(
-            calls=calls.number,
-            input_tokens=calls.input_tokens,
-            output_tokens=calls.output_tokens,
-            cached_tokens=calls.cached_tokens,
-            tokens=calls.tokens,
-            cost=calls.cost,
-            uncounted_cost=calls.uncounted_cost,
-            unfinished_calls=calls.unfinished,
-            unfinished_cost=calls.unfinished_cost,
-        )
+        return cls.model_validate(calls)
