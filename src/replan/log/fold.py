@@ -63,6 +63,7 @@ class Revision:
     """What happened to a plan at once."""
 
     version: int
+    seq: int  # the number of its event
     at: datetime | None
     by: str  # who made it, by name where it is known; `HANDED_IN` of a plan that came with the run
     changes: Mapping[str, Any]  # as the event has them; empty for the first plan
@@ -265,6 +266,7 @@ class Fold:
         is_first = isinstance(event, events.PlanCreated)
         revision = Revision(
             version=event.version,
+            seq=event.seq or 0,
             at=event.at,
             by=by,
             changes={} if isinstance(event, events.PlanCreated) else event.changes,

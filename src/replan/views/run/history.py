@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +12,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.events import types as events
-from replan.log.fold import HANDED_IN, Outline, Pause
+from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.state.person.answers import read_decision
@@ -55,21 +54,10 @@ def history_lines(
 
     With `has_failures`, also the attempts that came to nothing.
     """
-    timed = list[tuple[datetime, str]]()
+    timed = list(_told(report, step, has_failures=has_failures))
     if step is None:
-        timed += [
-            (each.ended, _resumed_text(each, report.began)) for each in report.pauses if each.ended
-        ]
-    steps = _Steps(has_failures=has_failures)
-    in_requests = {key for request in report.requests for key in request.answers}
-    for event in report.events:
-        if event.at is None:
-            continue
-        lines = list(_event_lines(event, report, steps))
-        if isinstance(event, events.AnswerReceived) and short_key(event.key) in in_requests:
-            continue
-        if step is None or (isinstance(event, _Asked) and event.step_id == step):
-            timed += [(event.at, line) for line in lines]
+        resumed = ((each.ended, _resumed_text(each, report.began)) for each in report.pauses)
+        timed = [*((at, text) for at, text in resumed if at), *timed]
     for request in report.requests:
         own = request if step is None else _request_of_step(request, step, report)
         timed += [(request.at, line) for line in _request_lines(own, report)]
@@ -77,6 +65,23 @@ def history_lines(
         timed += _failures(report)
     timed.sort(key=lambda each: each[0])
     return [f"{time_text(at, report.began)} {one_line(line)}" for at, line in timed]
+
+
+def _told(
+    report: RunReport, step: int | None, *, has_failures: bool
+) -> Iterator[tuple[datetime, str]]:
+    """What is said about events; an answer of which there is a request is told by that."""
+    decided = dict[Any, str]()
+    in_requests = {key for request in report.requests for key in request.answers}
+    for event in report.events:
+        is_known = False
+        if isinstance(event, events.AnswerReceived):
+            decided[event.step_id, event.action] = event.by
+            is_known = short_key(event.key) in in_requests
+        is_own = step is None or (isinstance(event, _Asked) and event.step_id == step)
+        if event.at is not None and is_own and not is_known:
+            for line in _event_lines(event, report, decided, has_failures=has_failures):
+                yield event.at, line
 
 
 def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
@@ -112,39 +117,54 @@ def _resumed_text(pause: Pause, began: datetime) -> str:
     return f"resumed{by}{f' ({what} for {seconds(lasted)})' if lasted >= LEAST_TOLD else ''}"
 
 
-@dataclass
-class _Steps:
-    """What is known about the steps of a plan while its events are read, one after another."""
+def _event_lines(
+    event: events.Event, report: RunReport, decided: Mapping[Any, str], *, has_failures: bool
+) -> Iterator[str]:
+    """What is said about an event; `decided` has who decided, by step and decision."""
+    match event:
+        case events.PlanCreated() | events.PlanUpdated():
+            own = (each for each in report.revisions if each.seq == event.seq)
+            yield from (line for each in own for line in _revision_lines(each))
+        case events.ToolCompleted():
+            if event.approval or (has_failures and event.status == "failed"):
+                yield _call_line(event, decided)
+        case _:
+            if line := _line(event):
+                yield line
+    if isinstance(event, events.ApprovalRequested):
+        yield from _shown_plan(event, report.revisions)
 
-    has_failures: bool
-    outline: Outline = field(default_factory=Outline)
-    deciding: dict[Any, str] = field(default_factory=dict[Any, str])  # who, by step and decision
 
-    def follow(self, event: events.Event) -> str:
-        """Update the steps after an event; show what a revision did, after the given words."""
-        if isinstance(event, events.AnswerReceived):
-            self.deciding[event.step_id, event.action] = event.by
-        before = {str(step["id"]): step for step in self.outline.steps}
-        self.outline = self.outline.after(event)
-        return changes_text(event.changes if isinstance(event, events.PlanUpdated) else {}, before)
+def _revision_lines(revision: Revision) -> Iterator[str]:
+    """What happened to the plan, and who did it."""
+    by, steps = one_line(revision.by), counted(len(revision.after.steps), "step")
+    if revision.is_first:
+        yield f"the plan was {'' if by.startswith(HANDED_IN) else 'made by '}{by}: {steps}"
+        return
+    before = {str(step["id"]): step for step in revision.before.steps}
+    yield f"{by} revised the plan, version {revision.version}{_after_colon(revision.why)}"
+    yield f"changed: {changes_text(revision.changes, before)}"
 
-    def call(self, call: events.ToolCompleted) -> Iterator[str]:
-        """The outcome of a tool's call that a person decided about, or of each that failed."""
-        if not call.approval and not (self.has_failures and call.status == "failed"):
-            return
-        # A job asks in its own words, so what approves its call is an answer.
-        named = (self.deciding.get((call.step_id, how)) for how in (call.approval, "answered"))
-        by = one_line(next(filter(None, named), "a person"))
-        decided = "changed" if call.approval == "edited" else call.approval
-        how = [f"{decided} by {by}"] if call.approval else []
-        how += {"rejected": [], "success": ["done"]}.get(
-            call.status, [f"{call.status}{_after_colon(failure_text(call))}"]
-        )
-        yield f"{who(call)}: {short_call_text(call.tool, call.arguments)} {', '.join(how)}"
 
-    def plan_text(self) -> str:
-        """The plan in one line."""
-        return "; ".join(map(_planned_text, self.outline.steps))
+def _call_line(call: events.ToolCompleted, decided: Mapping[Any, str]) -> str:
+    """The outcome of a tool's call that a person decided about, or that failed."""
+    # A job asks in its own words, so what approves its call is an answer.
+    named = (decided.get((call.step_id, how)) for how in (call.approval, "answered"))
+    by = one_line(next(filter(None, named), "a person"))
+    decision = "changed" if call.approval == "edited" else call.approval
+    how = [f"{decision} by {by}"] if call.approval else []
+    how += {"rejected": [], "success": ["done"]}.get(
+        call.status, [f"{call.status}{_after_colon(failure_text(call))}"]
+    )
+    return f"{who(call)}: {short_call_text(call.tool, call.arguments)} {', '.join(how)}"
+
+
+def _shown_plan(event: events.Event, revisions: Sequence[Revision]) -> Iterator[str]:
+    """The plan that a person was shown, where it is another one than that of the run now."""
+    before = [each for each in revisions if each.seq < (event.seq or 0)]
+    if before and len(before) < len(revisions):
+        shown = "; ".join(map(_planned_text, before[-1].after.steps))
+        yield f"the plan that was shown: {shown}"
 
 
 def _planned_text(step: Mapping[str, Any]) -> str:
@@ -152,35 +172,6 @@ def _planned_text(step: Mapping[str, Any]) -> str:
     after = ", ".join(map(str, step.get("dependencies", ())))
     waits = [f"(after {after})"] if after else []
     return " ".join([str(step["id"]), str(step.get("description", "")), *names, *waits])
-
-
-def _event_lines(event: events.Event, report: RunReport, steps: _Steps) -> Iterator[str]:
-    changed = steps.follow(event)
-    match event:
-        case events.PlanCreated():
-            first = one_line(report.revisions[0].by)
-            how = first if first.startswith(HANDED_IN) else f"made by {first}"
-            yield f"the plan was {how}: {counted(event.steps, 'step')}"
-        case events.PlanUpdated() if event.changes:
-            revisions = (each for each in report.revisions if not each.is_first)
-            for each in (one for one in revisions if one.version == event.version):
-                by, why = one_line(each.by), _after_colon(each.why)
-                yield f"{by} revised the plan, version {event.version}{why}"
-            yield f"changed: {changed}"
-        case events.ToolCompleted():
-            yield from steps.call(event)
-        case _:
-            if line := _line(event):
-                yield line
-    is_asked = isinstance(event, events.ApprovalRequested) and steps.outline.steps
-    if is_asked and _is_revised(report, event):
-        yield f"the plan that was shown: {steps.plan_text()}"
-
-
-def _is_revised(report: RunReport, shown: events.Event) -> bool:
-    """Whether the plan that a person was shown is another one than that of the run now."""
-    later = (each for each in report.events if (each.seq or 0) > (shown.seq or 0))
-    return any(isinstance(each, events.PlanUpdated) and each.changes for each in later)
 
 
 def _after_colon(text: object) -> str:
