@@ -58,7 +58,6 @@ from replan.plan.progress import (
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.statuses import (
     excerpt,
-    step_outcome,
     with_statuses,
 )
 
@@ -109,7 +108,6 @@ __all__ = [
     "sealed",
     "settle_conditions",
     "skippable_steps",
-    "step_outcome",
     "unmet_steps",
     "unsealed",
     "update_type",

@@ -136,7 +136,8 @@ def _write_resources(names: tuple[str, ...]) -> str:
 
 
 def _is_reserved(name: str) -> bool:
-    return name.casefold() in (*_NONE, *_BETWEEN) or _WORD.match(name) is not None
+    is_word = name.casefold() in (*_NONE, *_BETWEEN) or _WORD.match(name) is not None
+    return is_word or name.startswith((":", "="))
 
 
 STEPS = Kind(read=_steps, write=lambda ids: ", ".join(map(str, ids)), normal=_unique, is_list=True)

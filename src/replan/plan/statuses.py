@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from replan.plan.markdown.document import refresh_content
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.model import PlanStep, TaskPlan
 
 EXCERPT = 600
 """The most characters of a result that a plan keeps; the whole is in the state's results."""
@@ -18,19 +18,6 @@ def excerpt(text: str, limit: int = EXCERPT) -> str:
     cut = text[: max(0, limit - 1)]
     shorter = cut.rsplit(None, 1)[0] if cut else ""
     return (shorter if len(shorter) > limit * 2 // 3 else cut.rstrip()) + "…"
-
-
-def step_outcome(
-    step: PlanStep, *, succeeded: bool, result: str, error: str, duration: float, retry_count: int
-) -> PlanStep:
-    """Return a step with its outcome; `with_statuses` writes many of them into a plan at once."""
-    return step.replace(
-        status=StepStatus.COMPLETED if succeeded else StepStatus.FAILED,
-        result=excerpt(result),
-        feedback=excerpt(error),
-        actual_duration=duration,
-        retry_count=retry_count,
-    )
 
 
 def with_statuses(plan: TaskPlan, steps: Iterable[PlanStep], at: datetime) -> TaskPlan:

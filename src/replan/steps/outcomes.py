@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.statuses import excerpt, step_outcome
+from replan.plan.statuses import excerpt
 from replan.state.enhanced import EnhancedState
 from replan.state.results import ExecutionStatus, SpecialistResult, result_as_json
 from replan.values import restored
@@ -22,14 +22,13 @@ def status_of(results: Iterable[SpecialistResult]) -> StepStatus:
 
 def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
     """The step with its outcome, from all specialists that it was sent to."""
-    succeeded = status_of(results) is StepStatus.COMPLETED
+    status = status_of(results)
     errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
-    return step_outcome(
-        step,
-        succeeded=succeeded,
-        result=joined_texts(results),
-        error="" if succeeded else errors,
-        duration=max(result.duration for result in results),
+    return step.replace(
+        status=status,
+        result=excerpt(joined_texts(results)),
+        feedback="" if status is StepStatus.COMPLETED else excerpt(errors),
+        actual_duration=max(result.duration for result in results),
         retry_count=max(result.retry_count for result in results),
     )
 

@@ -28,7 +28,6 @@ from replan.plan import (
     parse_plan_from_markdown,
     repeats_revision,
     replay,
-    step_outcome,
     with_statuses,
 )
 
@@ -274,26 +273,19 @@ def test_a_history_replays_to_the_present_structure(plan: TaskPlan) -> None:
 
 
 def test_an_outcome_is_written_into_plan_and_document(plan: TaskPlan) -> None:
-    ended = step_outcome(
-        plan.step(3),
-        succeeded=True,
-        result="word " * 999,
-        error="",
-        duration=2.5,
-        retry_count=1,
+    ended = plan.step(3).replace(
+        status=StepStatus.COMPLETED, result=excerpt("word " * 999), actual_duration=2.5
     )
     after = with_statuses(plan, [ended], NOON)
     step = after.step(3)
     assert step.status is StepStatus.COMPLETED
     assert len(step.result) <= 600
     assert step.result.endswith("word…")
-    assert (step.actual_duration, step.retry_count, step.updated_at) == (2.5, 1, NOON)
+    assert (step.actual_duration, step.updated_at) == (2.5, NOON)
     assert after.completed_steps == (1, 3)
     assert after.version == plan.version
     assert PlanDocument.parse(after.content).plan.step(3).result == step.result
-    ended = step_outcome(
-        plan.step(3), succeeded=False, result="", error="No.", duration=1, retry_count=0
-    )
+    ended = plan.step(3).replace(status=StepStatus.FAILED, feedback="No.")
     failed = with_statuses(plan, [ended], NOON)
     assert (failed.step(3).status, failed.step(3).feedback) == (StepStatus.FAILED, "No.")
     assert "[!] 3." in failed.content

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from pydantic import JsonValue
 
 from replan.errors import PlanDocumentError
@@ -148,6 +148,7 @@ def shown(plan: TaskPlan) -> tuple[object, ...]:
 
 
 @given(plans())
+@example(TaskPlan(steps=(PlanStep(id=1, description="a", writes=(":0", "=")),)))
 def test_a_rendered_plan_reads_back_the_same(plan: TaskPlan) -> None:
     text = render(plan)
     document = PlanDocument.parse(text)

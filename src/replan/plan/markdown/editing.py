@@ -10,7 +10,7 @@ from replan.plan.markdown.lines import Line, indent_of, is_blank
 from replan.plan.markdown.normal import visible_parts
 from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS
 from replan.plan.markdown.reading import Block, number_steps, read_lines, step_of
-from replan.plan.markdown.rendering import lines_under
+from replan.plan.markdown.rendering import lines_under, step_lines
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import IN_LINE, STRUCTURAL
@@ -76,12 +76,9 @@ class BlockEditor:
             found = _MARKER.match(beside.lines[0].text)
             indent, marker = (found[1], found[0][len(found[1]) :]) if found else ("", "- ")
         ordered = _COUNTER.match(marker)
-        if ordered and step.id <= _LARGEST_COUNTER:
-            marker = f"{step.id}{ordered[1]} "
-        number = "" if ordered else f"{step.id}. "
-        title = Line(f"{indent}{marker}{_mark(step)}{write_title(step, number=number)}", self._end)
-        columns = indent_of(indent) + len(marker)
-        return [title, *self._lines_of(lines_under(write_body(step), columns))]
+        if ordered:
+            marker = f"{step.id}{ordered[1]} " if step.id <= _LARGEST_COUNTER else "- "
+        return self._lines_of(step_lines(step, indent, marker))
 
     def _with_changes(self, block: Block, step: PlanStep) -> list[Line]:
         lines = list(block.lines)

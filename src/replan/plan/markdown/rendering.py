@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from replan.plan.encoding import decode, encode_to_fit
 from replan.plan.markdown.body import write_body
-from replan.plan.markdown.lines import is_blank
+from replan.plan.markdown.lines import indent_of, is_blank
 from replan.plan.markdown.normal import normalised
 from replan.plan.markdown.outline import MARKS, read_heading
 from replan.plan.markdown.title import write_title
@@ -25,9 +25,11 @@ def render_for_model(plan: TaskPlan) -> str:
     return render(plan.replace(steps=tuple(steps)))
 
 
-def step_lines(step: PlanStep) -> list[str]:
-    title = write_title(step, number=f"{step.id}. ")
-    return [f"- [{MARKS[step.status]}] {title}", *lines_under(write_body(step), 2)]
+def step_lines(step: PlanStep, indent: str = "", marker: str = "- ") -> list[str]:
+    """Write the lines of a step; a marker that is a number says the step's own."""
+    number = "" if marker[0].isdigit() else f"{step.id}. "
+    title = f"{indent}{marker}[{MARKS[step.status]}] {write_title(step, number=number)}"
+    return [title, *lines_under(write_body(step), indent_of(indent) + len(marker))]
 
 
 def lines_under(lines: Iterable[str], columns: int) -> list[str]:
