@@ -3,7 +3,7 @@
 import pytest
 
 from replan import Limits, TaskComplexity, run, stream
-from replan.testing import ScriptedModel
+from replan.testing import Reply, ScriptedModel
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CYCLE = """\
@@ -24,6 +24,14 @@ async def test_an_empty_think_reply_is_asked_for_again_with_the_complaint(team):
     again = model.calls[1].messages
     assert [message.type for message in again[-2:]] == ["ai", "human"]
     assert "complexity" in again[-1].text
+
+
+@pytest.mark.parametrize("second", ["", "<think>hm</think>", Reply("", finish_reason="length")])
+async def test_a_first_reply_counts_where_the_second_one_says_nothing(team, second):
+    with ScriptedModel({"think": ["Paris.", second]}) as model:
+        state = (await run(team(model), "Capital?")).state
+    assert (state["final_answer"].text, state["outcome"]) == ("Paris.", "answered")
+    assert state["unreadable_replies"][0].fallback == "the text of the reply is the answer"
 
 
 async def test_a_call_says_that_it_asks_again_and_no_other_one_is_taken_for_it(team):

@@ -202,23 +202,6 @@ class HostCall:
         )
         return budget
 
-    async def ask_again(
-        self,
-        chat: Chat,
-        messages: list[BaseMessage],
-        reply: str,
-        complaint: str,
-        answer: AnswerStream | None = None,
-        *,
-        goes_on: bool = False,
-    ) -> str:
-        """Show the model its reply and what is wrong with it, and return its second reply."""
-        if answer is not None:
-            answer.restart()
-        shown = within_budget(reply, RESULTS_BUDGET)
-        again = asked_again(messages, shown, complaint)
-        return await self.ask(chat, again, answer, goes_on=goes_on)
-
     async def ask_readable(
         self,
         chat: Chat,
@@ -255,15 +238,22 @@ class HostCall:
         *,
         goes_on: bool = False,
     ) -> R:
-        """Read a reply; one that is wrong is asked for again, and reported if that is in vain."""
+        """Read a reply; one that is wrong is asked for again, and reported if that is in vain.
+
+        The model is shown its reply and what is wrong with it.
+        """
         reading = read(text)
         if reading.wrong and not (goes_on and self.tried >= self.tries):
+            if answer is not None:
+                answer.restart()
+            shown = within_budget(text, RESULTS_BUDGET)
+            again, end = asked_again(messages, shown, reading.complaint), self.end
             try:
-                again = await self.ask_again(
-                    chat, messages, text, reading.complaint, answer, goes_on=goes_on
-                )
-                second = read(again)
-                reading = reading if second.is_empty else second
+                second = read(await self.ask(chat, again, answer, goes_on=goes_on))
+                if second.is_empty:
+                    self.end = end
+                else:
+                    reading = second
             except (ModelCallError, LimitReachedError):
                 # The first reply is worse than a second one, and better than none.
                 if not reading.counts:

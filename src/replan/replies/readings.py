@@ -165,7 +165,7 @@ def _unreadable_thought(reply: Reply) -> ThinkReading:
 def no_thought(wrong: str) -> ThinkReading:
     """The reading of a reply to `think` of which nothing can be used."""
     done = "the request counts as simple"
-    return ThinkReading(wrong=wrong, form=THINK_FORM, done=done, counts=False)
+    return ThinkReading(wrong=wrong, form=THINK_FORM, done=done, counts=False, is_empty=True)
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
@@ -258,7 +258,7 @@ def read_feedback(
 def no_judgement(wrong: str) -> FeedbackReading:
     """The reading of a reply to `feedback` of which nothing can be used."""
     done = "the judgement by the status of the steps"
-    return FeedbackReading(wrong=wrong, form=FEEDBACK_FORM, done=done, counts=False)
+    return FeedbackReading(wrong=wrong, form=FEEDBACK_FORM, done=done, counts=False, is_empty=True)
 
 
 def _feedback_reading(reply: Reply) -> FeedbackReading:
