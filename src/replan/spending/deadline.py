@@ -175,6 +175,8 @@ async def in_time(
             return await _unless_it_cancels_itself(work())
     started, end = time.monotonic(), _End(seconds, TimeoutError)
     task = asyncio.ensure_future(work())
+    # Who waits for it may be cancelled in the moment in which it fails: nobody asks for it then.
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
     try:
         with clocks.at_work(scopes):
             while not task.done():
@@ -244,7 +246,6 @@ def _longest_wait(left: float, *, is_bounded: bool) -> float | None:
 async def _stop(task: asyncio.Future[Any]) -> None:
     """Cancel a task; if it does not stop, it is abandoned and its result is ignored."""
     task.cancel()
-    task.add_done_callback(lambda late: late.cancelled() or late.exception())
     await asyncio.wait({task}, timeout=GRACE)
     if not task.done():
         logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})

@@ -1,6 +1,8 @@
 """The time of work: its own, and what the run and its parts have left."""
 
 import asyncio
+import gc
+from contextlib import suppress
 
 import pytest
 
@@ -148,3 +150,26 @@ async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(
     release.set()
     await ended.wait()
     assert account.clocks.left([scope]) == left
+
+
+async def test_work_that_fails_while_its_owner_is_cancelled_is_no_error_of_the_loop(account):
+    gate, begun, told = asyncio.Event(), asyncio.Event(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def work():
+        asyncio.current_task().add_done_callback(lambda _: owner.cancel())
+        begun.set()
+        await gate.wait()
+        raise ValueError("too late")
+
+    owner = asyncio.create_task(in_time(work, meter(account), 60))
+    await begun.wait()
+    gate.set()
+    with suppress(asyncio.CancelledError):
+        await owner
+    assert owner.cancelled()
+    # The loop tells of an error that nobody asked for when its task is gone.
+    owner = None
+    await asyncio.sleep(0)
+    gc.collect()
+    assert told == []
