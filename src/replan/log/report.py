@@ -315,7 +315,7 @@ class RunReport(StateFacts):
         steps = self.plan.steps if self.plan else ()
         return sum(step.status is StepStatus.COMPLETED for step in steps), len(steps)
 
-    @property
+    @cached_property
     def planned(self) -> list[StepReport]:
         """The steps but for those that a revision removed."""
         return [each for each in self.steps if not each.removed]
