@@ -41,7 +41,7 @@ def source_of(chunk: Chunk) -> Source:
         source=_name(chunk),
         line=chunk.line,
         last_line=last,
-        heading=_one_line(chunk.heading),
+        heading=one_line(chunk.heading),
         score=chunk.score,
     )
 
@@ -52,7 +52,7 @@ def place_of(chunk: Chunk) -> str:
 
 
 def _lines(chunk: Chunk) -> Iterator[str]:
-    under = f", under: {_one_line(chunk.heading)}" if chunk.heading else ""
+    under = f", under: {one_line(chunk.heading)}" if chunk.heading else ""
     yield f"[[{place_of(chunk)}]]{under}"
     for number, each in enumerate(chunk.content.split("\n")):
         # Other signs divide lines too, for models as for people, but no editor counts them.
@@ -61,8 +61,4 @@ def _lines(chunk: Chunk) -> Iterator[str]:
 
 
 def _name(chunk: Chunk) -> str:
-    return _one_line(chunk.source or chunk.id or "unknown").replace("[", "(").replace("]", ")")
-
-
-def _one_line(text: str) -> str:
-    return one_line(text)
+    return one_line(chunk.source or chunk.id or "unknown").replace("[", "(").replace("]", ")")
