@@ -3,9 +3,10 @@
 import sys
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from replan.cli.chat import chat
 from replan.cli.check import check
@@ -33,8 +34,35 @@ from replan.cli.team import team
 from replan.cli.ui import ui
 from replan.cli.worker import worker
 
+_MEANT = {
+    **dict.fromkeys(("answer", "approve", "reject", "reply"), "resume RUN --answer KEY=TEXT"),
+    **dict.fromkeys(("continue", "restart"), "resume RUN"),
+    **dict.fromkeys(("status", "list", "ls", "ps", "history"), "runs"),
+    **dict.fromkeys(("logs", "log", "events", "trace"), "show RUN --attempts"),
+    **dict.fromkeys(("compare",), "diff RUN_A RUN_B"),
+    **dict.fromkeys(("cancel", "kill", "abort"), "stop RUN"),
+    **dict.fromkeys(("delete", "remove"), "rm RUN"),
+    **dict.fromkeys(("start", "exec", "plan"), 'run "TASK"'),
+    **dict.fromkeys(("server", "api"), "serve TEAM.yaml"),
+    **dict.fromkeys(("web", "studio", "open", "dashboard"), "ui"),
+    **dict.fromkeys(("validate", "lint"), "check FILE"),
+}
+"""What people type who know other programs, and what does it here."""
+
+
+class Program(TyperGroup):
+    """The commands; a word of other programs is answered with the command that is meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called."""
+        if args and (meant := _MEANT.get(args[0])):
+            ctx.fail(f"No such command '{args[0]}'. This does it: replan {meant}")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="replan",
+    cls=Program,
     help="Plan-driven work with a team of specialists.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

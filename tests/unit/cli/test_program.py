@@ -78,3 +78,12 @@ def test_a_command_without_its_extra_says_what_to_install():
         for each in project["project"]["optional-dependencies"][extra]:
             wanted = by_name[re.match(r"[\w-]+", each)[0]]
             assert wanted & {*packages}, (extra, each, wanted)
+
+
+@pytest.mark.parametrize("word", ["answer", "status", "logs", "cancel", "compare", "web"])
+def test_a_word_of_another_program_leads_to_the_command_that_is_meant(word):
+    done = CliRunner().invoke(app, [word, "last"])
+    assert done.exit_code == 2
+    named = " ".join(done.stderr.replace("│", " ").split())
+    meant = named.partition("This does it: replan ")[2].split()[0]
+    assert CliRunner().invoke(app, [meant, "--help"]).exit_code == 0
