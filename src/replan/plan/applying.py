@@ -176,7 +176,7 @@ def _kept_changes(
     """Return the changes that are kept, and the refusals of those that depend on refused ones."""
     left = list(changes)
     refusals: list[Refusal] = []
-    wanted = carry_out(plan, left).by_id
+    wanted = _wanted_steps(plan, left)
     while True:
         found = [_refusal_for_others(change, wanted, gone) for change in left]
         new = [refusal for refusal in found if refusal is not None]
@@ -198,6 +198,17 @@ def _without_lost_ids(
         else change
         for change in changes
     ]
+
+
+def _wanted_steps(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep]:
+    """Return the steps as the changes want them, possible or not."""
+    steps = dict(plan.by_id)
+    for change in changes:
+        if isinstance(change, AddStep):
+            steps.setdefault(change.step.id, change.step)
+        elif isinstance(change, ModifyStep) and change.step_id in steps:
+            steps[change.step_id] = steps[change.step_id].replace(**change.fields)
+    return steps
 
 
 def _refusal_for_others(
