@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import signal
+import sys
 from datetime import datetime
 
 import pytest
@@ -141,6 +142,8 @@ async def killed(tmp_path, monkeypatch):
     """The folder of a run whose process was killed while it called a model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    # That of another test is another file.
+    monkeypatch.delitem(sys.modules, "crew_at_doors", raising=False)
     monkeypatch.setenv("NO_KEY", "none")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "crew_at_doors.py").write_text(CREW)
@@ -172,6 +175,21 @@ async def test_all_doors_say_the_same_of_a_run(killed):
     assert {each["type"] for each in doors.events} >= HAPPENED
     assert doors.run["usage"]["uncounted_cost"] > 0
     await check_program_and_page(doors, where)
+
+
+async def test_the_result_of_a_run_that_goes_on_counts_attempts_that_were_killed(killed):
+    async with (
+        open_storage(str(killed / "runs.db")) as storage,
+        open_runtime("town.yaml", storage=storage) as runtime,
+    ):
+        (record,) = await storage.runs.find("")
+        asked = await runtime.resume(record.run_id)
+        result = await (await runtime.answer(record.run_id, "blue"))
+        calls = (await runtime.get(record.run_id)).calls
+    assert (asked.outcome, result.outcome) == ("waiting", "completed")
+    assert asked.usage.by["(cut off)"].total_tokens > 0
+    assert result.usage.input_tokens == calls.input_tokens
+    assert result.usage.output_tokens == calls.output_tokens
 
 
 async def check_program_and_page(doors, where):
