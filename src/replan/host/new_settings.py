@@ -8,10 +8,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from replan.host.host_call import emitter_of
+from replan.host.host_call import HostCall, emitter_of, host_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.log.run_log import TOLD
 from replan.log.whole_results import short_results, whole_results
+from replan.prompts.sections import Caller
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -20,6 +21,9 @@ from replan.state.tightening import LOOSENED, loosening_warnings, refused, tight
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that returns its changes."""
+
+HostNode = Callable[[EnhancedState, HostCall], Awaitable[Any]]
+"""A node that may call a model: its second argument has what the call needs."""
 
 
 def settings_of_call(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
@@ -83,10 +87,30 @@ def with_settings_of_call(
     return {**kept, **changed_settings(kept, settings_of_call(runtime, services))}
 
 
+def host_node(caller: Caller) -> Callable[[HostNode], Node]:
+    """Make a node of a function of the state and of the call of the host that it may make."""
+
+    def with_call(node: HostNode) -> Node:
+        def begun(state: EnhancedState, services: Services, *given: Any) -> Awaitable[Any]:
+            return node(state, host_call(caller, state, services, *given))
+
+        return _with_door(node, begun)
+
+    return with_call
+
+
 def with_new_settings(node: Node) -> Node:
     """Let a node see settings that came as `context`, and whole results, and store both."""
     wanted = frozenset(signature(node).parameters)
 
+    def begun(state: EnhancedState, services: Services, *given: Any) -> Awaitable[Any]:
+        asked = zip(("runtime", "config"), given, strict=True)
+        return node(state, services=services, **{n: each for n, each in asked if n in wanted})
+
+    return _with_door(node, begun)
+
+
+def _with_door(node: Callable[..., Any], begun: Callable[..., Awaitable[Any]]) -> Node:
     async def settled(
         state: EnhancedState,
         runtime: Runtime[RunSettings],
@@ -101,9 +125,7 @@ def with_new_settings(node: Node) -> Node:
         warnings = await _report_warnings(state, new, runtime, services)
         whole = await whole_results(state, services.log)
         known = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
-        given = {"runtime": runtime, "config": config}
-        asked = {name: value for name, value in given.items() if name in wanted}
-        made = await node(known, services=services, **asked)
+        made = await begun(known, services, runtime, config)
         update = {**changes, **short_results(made, services.log)}
         if warnings:
             update["warnings"] = _with_first(warnings, update.get("warnings", []))

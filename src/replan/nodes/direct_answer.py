@@ -6,7 +6,7 @@ from replan.errors import LimitReachedError
 from replan.host.answer import Answer, completed, end_run, with_output
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
 from replan.ports.run_context import use, using

@@ -14,7 +14,7 @@ from replan.host.answer_step import (
 )
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.prompts.host import (
     RESULTS_BUDGET,
     build_feedback_prompt,

@@ -9,7 +9,7 @@ from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer import Answer, completed, end_run, with_output
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning

@@ -6,7 +6,7 @@ from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.host.plan_bounds import bounded_plan
 from replan.host.plan_texts import (
     PlanReading,

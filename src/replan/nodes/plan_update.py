@@ -6,13 +6,13 @@ from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
 from replan.host.model_revision import (
     Revision,
     freed_steps,
     refused_revision,
     revision_of,
 )
+from replan.host.new_settings import host_node
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision

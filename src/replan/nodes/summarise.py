@@ -9,7 +9,7 @@ from replan.errors import ModelCallError, ReplanError, StorageError
 from replan.events.calls import message_as_text
 from replan.events.types import MemorySummary
 from replan.host.host_call import HostCall
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.memory.conversation import Memory
 from replan.memory.summary import covering, to_cover
 from replan.prompts.summary_prompt import build_summary_prompt

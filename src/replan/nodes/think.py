@@ -12,7 +12,7 @@ from replan.host.answer_step import step_number
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import knowledge_of_request
-from replan.host.host_node import host_node
+from replan.host.new_settings import host_node
 from replan.memory.conversation import Seen
 from replan.models.reply_end import refusal_in, refused
 from replan.prompts.host import build_thinking_prompt, request_messages
