@@ -73,7 +73,9 @@ def _about_names(
 
 _ASKED = ("dependency", "name", "number")
 _LONGEST_SHOWN, _REACH = 60, 2_000
-_IN_DETAIL = re.compile(r"[(\uff08]after \d|\A\s*+after \d|(?<=\S)- \[ \]|(?<=\S )- \[ \]")
+_IN_DETAIL = re.compile(
+    r"[(\uff08]after \d|\A\s*+(?:after \d|\[[ ~xX!-]?\]\s)|(?<=\S)- \[ \]|(?<=\S )- \[ \]"
+)
 _IN_STEP = re.compile(r"[(\uff08]after \d|\[ \]|(?<!\w)@\w")
 _WORD = re.compile(r"[a-z0-9_]+(?:[.-]+[a-z0-9_]+)*+|[^\W_a-z0-9]+")
 _MENTION = re.compile(r"@(\w+(?:[.-]+\w+)*+)")
