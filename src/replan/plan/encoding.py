@@ -29,6 +29,8 @@ def encode(text: str, needed: Callable[[int, str], bool] | None = None) -> str:
         text: The text.
         needed: Which further characters are written as references, by their place.
     """
+    if needed is None and text == text.strip() and not _UNWRITABLE.search(text):
+        return text  # as nearly all are
     inner = range(len(text) - len(text.lstrip()), len(text.rstrip()))
     unwritable = {match.start() for match in _UNWRITABLE.finditer(text)}
     return "".join(
@@ -42,8 +44,8 @@ def encode(text: str, needed: Callable[[int, str], bool] | None = None) -> str:
 def encode_to_fit(text: str, fits: Callable[[str], bool]) -> str:
     """Write a text with as few references as it needs to be read back as what it is."""
     end = len(text) - 1
-    guards: tuple[Callable[[int, str], bool], ...] = (
-        lambda _at, _mark: False,
+    guards: tuple[Callable[[int, str], bool] | None, ...] = (
+        None,
         lambda at, _: at == 0,
         lambda at, _: at == end,
         lambda at, _: at in (0, end),

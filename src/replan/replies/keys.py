@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from replan.plan.model import PlanUpdateType
@@ -15,6 +15,7 @@ _MARKS = " \t\n.!`*_\"'“”。！"  # noqa: RUF001 - replies come in Chinese, 
 _MOST_PERCENT = 100
 
 
+@lru_cache(maxsize=1_024)
 def squeezed(text: str) -> str:
     """Return a word without the differences that do not matter: case, width, blanks, `_`, `-`."""
     folded = unicodedata.normalize("NFKC", text).casefold()
