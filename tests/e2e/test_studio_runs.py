@@ -1,6 +1,7 @@
 """Runs in Studio: questions, approvals, two runs on a thread, a process on the same storage."""
 
 import asyncio
+import re
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -459,7 +460,8 @@ async def test_a_job_asks_in_studio_with_its_view_until_it_is_done(url):
     result = values["current_specialist_results"]["1/booker"]
     assert result["result"]["content"] == "Done: book.\nResult: booked 2026-05-01 with ***"
     assert (values["outcome"], result["output"]["status"]) == ("completed", "completed")
-    assert "4711" not in str([told, asked, result])
+    # An id, a digest or a time may have these digits in it by chance.
+    assert not re.search(r"(?<![0-9a-f.])4711(?![0-9a-f])", str([told, asked, result]))
 
 
 async def test_a_tool_server_lives_as_long_as_the_process_and_asks_in_studio(url, folder, caller):

@@ -151,6 +151,7 @@ def test_an_event_is_kept_without_what_is_kept_elsewhere():
             "type": "feedback_generated",
             "text": "Go on.",
             "should_continue": True,
+            "by": "model",
             "round_seconds": None,
         },
         {"type": "task_completed", "outcome": "completed", "warnings": []}
