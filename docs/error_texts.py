@@ -28,10 +28,14 @@ LEAST = 8
 # What makes one mistake of a list: a code, what is wrong, and the fix.
 MAKERS = {
     "broken", "refused", "refuse", "valued", "_tell", "_mistake", "bad_field",
-    "Complaint", "Mistake", "Refusal", "mistake", "mistake_at", "rule_error", "field_error", "Seat",
+    "Misfit", "Mistake", "Refusal", "UnplacedMistake", "mistake", "mistake_at", "rule_error",
+    "field_error", "Seat",
 }  # fmt: skip
 # Where what is wrong and the fix are among the arguments, behind a field and its value, or a name.
-TOLD_AT = {"mistake": slice(2, 4), "mistake_at": slice(2, 4), "Seat": slice(1, 2)}
+TOLD_AT = {
+    "mistake": slice(2, 4), "mistake_at": slice(2, 4), "UnplacedMistake": slice(2, 4),
+    "Seat": slice(1, 2),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,9 @@ def _half_characters(text: str) -> tuple[Mistake, ...]:
     if found is None:
         return ()
     lines = text[: found.start()].split("\n")
-    reason, fix = "Here is half of a character.", "Save the document as UTF-8."
-    mistake = UnplacedMistake("bad_character", "", reason, fix)
-    return (mistake.at(len(lines), len(lines[-1]) + 1),)
+    return (_HALF.at(len(lines), len(lines[-1]) + 1),)
+
+
+_HALF = UnplacedMistake(
+    "bad_character", "", "Here is half of a character.", "Save the document as UTF-8."
+)
