@@ -10,7 +10,7 @@ from replan.state.person.reviews import interrupt_about
 from replan.state.person.waiting import asks_of, resumption
 from replan.state.questions import PLAN, Question
 from replan.storage.memory_log import memory_log
-from replan.views.run.open_asks import ask_line, waiting_lines
+from replan.views.run.open_asks import ask_lines, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = Interrupt(value="Which door?", id="0123456789abcdef")
@@ -110,5 +110,11 @@ def test_the_last_line_says_how_to_go_on():
 
 
 def test_a_tool_call_is_told_with_its_arguments():
-    call = ask(kind="approval", text="May it?", details={"tool": "mail", "arguments": {"to": "é"}})
-    assert ask_line(call) == 'May it? {"tool": "mail", "arguments": {"to": "é"}}'
+    arguments = {"to": "é", "copies": [1, 2], "text": "long " * 200}
+    call = ask(kind="approval", text="May it?", details={"tool": "mail", "arguments": arguments})
+    first, to, copies, text = ask_lines(call)
+    assert (first, to, copies) == ("May it?", "  to: é", "  copies: [1, 2]")
+    assert text.startswith("  text: long long")
+    assert text.endswith("… (999 characters; `replan show RUN --json` has all)")
+    assert len(text) < 400
+    assert waiting_lines([call], "a1b2", "")[1:3] == ["  1/writer/1: May it?", "    to: é"]

@@ -289,9 +289,9 @@ def tool_counts(report: RunReport) -> list[str]:
 
 
 def _waiting(report: RunReport) -> list[str]:
-    from replan.views.run.open_asks import ask_line  # noqa: PLC0415 - imports LangGraph
+    from replan.views.run.open_asks import named_lines  # noqa: PLC0415 - imports LangGraph
 
-    return [f"{ask.key}: {ask_line(ask)}" for ask in report.pending_questions]
+    return [line for ask in report.pending_questions for line in named_lines(ask)]
 
 
 def _host_lines(report: RunReport) -> list[str]:
