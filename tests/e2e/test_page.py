@@ -321,6 +321,28 @@ async def test_wrong_addresses_say_what_there_is():
             assert stale.headers["hx-refresh"] == "true"
 
 
+async def test_two_runs_are_compared_and_those_of_others_are_neither_offered_nor_shown():
+    tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
+    async with open_storage(":memory:") as storage:
+        await begun(storage, "mine", tenant="north", team="house")
+        await begun(storage, "also", tenant="north", team="house")
+        await begun(storage, "theirs", tenant="south", team="house")
+        async with shown(team(), storage, tokens) as client:
+            asked = (await client.get("/runs/mine/compare", headers=as_("anna"))).text
+            assert 'value="also"' in asked
+            assert "theirs" not in asked
+            assert 'id="compared"' not in asked
+            both = await client.get("/runs/mine/compare?with=also", headers=as_("anna"))
+            assert "the same: 1/worker" in both.text
+            hidden = await client.get("/runs/mine/compare?with=theirs", headers=as_("anna"))
+            assert hidden.status_code == 404
+            seen = await client.get("/runs/mine/compare?with=theirs", headers=as_("root"))
+            assert seen.status_code == 200
+            assert (
+                "/runs/mine/compare" in (await client.get("/runs/mine", headers=as_("root"))).text
+            )
+
+
 async def test_a_tenant_sees_his_own_runs_alone():
     tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
     async with open_storage(":memory:") as storage:

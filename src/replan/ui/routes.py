@@ -18,7 +18,7 @@ from replan.ui.entering import PAGES as HOME, Entrance
 from replan.ui.forms import read_fields
 from replan.ui.htmx import script
 from replan.ui.read_runs import Readings
-from replan.ui.run_page import changes, one_run, prompt, step, whole_text
+from replan.ui.run_page import changes, compare, one_run, prompt, step, whole_text
 from replan.ui.runs_page import remarks, runs
 from replan.ui.site import Page, Site, page_path, refusal_page, templates
 from replan.ui.terminal_runs import Terminals
@@ -60,6 +60,7 @@ PAGES = (
     Page(method="GET", path="/remarks", handler=remarks),
     Page(method="GET", path="/runs/{run_id}", handler=one_run),
     Page(method="GET", path="/runs/{run_id}/changes", handler=changes),
+    Page(method="GET", path="/runs/{run_id}/compare", handler=compare),
     Page(method="GET", path="/runs/{run_id}/steps/{step:int}", handler=step),
     Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", handler=prompt),
     Page(method="GET", path="/runs/{run_id}/texts/{ref}", handler=whole_text),

@@ -26,6 +26,7 @@ from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
 from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
+from replan.views.run.compared import compared
 from replan.views.run.history import history_lines, why_text
 from replan.views.run.overview import (
     duration_text,
@@ -211,6 +212,27 @@ async def prompt(site: Site, request: Request) -> Response:
     is_part = request.headers.get("hx-request") == "true"
     values |= run_values(reading, "steps") | {"event": event}
     return site.page(request, "prompt_part" if is_part else "prompt", **values)
+
+
+async def compare(site: Site, request: Request) -> Response:
+    """Compare a run with another one that the caller may see."""
+    reading, who = await reading_of(site, request), request.state.who
+    name = request.query_params.get("with", "").strip()[:_LONGEST_NAME]
+    lines: list[str] = []
+    if name:
+        other = await site.readings.of(await find_record(site.served, name, who))
+        lines = [*compared(reading.run, other.run, _WIDE)]
+    newest = await site.served.storage.runs.recent(_OFFERED)
+    offered = [
+        each
+        for each in newest
+        if each.run_id != reading.run.run_id and site.served.may_look(each, who)
+    ]
+    values: dict[str, Any] = {"other": name, "lines": lines, "newest": offered}
+    return site.page(request, "compared", **run_values(reading, "steps"), **values)
+
+
+_LONGEST_NAME, _OFFERED, _WIDE = 200, 30, 110
 
 
 def _events_of_call(run: WholeReport, event: Event) -> Iterator[Event]:
