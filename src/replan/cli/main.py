@@ -29,6 +29,7 @@ from replan.cli.sessions import sessions
 from replan.cli.shared.process import end_process
 from replan.cli.show import show
 from replan.cli.skip import skip
+from replan.cli.stats import stats
 from replan.cli.stop import stop
 from replan.cli.team import team
 from replan.cli.ui import ui
@@ -70,7 +71,7 @@ app = typer.Typer(
 )
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
-_runs = (resume, retry, skip, stop, runs, show, diff, export, rm)
+_runs = (resume, retry, skip, stop, runs, stats, show, diff, export, rm)
 for _command in (*_runs, serve, worker, ui, check, doctor, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")

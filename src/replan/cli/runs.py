@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
@@ -17,6 +16,7 @@ import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.times import read_time
 from replan.errors import InputError
 from replan.runs.usage import Usage
 from replan.user_files.named import MEMORY
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
 _NONE_OF_THESE = "No run here matches. `replan runs` lists all runs.\n"
-_AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
-_MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
 _LOOKED_AT, _TOLD = 1_000, 20
 
 
@@ -69,7 +67,7 @@ def runs(
         most=most,
         labels=read_labels(label or []),
         outcomes=_outcomes(outcome or []),
-        since=_read_time(since, now()) if since else None,
+        since=read_time(since, now()) if since else None,
     )
     list_runs(wanted, place_from(storage), sys.stdout, as_json=as_json)
 
@@ -155,21 +153,6 @@ def _outcomes(given: Collection[str]) -> list[str]:
         if name not in known:
             raise InputError(f"--outcome {name} does not exist. Use one of: {', '.join(known)}.")
     return list(given)
-
-
-def _read_time(given: str, now: datetime) -> datetime:
-    """Read a time: a date, with or without a time of the day, or how long ago."""
-    if ago := _AGO.fullmatch(given.strip()):
-        try:
-            return now - timedelta(minutes=int(ago["number"]) * _MINUTES[ago["unit"]])
-        except OverflowError:
-            return datetime.min.replace(tzinfo=UTC)
-    try:
-        return datetime.fromisoformat(given.strip()).astimezone()
-    except (ValueError, OverflowError) as error:
-        raise InputError(
-            f"--since {given} is not a time. Write 2026-01-31, 2026-01-31T09:30, 90m, 12h or 7d."
-        ) from error
 
 
 def _record(run: RunReport) -> dict[str, object]:

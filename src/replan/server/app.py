@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
 from replan.server.callers.identity import Identity
-from replan.server.doors import chat_routes, runs, sessions, teams
+from replan.server.doors import chat_routes, runs, sessions, stats, teams
 from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
 from replan.server.gate import LOOPBACK, Gate, IdentityOf, Tell, bearer
@@ -27,7 +27,7 @@ from replan.server.problems import Problem, RefusedError, as_refusal, problem_re
 from replan.server.served_teams import ServedTeams
 from replan.server.web import role_of
 
-ROUTERS = (runs.router, sessions.router, teams.router, chat_routes.router)
+ROUTERS = (runs.router, stats.router, sessions.router, teams.router, chat_routes.router)
 """The routes that every server has."""
 
 _AT = "#/components/schemas/{model}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
 from replan.runs.labels import MOST as MOST_LABELS
@@ -172,6 +173,18 @@ class RunsQuery(Value):
     since: datetime | None = None
     limit: int = Field(default=20, ge=1, le=200)
     cursor: str | None = None
+
+
+class StatsQuery(Value):
+    """Which runs are added up, and by what.
+
+    Attributes:
+        by: What they are added up by.
+        since: Those that began then or later; without it all of them, the newest 2,000 at most.
+    """
+
+    by: By = "day"
+    since: datetime | None = None
 
 
 class EventsQuery(Value):

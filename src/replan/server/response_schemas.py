@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.events.types import Event
+from replan.log.period import By, Sums
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
@@ -144,6 +145,20 @@ class RunPage(Value):
 
     runs: tuple[RunSummary, ...]
     next: str | None
+
+
+class Stats(Value):
+    """What the runs of a period took, added up.
+
+    Attributes:
+        by: What they are added up by.
+        sums: One sum for each day, team, specialist, tool or model.
+        has_more: Whether older runs of the period were left out.
+    """
+
+    by: By
+    sums: tuple[Sums, ...]
+    has_more: bool
 
 
 class EventPage(Value):

@@ -1,0 +1,61 @@
+"""`replan stats`: what the runs of a period took, and how they ended."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.times import read_time
+
+
+class Axis(StrEnum):
+    """What runs are added up by."""
+
+    day = "day"
+    team = "team"
+    specialist = "specialist"
+    tool = "tool"
+    model = "model"
+
+
+@as_command
+async def stats(
+    *,
+    by: Annotated[Axis, typer.Option("--by", help="What the runs are added up by.")] = Axis.day,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="Only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
+        ),
+    ] = "30d",
+    storage: options.Storage = None,
+    as_json: options.Json = False,
+) -> None:
+    """Add up runs, failures, time, tokens and cost by day, team, specialist, tool or model."""
+    from replan.assembly.graphs import viewer
+    from replan.log.period import added_up
+    from replan.runs.runs_since import MOST_RUNS, runs_since
+    from replan.user_files.place import now, open_existing_place
+    from replan.views.period_table import period_lines
+
+    at = now()
+    begins = read_time(since, at) if since else None
+    async with open_existing_place(place_from(storage)) as opened:
+        graph = viewer(opened)
+        reports, has_more = await runs_since(begins, opened, lambda _: graph, at)
+    sums = added_up(reports, by.value)
+    if as_json:
+        typer.echo(json.dumps([each.model_dump() for each in sums]))
+        return
+    sys.stdout.write("".join(f"{line}\n" for line in period_lines(sums, by.value)))
+    if has_more:
+        sys.stderr.write(f"These are the newest {MOST_RUNS:,} runs. Name a later --since.\n")

@@ -1,0 +1,134 @@
+"""A period: what its runs took and how they ended, added up by day, team or who did the work."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Literal
+
+from replan.events.types import ModelCompleted, ToolCompleted
+from replan.log.calls import Calls, calls_of, sum_of
+from replan.log.report import RunReport
+from replan.values import Value
+
+By = Literal["day", "team", "specialist", "tool", "model"]
+"""What the runs of a period are added up by."""
+
+HOST = "host"
+"""The name of the host among the specialists."""
+
+
+class Sums(Value):
+    """What runs, attempts or calls of one name took together.
+
+    Attributes:
+        name: The day (in UTC), the team, the specialist, the tool or the model.
+        runs: The runs in which it occurs.
+        number: By day and team, these runs; by specialist, attempts; else, calls.
+        failed: Those of them that failed.
+        input_tokens: The counted tokens that models read.
+        output_tokens: The counted tokens that models wrote.
+        cost: Money in the currency of the prices; null where a price is not known.
+        seconds: Their time at work.
+        waited: By day and team, the seconds in which they waited for a person.
+    """
+
+    name: str
+    runs: int
+    number: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    seconds: float
+    waited: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One run, attempt or call."""
+
+    name: str
+    is_failed: bool
+    seconds: float
+    calls: Calls = Calls()  # noqa: RUF009 - it is frozen
+    waited: float = 0.0
+    number: int = 1
+
+
+def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
+    """Add up what runs took: days in their order, all else by what it took most of.
+
+    Args:
+        reports: The runs, each with all of its events.
+        by: What they are added up by.
+    """
+    parts = defaultdict[str, list[_Part]](list)
+    runs = defaultdict[str, set[str]](set)
+    for report in reports:
+        for part in _PARTS[by](report):
+            parts[part.name].append(part)
+            runs[part.name].add(report.run_id)
+    sums = [_sums(name, len(runs[name]), own) for name, own in parts.items()]
+    if by == "day":
+        return tuple(sorted(sums, key=lambda each: each.name))
+    return tuple(sorted(sums, key=lambda each: (-(each.cost or 0), -each.seconds, each.name)))
+
+
+def _sums(name: str, runs: int, parts: list[_Part]) -> Sums:
+    calls = sum_of([each.calls for each in parts])
+    return Sums(
+        name=name,
+        runs=runs,
+        number=sum(each.number for each in parts),
+        failed=sum(each.is_failed for each in parts),
+        input_tokens=calls.input_tokens,
+        output_tokens=calls.output_tokens,
+        cost=calls.cost,
+        seconds=round(sum(each.seconds for each in parts), 3),
+        waited=round(sum(each.waited for each in parts), 3),
+    )
+
+
+def _of_run(name: str, report: RunReport) -> _Part:
+    is_failed = report.outcome == "failed"
+    return _Part(name, is_failed, report.worked, report.calls, report.waited)
+
+
+def _days(report: RunReport) -> Iterator[_Part]:
+    yield _of_run(f"{report.began.astimezone(UTC):%Y-%m-%d}", report)
+
+
+def _teams(report: RunReport) -> Iterator[_Part]:
+    yield _of_run(report.team or "(unknown)", report)
+
+
+def _specialists(report: RunReport) -> Iterator[_Part]:
+    for each in report.attempts:
+        is_failed = each.entry.outcome == "failed"
+        own = calls_of(call for call in each.calls if isinstance(call, ModelCompleted))
+        yield _Part(each.entry.specialist, is_failed, each.seconds or 0.0, own)
+    if ends := [each for each in report.host_calls if isinstance(each, ModelCompleted)]:
+        failed, seconds = any(each.error for each in ends), sum(each.seconds for each in ends)
+        yield _Part(HOST, failed, seconds, calls_of(ends), number=len(ends))
+
+
+def _tools(report: RunReport) -> Iterator[_Part]:
+    for event in report.events:
+        if isinstance(event, ToolCompleted):
+            yield _Part(event.tool, event.status == "failed", event.seconds)
+
+
+def _models(report: RunReport) -> Iterator[_Part]:
+    for event in report.events:
+        if isinstance(event, ModelCompleted):
+            yield _Part(event.model, bool(event.error), event.seconds, calls_of([event]))
+
+
+_PARTS = {
+    "day": _days,
+    "team": _teams,
+    "specialist": _specialists,
+    "tool": _tools,
+    "model": _models,
+}

@@ -1,0 +1,47 @@
+"""The sums of a period as the lines of a table."""
+
+from collections.abc import Sequence
+
+from replan.log.period import By, Sums
+from replan.texts.signs import one_line
+from replan.views.cells import cut, padded, seconds
+from replan.views.run.overview import amount
+
+_WIDEST = 40
+_NUMBERS: dict[By, str] = {"specialist": "attempts", "tool": "calls", "model": "calls"}
+
+
+def period_lines(sums: Sequence[Sums], by: By) -> list[str]:
+    """The lines of a table, its heading first."""
+    if not sums:
+        return [f"There is no {by} in the runs of this period."]
+    rows = period_rows(sums, by)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            [
+                padded(row[0], widths[0]),
+                *(cell.rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:
+    """The cells of the table; days and teams have no number besides their runs, tools no tokens."""
+    number = _NUMBERS.get(by)
+    head = [by, "runs", *([number] if number else []), "failed", "at work"]
+    head += ["tokens in", "out", "cost"] if by != "tool" else []
+    head += ["waited"] if number is None else []
+    return [head, *(_row(each, by) for each in sums)]
+
+
+def _row(each: Sums, by: By) -> list[str]:
+    cells = [cut(one_line(each.name), _WIDEST), f"{each.runs:,}"]
+    cells += [f"{each.number:,}"] if by in _NUMBERS else []
+    cells += [f"{each.failed:,}", seconds(each.seconds)]
+    if by != "tool":
+        cost = "unknown" if each.cost is None else amount(each.cost)
+        cells += [f"{each.input_tokens:,}", f"{each.output_tokens:,}", cost]
+    return [*cells, seconds(each.waited)] if by not in _NUMBERS else cells

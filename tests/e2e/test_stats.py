@@ -1,0 +1,140 @@
+"""What the runs of a period took: the same numbers in the terminal, over HTTP and on the page."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+from langchain_core.messages import AIMessage
+from typer.testing import CliRunner
+
+from pages import shown
+from replan import Host, Limits, Specialist, Team, open_runtime, open_storage
+from replan.cli.main import app
+from replan.testing import ScriptedModel, always
+from served import as_, served, tokens_of
+
+END = "---\nverdict: complete\n---\nThe end."
+PLAN = "- [ ] 1. Price it @buyer\n- [ ] 2. Fail @breaker\n"
+BY = ("day", "team", "specialist", "tool", "model")
+TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def price(item: str) -> str:
+    """Price an item."""
+    if item == "gold":
+        raise ValueError("not for sale")
+    return "7"
+
+
+def breaks(_):
+    raise ValueError("broken")
+
+
+def team():
+    calls = [
+        AIMessage("", tool_calls=[{"name": "price", "args": {"item": item}, "id": item}])
+        for item in ("tea", "gold")
+    ]
+    replies = {"specialist": [*calls, "It is 7.", *calls, "It is 7."], "feedback": always(END)}
+    model = ScriptedModel(replies)
+    members = [
+        Specialist("buyer", "Buys.", chat_model=model, tools=[price], effects="pure"),
+        Specialist("breaker", "Breaks.", run=breaks),
+    ]
+    return Team(Host(model), members, name="house", limits=Limits(step_retries=0))
+
+
+async def ran(storage, *labels):
+    shop = team()
+    async with open_runtime(shop, storage=storage) as runtime:
+        for number, own in enumerate(labels):
+            await (await runtime.start({"plan": PLAN}, run_id=f"r{number}", labels=own))
+
+
+@pytest.fixture
+def where(tmp_path):
+    path = str(tmp_path / "runs.db")
+
+    async def begin():
+        async with open_storage(path) as storage:
+            await ran(storage, {"team": "house"}, {"team": "house"})
+
+    asyncio.run(begin())
+    return path
+
+
+def in_terminal(where, *words):
+    return CliRunner().invoke(app, ["stats", *words, "--storage", where])
+
+
+def sums_of(where, by):
+    return json.loads(in_terminal(where, "--by", by, "--json").stdout)
+
+
+def test_runs_attempts_and_calls_are_added_up(where):
+    (day,) = sums_of(where, "day")
+    assert (day["name"], day["runs"], day["number"]) == (TODAY, 2, 2)
+    (house,) = sums_of(where, "team")
+    assert (house["name"], house["runs"]) == ("house", 2)
+    people = {each["name"]: each for each in sums_of(where, "specialist")}
+    assert {name: (each["number"], each["failed"]) for name, each in people.items()} == {
+        "buyer": (2, 0),
+        "breaker": (2, 2),
+        "host": (2, 0),
+    }
+    (tool,) = sums_of(where, "tool")
+    assert (tool["name"], tool["runs"], tool["number"], tool["failed"]) == ("price", 2, 4, 2)
+    (model,) = sums_of(where, "model")
+    assert (model["runs"], model["number"], model["failed"]) == (2, 8, 0)
+    for name in ("input_tokens", "output_tokens"):
+        assert day[name] == model[name] == sum(each[name] for each in people.values()) > 0
+
+
+@pytest.mark.parametrize("by", BY)
+def test_a_table_has_the_same_numbers(where, by):
+    head, *rows = in_terminal(where, "--by", by).stdout.splitlines()
+    sums = sums_of(where, by)
+    assert head.split()[0] == by
+    assert [row.split()[0] for row in rows] == [each["name"].split()[0] for each in sums]
+    failed = head[: head.index("failed") + len("failed")]
+    assert [int(row[: len(failed)].split()[-1]) for row in rows] == [
+        each["failed"] for each in sums
+    ]
+
+
+def test_a_period_without_such_a_thing_says_so(where):
+    told = in_terminal(where, "--by", "tool", "--since", "2999-01-01").stdout
+    assert told == "There is no tool in the runs of this period.\n"
+    wrong = in_terminal(where, "--since", "yesterday")
+    assert wrong.exit_code == 2
+    assert "--since yesterday is not a time" in wrong.stderr
+
+
+async def test_http_and_the_page_tell_the_numbers_of_the_terminal(where):
+    own = {by: await asyncio.to_thread(sums_of, where, by) for by in BY}
+    async with served(team(), where) as client:
+        for by in BY:
+            told = (await client.get("/stats", params={"by": by})).json()
+            assert (told["by"], told["has_more"]) == (by, False)
+            assert told["sums"] == own[by]
+        none = await client.get("/stats", params={"since": "2999-01-01T00:00:00Z"})
+        assert none.json()["sums"] == []
+        assert (await client.get("/stats", params={"by": "colour"})).status_code == 422
+    async with open_storage(where) as storage, shown(team(), storage) as client:
+        page = (await client.get("/stats?by=specialist")).text
+        for each in own["specialist"]:
+            assert f"<td>{each['name']}</td><td>2</td><td>{each['number']}</td>" in page
+        assert (await client.get("/stats?by=colour")).status_code == 422
+        assert "There is no" not in (await client.get("/stats?by=tool&days=7")).text
+
+
+async def test_a_tenant_sees_the_figures_of_his_own_runs_alone():
+    tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
+    async with open_storage(":memory:") as storage:
+        own = {"team": "house", "tenant": "north"}
+        await ran(storage, own, {**own, "tenant": "south"})
+        async with shown(team(), storage, tokens) as client:
+            for who, number in (("anna", 1), ("root", 2)):
+                page = (await client.get("/stats?by=team", headers=as_(who))).text
+                assert f"<td>house</td><td>{number}</td>" in page
