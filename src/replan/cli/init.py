@@ -1,4 +1,4 @@
-"""`replan init`: the first files of a new user: a team, its schema, and a plan that runs."""
+"""`replan init`: the first files of a new user: a team, its schema, a plan and a test that run."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from replan.cli.schema import schema_text
 from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
-TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
+TEAM_NAME, PLAN_NAME, TEST_NAME = "team.yaml", "plan.md", "test_team.py"
 
 _PLAN = """\
 # Check the running costs
@@ -24,6 +24,26 @@ one with `[x]` is done, and its result stands below it.
 - [ ] 3. write report @writer (after 1, 2)
 """
 
+_TEST = """\
+\"\"\"Tests of the team, which need no model and no key: `pip install pytest`, then `pytest`.\"\"\"
+
+import os
+from pathlib import Path
+
+from replan import build_graph, run_sync
+from replan.team.team_file import read_team_file
+
+HERE = Path(__file__).parent
+
+
+def test_the_plan_is_done(tmp_path):
+    team = read_team_file(HERE / "team.yaml", os.environ, out=tmp_path)
+    graph = build_graph(team.config, models=team.models)
+    result = run_sync(graph, {"plan": (HERE / "plan.md").read_text(encoding="utf-8")})
+    assert result.outcome == "completed"
+    assert "536.666" in result.results[2].text
+"""
+
 
 @as_command
 def init(
@@ -33,7 +53,7 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Create a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
+    """Create a starter team: team.yaml, its JSON schema for editors, a plan, and a test."""
     typer.echo(write_starter(directory, force=force), nl=False)
 
 
@@ -42,7 +62,12 @@ def write_starter(directory: Path, *, force: bool) -> str:
     from replan.team.file_team import SCHEMA_NAME, starter_team
     from replan.user_files.plan_file import replace_file
 
-    contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
+    contents = {
+        TEAM_NAME: starter_team(),
+        SCHEMA_NAME: schema_text(),
+        PLAN_NAME: _PLAN,
+        TEST_NAME: _TEST,
+    }
     there = [name for name in contents if (directory / name).exists()]
     if there and not force:
         raise InputError(

@@ -4,6 +4,8 @@ import importlib
 import importlib.util
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -20,12 +22,20 @@ def test_a_starter_team_is_written_and_its_plan_runs(tmp_path):
     folder = tmp_path / "new"
     result = replan("init", folder)
     assert result.exit_code == 0, result.output
-    assert {path.name for path in folder.iterdir()} == {"plan.md", "team.schema.json", "team.yaml"}
+    names = {"plan.md", "team.schema.json", "team.yaml", "test_team.py"}
+    assert {path.name for path in folder.iterdir()} == names
     command = result.stdout.splitlines()[-1].removeprefix("Now try: replan ").split()
     assert replan("check", folder / "plan.md", "--team", folder / "team.yaml").exit_code == 0
     result = replan(*command, "--plan-out", folder / "plan.md")
     assert result.exit_code == 0, result.output
     assert "[ ] " not in (folder / "plan.md").read_text().partition("\n- ")[2]
+
+
+def test_the_starter_s_own_test_passes(tmp_path):
+    assert replan("init", tmp_path).exit_code == 0
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
 def test_nothing_is_written_over_unless_it_is_forced(tmp_path):
