@@ -25,6 +25,7 @@ from replan.cli.main import app
 from replan.log.calls import calls_of
 from replan.log.fold import Fold, counts_in
 from replan.log.kept_events import prompt_of, reply_of
+from replan.log.run_log import RunLog
 from replan.secrets.sources import learn_values
 from replan.testing import HttpFault, OpenAIServer, Reply
 
@@ -274,6 +275,32 @@ async def test_a_run_that_is_stopped_says_by_whom(where):
         await begun.wait()
         await run.stop(by="otto")
         assert (await run).outcome == "interrupted"
+        (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
+    assert (stopped.reason, stopped.by) == ("interrupted", "otto")
+
+
+async def test_who_stops_a_run_is_known_also_if_it_ends_before_the_request_is_on_record(
+    monkeypatch,
+):
+    begun, ended, add = asyncio.Event(), asyncio.Event(), RunLog.add_request
+
+    async def late(log, request):
+        await ended.wait()
+        await add(log, request)
+
+    async def wait(context):
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(RunLog, "add_request", late)
+    team = Team("offline", [Specialist("worker", "Works.", run=wait, effects="pure")])
+    async with open_runtime(team, storage=":memory:", grace=0) as runtime:
+        run = await runtime.start({"plan": "- [ ] 1. Wait @worker\n"})
+        await begun.wait()
+        stopping = asyncio.create_task(run.stop(by="otto"))
+        assert (await run).outcome == "interrupted"
+        ended.set()
+        await stopping
         (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
     assert (stopped.reason, stopped.by) == ("interrupted", "otto")
 

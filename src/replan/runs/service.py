@@ -366,7 +366,7 @@ class Runtime(Generic[T_co]):
         """
         if work := self._works.begun(run_id):
             # Whatever happens to the storage.
-            work.stop(force=force)
+            work.stop(by=by, force=force)
         record = await record_of(run_id, self._resources)
         is_at_rest = work is None and record.outcome not in ("running", "interrupted")
         if is_at_rest and not (await self._report(record)).is_held:

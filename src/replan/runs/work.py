@@ -141,16 +141,16 @@ class Work:
             log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=told
         )
 
-    def stop(self, *, force: bool = False) -> None:
+    def stop(self, *, by: str = "", force: bool = False) -> None:
         """Stop the run, and let it come to rest."""
+        self._rests.stopped_by = by or self._rests.stopped_by
         self._stop.set()
         if force:
             self._at_once.set()
 
     async def heed(self, request: Request) -> None:
         if request.kind == "stop":
-            self._stop.set()
-            self._rests.stopped_by = request.by
+            self.stop(by=request.by)
             await self._take([request])
         elif request.name not in self._heeded:
             self._heeded.add(request.name)
