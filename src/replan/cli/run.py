@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
@@ -18,13 +19,19 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
-        kinds = {each.value for each in options.Approval}
-        following = [*args, ""][1:]
-        args = [
-            "--approve=plan" if arg in ("--approve", "-a") and after not in kinds else arg
-            for arg, after in zip(args, following, strict=True)
-        ]
-        return super().parse_args(ctx, args)
+        kinds = [each.value for each in options.Approval]
+        pairs = list(zip(args, [*args, ""][1:], strict=True))
+        alone = [arg in ("--approve", "-a") and after not in kinds for arg, after in pairs]
+        words = [after for (_, after), is_alone in zip(pairs, alone, strict=True) if is_alone]
+        args = ["--approve=plan" if it else arg for arg, it in zip(args, alone, strict=True)]
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            # Of two words that could be the task, the one behind the option was meant for it.
+            meant = next((word for word in words if word.isalpha()), "")
+            if meant and "extra argument" in str(error):
+                ctx.fail(f"--approve takes {', '.join(kinds)} or no value, not '{meant}'.")
+            raise
 
 
 @as_command
