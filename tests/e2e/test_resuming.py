@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -179,7 +180,7 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     # Nobody knows when it was killed: the time until it went on is told as unknown.
     assert 0 < shown["unknown_seconds"] < shown["seconds"]
     assert shown["waiting_seconds"] == shown["idle_seconds"] == 0
-    times = [each["at"] for each in shown["events"]]
+    times = [datetime.fromisoformat(each["at"]) for each in shown["events"]]
     assert times == sorted(times)
     seen = workshop.do("show", listed["run_id"])
     assert "after its process had been killed, some time between " in seen.stdout

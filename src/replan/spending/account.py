@@ -14,13 +14,13 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from replan.errors import LimitReachedError
-from replan.log.amounts import NOTHING, ROUNDING, Bound, Refused, Spending
+from replan.log.amounts import NOTHING, ROUNDING, Bound, Charged, Refused, Spending
 from replan.log.run_log import RunLog
 from replan.spending.deadline import Clocks
 from replan.spending.scopes import AMOUNTS, RUN, CallRequest, Permit, Scope, fit
@@ -235,18 +235,26 @@ class Account:
 
     async def _read(self) -> None:
         """Take over what the log has."""
-        await self.written()
-        found = await self._log.charged(self.run_id)
-        with self._guard:
-            self._charged = {name: charged.spent for name, charged in found.items()}
-            for id_, permit in [*self._in_flight.items()]:
-                if any(id_ in charged.reserved for charged in found.values()):
-                    continue
-                if id_ in self._on_record:
-                    # It is settled there, and what it used is in the sum.
-                    self._remove(permit)
-                else:
-                    self._charge(permit, permit.reservation.amount)
+        while True:
+            ended = self.ended
+            await self.written()
+            found = await self._log.charged(self.run_id)
+            with self._guard:
+                # A call that began and ended meanwhile, in a thread, is in neither of both.
+                if self.ended == ended:
+                    self._take_over(found)
+                    return
+
+    def _take_over(self, found: Mapping[str, Charged]) -> None:
+        self._charged = {name: charged.spent for name, charged in found.items()}
+        for id_, permit in [*self._in_flight.items()]:
+            if any(id_ in charged.reserved for charged in found.values()):
+                continue
+            if id_ in self._on_record:
+                # It is settled there, and what it used is in the sum.
+                self._remove(permit)
+            else:
+                self._charge(permit, permit.reservation.amount)
 
     def _charge(self, permit: Permit, amount: Spending) -> None:
         for scope in permit.call.scopes:
