@@ -112,6 +112,17 @@ def harmful_events(harm, at):
             {"action": "retry", "step_id": 1, "by": harm("corrected by"), "origin": harm("origin")},
         ),
         (
+            "run_steered",
+            {
+                "kind": "message",
+                "status": "refused",
+                "request": "m1",
+                "by": harm("steered by"),
+                "text": harm("message"),
+                "reason": harm("refusal"),
+            },
+        ),
+        (
             "approval_requested",
             {"reason": harm("approval reason"), "problem": harm("approval problem")},
         ),

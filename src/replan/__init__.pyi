@@ -20,6 +20,7 @@ from replan.errors import (
     ModelCallError as ModelCallError,
     PhaseError as PhaseError,
     PlanChangeError as PlanChangeError,
+    PlanConflictError as PlanConflictError,
     PlanDocumentError as PlanDocumentError,
     PlanError as PlanError,
     QuestionError as QuestionError,

@@ -10,7 +10,8 @@ ReplanError
 │   │   ├── JobError             a job from outside cannot be used; lists all its mistakes
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
-│   │   └── PlanDocumentError    a plan document has mistakes; lists all of them, with positions
+│   │   ├── PlanDocumentError    a plan document has mistakes; lists all of them, with positions
+│   │   └── PlanConflictError    a plan was edited that has another version by now
 │   ├── ThreadBusyError          another run works on the thread
 │   ├── SessionBusyError         another client takes a turn of the session
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
@@ -270,6 +271,25 @@ class UnpricedModelError(ConfigurationError):
 
 class InputError(UsageError):
     """The input of a run cannot be used."""
+
+
+class PlanConflictError(InputError):
+    """The plan of a run has another version than the one that an edit was made from.
+
+    The plan is as it was before the edit.
+
+    Attributes:
+        expected: The version that the edit was made from.
+        found: The version that the plan has now.
+    """
+
+    def __init__(self, expected: int, found: int) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"The edit was made from version {expected} of the plan, and the plan is at version "
+            f"{found} now. Read the plan again, and repeat the edit in it."
+        )
 
 
 class ThreadBusyError(UsageError):

@@ -72,6 +72,24 @@ async def test_a_run_is_stopped_from_another_process_and_gone_on_with_there(wher
     assert sum(event.type == "run_started" for event in events) == 1
 
 
+async def test_a_plan_is_edited_from_another_process_within_a_second(where):
+    with owner(where, "specialist_invoked") as process:
+        assert process.stdout.readline() == "there\n"
+        async with open_runtime(team(), storage=where) as runtime:
+            plan = (await runtime.get("r")).plan
+            text = plan.content.replace("2. Paint @painter", "2. Fence @worker (after 1)")
+            assert await runtime.edit_plan("r", text, version=1, by="anna") == (1,)
+            (noticed,) = [e async for e in _until(runtime, "run_steered")][-1:]
+            (request,) = await runtime.storage.log.requests(["r"])
+            assert (noticed.status, noticed.by, noticed.waiting_for) == ("waits", "anna", (1,))
+            assert (noticed.at - request.at).total_seconds() < 1
+            await runtime.stop("r")
+            assert process.wait() == 0
+            result = await runtime.resume("r")
+            assert (result.outcome, result.plan.version) == ("completed", 2)
+            assert result.plan.step(2).description == "Fence"
+
+
 async def test_who_answers_a_run_whose_process_was_killed_takes_it_up(where):
     with owner(where, "input_requested") as process:
         assert process.stdout.readline() == "there\n"

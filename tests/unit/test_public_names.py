@@ -61,6 +61,7 @@ NAMES = [
     "ParameterSpec",
     "PhaseError",
     "PlanChangeError",
+    "PlanConflictError",
     "PlanDocument",
     "PlanDocumentError",
     "PlanError",

@@ -660,6 +660,35 @@ class RunCorrected(BaseEvent):
     origin: str = ""
 
 
+class RunSteered(BaseEvent):
+    """A person edits the plan of a run at work, or sends its host a message.
+
+    Attributes:
+        kind: What the person did.
+        status: `waits` once the run has noticed it: nothing that has not begun starts before it is
+            taken. `taken`: the plan is edited, or the host has judged with the message. `refused`:
+            nothing was done with it.
+        request: The name of the request, the same in all events about it.
+        by: The person.
+        text: The message; empty for an edit.
+        waiting_for: The steps at work that it waits for.
+        based_on: The version of the plan that an edit was made from.
+        version: The version of the plan after it; 0 while it waits, and for a message.
+        reason: Why it was refused.
+    """
+
+    type: Literal["run_steered"] = "run_steered"
+    kind: Literal["edit", "message"]
+    status: Literal["waits", "taken", "refused"]
+    request: str
+    by: str = ""
+    text: str = ""
+    waiting_for: tuple[int, ...] = ()
+    based_on: int = 0
+    version: int = 0
+    reason: str = ""
+
+
 class TaskCompleted(BaseEvent):
     """The run is over.
 
@@ -757,6 +786,7 @@ Event = Annotated[
     | RunStopped
     | RunResumed
     | RunCorrected
+    | RunSteered
     | TaskCompleted
     | MemorySummary,
     Field(discriminator="type"),

@@ -245,7 +245,11 @@ class Fold:
     def _apply_to_plan(self, event: Event) -> None:
         before, self.outline = self.outline, self.outline.after(event)
         match event:
-            case events.RunCorrected() | events.AnswerReceived(kind="plan"):
+            case (
+                events.RunCorrected()
+                | events.AnswerReceived(kind="plan")
+                | events.RunSteered(kind="edit", status="taken")
+            ):
                 self._person = event.by
             case events.PlanCreated():
                 by = _AUTHORS["model"] if self._is_thought_of else HANDED_IN

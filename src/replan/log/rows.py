@@ -47,7 +47,10 @@ class LoggedEvent(Value):
     event: JsonValue  # what happened; its `type` and `at` say what and when
 
 
-RequestKind = Literal["stop", "answer"]
+RequestKind = Literal["stop", "answer", "edit", "message"]
+
+STEERS: tuple[RequestKind, ...] = ("edit", "message")
+"""The requests that steer a run while it is at work: an edit of its plan, and words to its host."""
 
 
 class Request(Value):
@@ -55,11 +58,13 @@ class Request(Value):
 
     run_id: str
     name: str  # what distinguishes it from all other requests
-    kind: RequestKind  # to stop, or to take answers
+    kind: RequestKind  # to stop, or to take answers, an edited plan or a message
     at: datetime  # when it was made
     by: str = ""  # who made it
     # Answers by the keys of what is asked.
     answers: dict[str, JsonValue] = Field(default_factory=dict)
+    text: str = ""  # the edited document of the plan, or the message
+    version: int = 0  # the version of the plan that the edit was made from
 
 
 class Attempt(Value):

@@ -53,10 +53,14 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
             update["stalls"] = state.get("stalls", 0) + 1
     await _report_doubts(old, new, revision.withheld, call)
     next_round = state.get("current_round", 0) + 1
-    if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
+    # That of a plan that a person edited while it ran.
+    approval = state.get("approval")
+    is_revised = new.version != old.version
+    if asked_by_person or (is_revised and (approval or revision_waits(settings_of(state)))):
         approval = _approval(new, old, next_round, judged, revision.wrong)
-        await call.emitter.emit(ApprovalRequested, question=approval)
         update["approval"] = approval
+    if approval is not None:
+        await call.emitter.emit(ApprovalRequested, question=approval)
     return {
         **update,
         "current_round": next_round,

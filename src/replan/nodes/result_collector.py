@@ -8,10 +8,13 @@ from replan.events.types import PlanUpdated
 from replan.events.warnings import secret_warnings
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
+from replan.host.steered_plan import with_edits
+from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
+from replan.ports.run_context import here
 from replan.services import Services
 from replan.state.changed_steps import plan_write
 from replan.state.digests import collect
@@ -36,12 +39,15 @@ from replan.steps.outcomes import settled
 async def result_collector(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
-    """Settle the steps of the round, and keep its digest in the history."""
+    """Settle the steps of the round, keep its digest, and merge what people edited meanwhile."""
     before = plan_of(state)
     results = round_results(state)
     now = services.clock()
     plan = settle_round(before, state, now)
     collected = collect(results)
+    steering = here().steering
+    is_cut_short = steering is not None and steering.is_asked
+    edits = await steering.take("edit", checkpoint_of(runtime), services.log) if steering else ()
     emitter = emitter_of(state, services, runtime)
     # That another step leads the round is no news of the plan.
     if plan.replace(current_step=before.current_step) != before:
@@ -51,6 +57,12 @@ async def result_collector(
     used = [(result.specialist_name, result.usage) for result in results.values()]
     used += [(question.specialist, question.usage) for question in asked_questions(state)]
     used += [(hit.specialist, hit.usage) for hit in round_hits(state).values()]
+    edited = (
+        await with_edits(with_history(plan, state), edits, state, services, emitter)
+        if edits
+        else EnhancedState()
+    )
+    stalls = state.get("stalls", 0)
     return {
         "current_plan": plan_write(state.get("current_plan"), plan),
         "current_collected_results": collected,
@@ -58,9 +70,11 @@ async def result_collector(
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
         ],
         "generations": after_round(state.get("generations", {}), before, plan),
-        "stalls": _count_stalls(before, plan, state),
+        # What a person cut short is no round without progress.
+        "stalls": stalls if is_cut_short else _count_stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
         "warnings": emitter.warnings,
+        **edited,
     }
 
 

@@ -27,6 +27,7 @@ from replan.events.types import BaseEvent, ToolDecision, WarningReported
 from replan.facts.kept import Facts
 from replan.langgraph_inside.tasks import inherited_config
 from replan.log.transcript import Transcript
+from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.questions import QuestionKind
 from replan.state.session.session import Session
@@ -83,6 +84,7 @@ class Context:
     # Who answered, by the keys of the questions, if the caller knows it.
     answered_by: Mapping[str, str] = field(default_factory=dict[str, str])
     session: Session | None = None  # the session whose turn is taken
+    steering: Steering | None = None  # what people ask of the run while it is at work
 
     # Of a node.
     run_id: str = ""

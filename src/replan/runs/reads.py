@@ -12,6 +12,7 @@ from replan.events.types import Event
 from replan.log.calls import with_counted
 from replan.log.kept_events import event_of, events_of
 from replan.log.report import RunReport
+from replan.log.rows import STEERS
 from replan.log.whole_results import whole_values
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -101,7 +102,9 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources)
     asks = await open_asks(snapshot, storage.log)
     if not asks or not all(ask.interrupt for ask in asks):
         return False
-    return not (await is_worked_on(run_id, resources) or await storage.log.requests([run_id]))
+    asked = await storage.log.requests([run_id])
+    is_asked = any(each.kind not in STEERS for each in asked)
+    return not (await is_worked_on(run_id, resources) or is_asked)
 
 
 async def result_at_rest(run_id: str, resources: Resources) -> RunResult:

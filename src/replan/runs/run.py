@@ -24,6 +24,10 @@ class RunsById(Protocol):
 
     async def answer(self, run_id: str, answers: object, *, by: str = "") -> "Run": ...
 
+    async def edit_plan(
+        self, run_id: str, plan: str, *, version: int, by: str = ""
+    ) -> tuple[int, ...]: ...
+
     async def get(self, run_id: str) -> RunReport: ...
 
 
@@ -66,6 +70,10 @@ class Run(Generic[T_co]):
     async def answer(self, answers: object, *, by: str = "") -> "Run[T_co]":
         """Answer questions of the run; see `Runtime.answer`."""
         return await self._runtime.answer(self.run_id, answers, by=by)
+
+    async def edit_plan(self, plan: str, *, version: int, by: str = "") -> tuple[int, ...]:
+        """Edit the plan of the run; see `Runtime.edit_plan`."""
+        return await self._runtime.edit_plan(self.run_id, plan, version=version, by=by)
 
     async def report(self) -> RunReport:
         """Return what is known of the run; see `Runtime.get`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast, overload
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling.compiled import check_input
+from replan.calling.compiled import check_input, services_in
 from replan.calling.new_or_continued import Input
 from replan.calling.team_graph import alone
 from replan.errors import InputError
@@ -24,6 +24,7 @@ from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
+from replan.runs.asked.steers import check_edit, refuse_if_over
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
@@ -37,6 +38,7 @@ from replan.runs.reads import (
     record_of,
     report_of,
     result_at_rest,
+    state_of,
 )
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
@@ -288,12 +290,50 @@ class Runtime(Generic[T_co]):
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
         }
-        await self._works.ask(run_id, "answer", by, rows)
+        await self._works.ask(run_id, "answer", by, answers=rows)
         await self._works.rested(run_id)
         errand = Errand(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following
         )
         return Run(self, run_id, await self._works.known(errand))
+
+    async def edit_plan(
+        self, run_id: str, plan: str, *, version: int, by: str = ""
+    ) -> tuple[int, ...]:
+        """Edit the plan of a run that is not over; the steps that have not begun follow it.
+
+        The process that works on the run notices within a second. From then on nothing that has
+        not begun starts; once the steps at work have ended, the edit is merged, and the run
+        continues with it. If nobody works on the run, it is merged when the run continues. The
+        event `run_steered` reports both, or why the edit was refused after all.
+
+        Args:
+            run_id: The run.
+            plan: The whole edited document, as `get(run_id).plan.content` has it.
+            version: The version that the edit was made from, `get(run_id).plan.version`.
+            by: The person who edits.
+
+        Returns:
+            The steps at work, which the edit waits for.
+
+        Raises:
+            PlanConflictError: The plan has another version by now.
+            PlanDocumentError: The document has mistakes.
+            InputError: There is no such run, it is over, waits for approval of its plan, or has no
+                round left; or the edit changes a step that has begun.
+        """
+        record = await kept_record_of(run_id, self._resources)
+        at_work = check_edit(
+            plan,
+            version,
+            await self._report(record),
+            await state_of(run_id, self._resources),
+            services_in(self._resources.graph),
+        )
+        request = await self._works.ask(run_id, "edit", by, text=plan, version=version)
+        log, now = self._resources.log, self._resources.clock()
+        await refuse_if_over(request, await self.get(run_id), log, now)
+        return at_work
 
     async def retry(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
@@ -372,7 +412,7 @@ class Runtime(Generic[T_co]):
         if is_at_rest and not (await self._report(record)).is_held:
             return
         # Also of a run that was shut down: it then stays so.
-        request = await self._works.ask(run_id, "stop", by, {})
+        request = await self._works.ask(run_id, "stop", by)
         if work is not None:
             return
         report = await self.get(run_id)

@@ -18,14 +18,15 @@ from replan.errors import StorageError, ThreadBusyError
 from replan.events.types import Event, WarningReported
 from replan.langgraph_inside.tasks import without_tokens
 from replan.log.calls import with_counted
-from replan.log.rows import Request
+from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.run_context import use
+from replan.ports.steering import STEERED, Steering
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
-from replan.runs.asked.requests import answers_in, note_answers
+from replan.runs.asked.requests import TOO_LATE, answers_in, note_answers
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report
@@ -126,7 +127,8 @@ class Work:
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
-        # The names of all answers that were heeded: a row may be read before it is marked as taken.
+        self._steering = Steering()
+        # The names of what was heeded: a row may be read before it is marked as taken.
         self._heeded = set[str]()
         self._state: EnhancedState = {}  # the state in which it rests
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
@@ -148,11 +150,22 @@ class Work:
         if force:
             self._at_once.set()
 
-    async def heed(self, request: Request) -> None:
+    def is_news(self, request: Request) -> bool:
+        """Whether a request was not heeded yet."""
+        return request.name not in self._heeded
+
+    async def heed(self, request: Request, at_work: tuple[int, ...] = ()) -> None:
+        """Handle a request; `at_work` are the steps that one that steers the run waits for."""
         if request.kind == "stop":
             self.stop(by=request.by)
             await self._take([request])
-        elif request.name not in self._heeded:
+        elif not self.is_news(request):
+            return
+        elif request.kind in STEERS:
+            self._heeded.add(request.name)
+            self._steering.add(request)
+            self._rests.steered(request, status="waits", waiting_for=at_work)
+        else:
             self._heeded.add(request.name)
             self._answers.append(request)
             self._rests.resumed_by = request.by
@@ -254,7 +267,7 @@ class Work:
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _run_until_rest(self) -> EnhancedState:
-        use(answered_by=self._whose)
+        use(answered_by=self._whose, steering=self._steering)
         if self.errand.goes_on:
             await self.log.recall()
         use(worked_before=(self.errand.thread_id, self.log.worked))
@@ -278,7 +291,8 @@ class Work:
             values = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not values
             if self.is_resting:
-                return state
+                await self._take_merged()
+                return await self._with_missed(state)
             # The run has its settings by now.
             given, settings, self._changes = Command(resume=values), None, ()
 
@@ -301,8 +315,42 @@ class Work:
             self._answers = [each for each in self._answers if each not in requests]
             await self._resources.log.take_requests(requests, self._resources.clock())
 
+    async def _take_merged(self) -> None:
+        """Mark what steered the run as taken, once the state that has it is stored."""
+        run_id, log = self.errand.run_id, self._resources.log
+        steers = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+        if not steers:
+            return
+        config = config_of(self.errand.thread_id)
+        newest: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
+        # A node that began at the newest checkpoint begins again, and takes the same ones.
+        begins = newest.config.get("configurable", {}).get("checkpoint_id", "")
+        notes = (await log.notes(run_id, STEERED)).items()
+        taken = {
+            name
+            for key, names in notes
+            if key.rpartition("/")[2] != begins
+            for name in cast("list[str]", names)
+        }
+        await self._take([each for each in steers if each.name in taken])
+
+    async def _with_missed(self, state: EnhancedState) -> EnhancedState:
+        """The state of a run that is over, with what people asked of it too late."""
+        run_id, log = self.errand.run_id, self._resources.log
+        if not state.get("is_completed"):
+            return state
+        missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+        warnings = list(state.get("warnings", ()))
+        for request in missed:
+            self._rests.steered(request, status="refused", reason=TOO_LATE)
+            what = "edit of the plan" if request.kind == "edit" else "message"
+            warnings.append(f"The {what} by {request.by or 'a person'} was refused: {TOO_LATE}")
+        await self._take(missed)
+        return cast("EnhancedState", {**state, "warnings": warnings})
+
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
+        await self._take_merged()
         requests = await self._resources.log.requests([self.errand.run_id])
         past = [each for each in requests if each.kind == "stop" and each.at < self._since]
         await self._take(past)

@@ -2,16 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
+from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
 from replan.errors import StorageError, ThreadBusyError, UsageError
-from replan.log.rows import Request, RequestKind
+from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT
+from replan.runs.asked.steers import steps_at_work
 from replan.runs.log.event_log import EventLog
-from replan.runs.reads import is_worked_on, result_at_rest
+from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
 from replan.runs.work import Errand, Resources, Work
@@ -19,6 +20,14 @@ from replan.runs.work import Errand, Resources, Work
 logger = logging.getLogger(__name__)
 
 Doing = asyncio.Task[RunResult]
+
+
+class Said(TypedDict, total=False):
+    """What a request says; see `Request`."""
+
+    answers: dict[str, JsonValue]
+    text: str
+    version: int
 
 
 class Works:
@@ -89,9 +98,7 @@ class Works:
         if run_id in self._works and self._works[run_id][0].is_resting:
             await self.ended(run_id)
 
-    async def ask(
-        self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
-    ) -> Request:
+    async def ask(self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]) -> Request:
         """Record a person's request to a run, and handle it if this process works on the run."""
         request = Request(
             run_id=run_id,
@@ -99,7 +106,7 @@ class Works:
             kind=kind,
             at=self._resources.clock(),
             by=by,
-            answers=dict(answers),
+            **said,
         )
         await self._resources.log.add_request(request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
@@ -142,7 +149,8 @@ class Works:
                 break
             except ThreadBusyError:
                 work.is_known.set()
-                is_heeded = not await self._resources.log.requests([run_id])
+                asked = await self._resources.log.requests([run_id])
+                is_heeded = not any(each.kind not in STEERS for each in asked)
         while await is_worked_on(run_id, self._resources):  # noqa: ASYNC110 - by another process
             await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._resources)
@@ -158,5 +166,11 @@ class Works:
         self._reading = None
 
     async def _heed(self, request: Request) -> None:
-        if work := self.begun(request.run_id):
-            await work.heed(request)
+        work = self.begun(request.run_id)
+        if work is None or not work.is_news(request):
+            return
+        at_work: tuple[int, ...] = ()
+        if request.kind in STEERS:
+            record = await record_of(request.run_id, self._resources)
+            at_work = steps_at_work(await report_of(record, self._resources, is_here=True))
+        await work.heed(request, at_work)

@@ -27,7 +27,8 @@ from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
 from replan.memory.conversation import Memory, Seen, seen_in
 from replan.plan.model import PlanStep, TaskPlan
-from replan.state.enhanced import EnhancedState
+from replan.ports.run_context import here
+from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
@@ -39,6 +40,7 @@ _READ = (
     "memory_summary",
     "run_id",
     "settings",
+    "max_rounds",
     "current_round",
     "current_plan",
     "plan_author",
@@ -244,6 +246,9 @@ class Board:
 
     async def is_halted(self, log: RunLog) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
+        steering = here().steering
+        if steering is not None and steering.is_asked and self.round < rounds_of(self.state):
+            return True
         recorded = (await self.recall(log, self.state)).known
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})

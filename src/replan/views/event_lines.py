@@ -23,7 +23,7 @@ def who(event: events.WorkEvent | events.StepEvent) -> str:
     return name if event.step_id is None else f"step {event.step_id} {name}"
 
 
-def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for each kind
+def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind
     """What is said about an event; empty if nothing is."""
     match event:
         case events.FeedbackGenerated(text=text) if text and text != NO_NEWS:
@@ -32,6 +32,8 @@ def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for eac
             return answer_text(short_key(event.key), event.action, event.by, event.text)
         case events.RunCorrected():
             return correction_text(event.action, event.step_id, event.by, event.origin)
+        case events.RunSteered():
+            return steering_text(event)
         case events.StepsInvalidated():
             return f"runs again: {one_line(', '.join(map(str, event.reruns)))}"
         case events.StepsRouted():
@@ -54,6 +56,24 @@ def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911 - one for eac
             return f"unreadable reply of {event.node}: {one_line(event.problem)} {instead}"
         case _:
             return ""
+
+
+def steering_text(event: events.RunSteered) -> str:
+    """What somebody asks of a run at work, or what became of it."""
+    by = one_line(event.by) or "a person"
+    what = f"the edit of {by}" if event.kind == "edit" else f"the message of {by}"
+    match event.status:
+        case "waits" if event.waiting_for:
+            steps = ", ".join(map(str, event.waiting_for))
+            return f"{what} waits for {'step' if len(event.waiting_for) == 1 else 'steps'} {steps}"
+        case "waits":
+            return f"{what} is noticed"
+        case "taken" if event.kind == "edit":
+            return f"{what} makes version {event.version} of the plan"
+        case "taken":
+            return f"the host has heard {what}: {one_line(event.text)}"
+        case _:
+            return f"{what} is refused: {one_line(event.reason)}"
 
 
 def _limit_text(event: events.LimitReached) -> str:

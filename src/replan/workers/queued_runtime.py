@@ -1,10 +1,10 @@
 """A runtime whose runs are done by workers: it records them and puts them into the queue."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic import JsonValue
 
@@ -16,7 +16,7 @@ from replan.runs.labels import VERSION
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import Errand, JobStatus, Resources
-from replan.runs.works import Works
+from replan.runs.works import Said, Works
 from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
 from replan.workers.queue import NewJob, Queue
@@ -61,13 +61,11 @@ class QueuedWorks(Works):
         await self._queue.put(job)
         return None
 
-    async def ask(
-        self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
-    ) -> Request:
+    async def ask(self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]) -> Request:
         """Record what a person requests of a run; a stop removes a job that has not begun."""
         if kind == "stop":
             await self._queue.cancel(lock_of(run_id))
-        return await super().ask(run_id, kind, by, answers)
+        return await super().ask(run_id, kind, by, **said)
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:

@@ -88,6 +88,16 @@ FIELDS = {
     "warning": {"text": "Settings were refused."},
     "run_stopped": {"reason": "waiting", "seconds": 2.5},
     "run_resumed": {"by": "eva"},
+    "run_steered": {
+        "kind": "edit",
+        "status": "refused",
+        "request": "e1",
+        "by": "eva",
+        "waiting_for": (2, 3),
+        "based_on": 1,
+        "version": 2,
+        "reason": "The plan was revised.",
+    },
     "run_corrected": {"action": "retry", "step_id": 2, "by": "eva", "origin": "r0"},
     "memory_applied": {
         "node": "think",

@@ -36,6 +36,7 @@ KINDS = (
     ("run_stopped", {"reason": "waiting"}),
     ("run_resumed", {"by": "otto"}),
     ("run_corrected", {"action": "retry", "step_id": 1, "by": "anna"}),
+    ("run_steered", {"kind": "edit", "status": "taken", "request": "e", "by": "anna"}),
     ("memory_summary", {"covered": 3, "calls": 1, "cost": 0.25}),
     ("task_completed", {"outcome": "completed"}),
 )

@@ -268,6 +268,22 @@ def test_a_persons_word_on_a_step_is_told(tell):
     assert tell(types.RunCorrected(**RUN, action="skip", step_id=3)) == "step 3 is left out\n"
 
 
+def test_what_becomes_of_an_edit_and_a_message_is_told(tell):
+    def steered(status, **fields):
+        about = {"kind": "edit", "request": "e", "by": "eva\x1b[2J", **fields}
+        return tell(types.RunSteered(**RUN, status=status, **about))
+
+    assert steered("waits", waiting_for=(1,)) == "the edit of eva\ufffd[2J waits for step 1\n"
+    assert "waits for steps 1, 2" in steered("waits", waiting_for=(1, 2))
+    assert "is noticed" in steered("waits")
+    assert "makes version 2 of the plan" in steered("taken", version=2)
+    assert steered("refused", by="", reason="Too late.") == (
+        "the edit of a person is refused: Too late.\n"
+    )
+    said = steered("taken", kind="message", text="Also 2023")
+    assert said == "the host has heard the message of eva\ufffd[2J: Also 2023\n"
+
+
 def test_a_doubt_that_was_told_is_not_told_again_at_the_end(tell):
     doubt = ParseWarning(line=1, kind="name", step=2, text="@b")
     told = tell(

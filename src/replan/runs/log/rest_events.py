@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 from replan.events.announcement import Announcement
 from replan.events.emitter import RunHooks
 from replan.events.trace import RUN
-from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
+from replan.events.types import BaseEvent, Event, RunResumed, RunSteered, RunStopped
 from replan.failures import describe
-from replan.log.rows import EventBatch
+from replan.log.rows import EventBatch, Request
 from replan.runs.log.event_log import EventLog
 
 _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
@@ -61,6 +61,23 @@ class RestEvents:
         for each in opened:
             # Attempts may have begun before the first event of them comes.
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
+
+    def steered(self, request: Request, **fields: Any) -> None:
+        """Report what becomes of a request that steers the run, unless nothing has happened yet."""
+        if self._round is None:
+            return
+        event = RunSteered(
+            run_id=self._run_id,
+            round=self._round,
+            kind="edit" if request.kind == "edit" else "message",
+            request=request.name,
+            by=request.by,
+            text=request.text if request.kind == "message" else "",
+            based_on=request.version,
+            **fields,
+        )
+        self.take(event)
+        self._hooks.queue(event)
 
     @property
     def is_here(self) -> bool:

@@ -205,6 +205,10 @@ def _request_lines(request: Request, report: RunReport) -> Iterator[str]:
     by, questions = one_line(request.by) or "somebody", report.questions
     if request.kind == "stop":
         yield f"{by} asked it to stop"
+    if request.kind == "edit":
+        yield f"{by} edited version {request.version} of the plan"
+    if request.kind == "message":
+        yield f"{by} said: {one_line(request.text)}"
     for key, answer in request.answers.items():
         is_decision = is_of_plan(key) or (key in questions and questions[key].kind == "approval")
         text_of = _decision_text if is_decision else _answered_text

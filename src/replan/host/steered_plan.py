@@ -1,0 +1,161 @@
+"""Merges a person's edit of the plan of a run at work into the plan as it is by then."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from replan.errors import InputError, PlanConflictError
+from replan.events.emitter import Emitter
+from replan.events.types import PlanUpdated, RunSteered
+from replan.host.approvals import approval_of, changed_by_person
+from replan.host.plan_bounds import check_outside_plan
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
+from replan.plan.changes import difference
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.seal import unsealed
+from replan.plan.model import PlanStep, TaskPlan
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of
+from replan.state.limits import RunSettings
+from replan.state.team import SpecialistCard, seats_of
+
+_OUTCOME = "steering_outcome/"  # the prefix of notes with the events about what became of requests
+
+UNSAFE = "A person's edit adds work that must not happen twice to the plan."
+"""Why a person is asked about an edited plan."""
+
+
+def merged_edit(
+    plan: TaskPlan,  # with its history
+    edit: Request,
+    team: Sequence[SpecialistCard],
+    at: datetime,
+) -> TaskPlan:
+    """Apply the edited document of a plan: all of it, or nothing.
+
+    A step that has ended since the document was read keeps how it ended, if the edit leaves it as
+    it was.
+
+    Raises:
+        PlanConflictError: The plan was revised since.
+        InputError: The document has mistakes, or changes what is finished.
+    """
+    if edit.version != plan.version:
+        raise PlanConflictError(edit.version, plan.version)
+    new = changed_by_person(plan, _with_newer_marks(plan, unsealed(edit.text)), team, at)
+    if new == plan:
+        raise InputError(f"The edit changes nothing of version {plan.version} of the plan.")
+    return new
+
+
+def _with_newer_marks(plan: TaskPlan, text: str) -> str:
+    document = PlanDocument.recover(text)
+    shown = PlanDocument.recover(unsealed(plan.content)).plan.by_id
+    ended = [
+        _as_it_ended(step, plan.step(step.id))
+        for step in document.plan.steps
+        if step.id in shown
+        and step.status.is_open
+        and not plan.step(step.id).status.is_open
+        and _is_same_work(shown[step.id], step)
+    ]
+    if document.mistakes or not ended:
+        return text
+    return document.write(document.plan.with_steps(*ended)).text
+
+
+def _as_it_ended(step: PlanStep, now: PlanStep) -> PlanStep:
+    return step.replace(status=now.status, result=now.result, feedback=now.feedback)
+
+
+def _is_same_work(old: PlanStep, new: PlanStep) -> bool:
+    return not difference(TaskPlan(steps=(old,)), TaskPlan(steps=(new,)))
+
+
+def waits_for_approval(
+    old: TaskPlan, new: TaskPlan, settings: RunSettings, services: Services
+) -> bool:
+    """Whether an edited plan needs approval: as any plan, or for the unsafe work that it adds."""
+    if settings.approval in ("never", "always"):
+        return settings.approval == "always"
+    members = services.specialists.items()
+    unsafe = {name for name, each in members if each.card.effects == "unsafe"}
+    changed = [step for step in new.open_steps() if not _is_known(step, old)]
+    return any(
+        seat.specialist in unsafe for step in changed for seat in seats_of(step, services.team)
+    )
+
+
+def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
+    return step.id in plan.by_id and _is_same_work(plan.step(step.id), step)
+
+
+async def with_edits(
+    plan: TaskPlan,  # as the round leaves it, with its history
+    edits: Sequence[Request],
+    state: EnhancedState,
+    services: Services,
+    emitter: Emitter,
+) -> EnhancedState:
+    """Merge edits, one after the other, and report each: what it became, or why it is refused."""
+    settled, update = plan, EnhancedState()
+    for edit in edits:
+        try:
+            new = _taken(plan, edit, state, services)
+        except InputError as error:
+            await _report_refusal(edit, plan, str(error), emitter, services.log)
+            continue
+        await report_outcome(edit, "taken", emitter, services.log, version=new.version)
+        changes = new.update_history[-1].changes
+        await emitter.emit(
+            PlanUpdated, plan=new, markdown=new.content, changes=changes, by="person"
+        )
+        if waits_for_approval(plan, new, settings_of(state), services):
+            following = state.get("current_round", 0) + 1
+            update["approval"] = approval_of(new, following, before=settled, reason=UNSAFE)
+        plan = new
+    return {**update, **new_version(plan, settled, state)} if plan != settled else update
+
+
+def _taken(plan: TaskPlan, edit: Request, state: EnhancedState, services: Services) -> TaskPlan:
+    if state.get("current_round", 0) >= rounds_of(state):
+        raise InputError(
+            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that the "
+            "edit adds could run."
+        )
+    if services.is_served:
+        check_outside_plan(edit.text, services, plan)
+    return merged_edit(plan, edit, services.team, services.clock())
+
+
+async def _report_refusal(
+    edit: Request, plan: TaskPlan, why: str, emitter: Emitter, log: RunLog
+) -> None:
+    await report_outcome(edit, "refused", emitter, log, version=plan.version, reason=why)
+    by = edit.by or "a person"
+    await emitter.warn(
+        f"The edit of the plan by {by}, made from version {edit.version}, was refused at version "
+        f"{plan.version}: {why}"
+    )
+
+
+async def report_outcome(
+    request: Request,
+    status: Literal["taken", "refused"],
+    emitter: Emitter,
+    log: RunLog,
+    **fields: Any,
+) -> None:
+    """Report once what became of a request, also if its node begins again."""
+    about: dict[str, Any] = {
+        "kind": request.kind,
+        "status": status,
+        "request": request.name,
+        "by": request.by,
+        "text": request.text if request.kind == "message" else "",
+        "based_on": request.version,
+        **fields,
+    }
+    announced = emitter.announce(RunSteered, **about)
+    await log.note(request.run_id, f"{_OUTCOME}{request.name}", about, announced)

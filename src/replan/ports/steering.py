@@ -1,0 +1,44 @@
+"""What people ask of a run while it is at work: edits of its plan, and messages to its host."""
+
+from typing import cast
+
+from replan.log.rows import Request, RequestKind
+from replan.log.run_log import RunLog
+
+STEERED = "steered/"
+"""The prefix of the notes about who took such requests: their kind and a checkpoint follow."""
+
+
+class Steering:
+    """The requests that a run has not taken; its owner adds them, and its nodes take them."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Request] = {}
+
+    def add(self, request: Request) -> None:
+        self._asked[request.name] = request
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything waits; then nothing that has not begun starts in the round."""
+        return bool(self._asked)
+
+    def waiting(self, kind: RequestKind) -> tuple[Request, ...]:
+        """The requests of a kind that wait, in their order."""
+        return tuple(each for each in self._asked.values() if each.kind == kind)
+
+    async def take(self, kind: RequestKind, checkpoint: str, log: RunLog) -> tuple[Request, ...]:
+        """Take the requests of a kind for the node that began at a checkpoint.
+
+        If the node begins again, since its process was killed before its update was stored, it
+        takes the same ones. What came meanwhile is left for the next node.
+        """
+        waiting = {each.name: each for each in self.waiting(kind)}
+        if not waiting:
+            return ()
+        (run_id,) = {each.run_id for each in waiting.values()}
+        noted = await log.note(run_id, f"{STEERED}{kind}/{checkpoint}", [*waiting])
+        taken = [waiting[name] for name in cast("list[str]", noted) if name in waiting]
+        for each in taken:
+            del self._asked[each.name]
+        return tuple(taken)

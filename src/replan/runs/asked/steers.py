@@ -1,0 +1,75 @@
+"""What people ask of a run at work, as it is checked before it is put on record."""
+
+from datetime import datetime
+
+from replan.errors import InputError
+from replan.host.plan_bounds import check_outside_plan
+from replan.host.steered_plan import merged_edit
+from replan.log.report import RunReport
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
+from replan.plan.changes import difference
+from replan.plan.model import StepStatus, TaskPlan
+from replan.runs.asked.requests import TOO_LATE
+from replan.services import Services
+from replan.state.enhanced import EnhancedState, rounds_of
+
+
+def steps_at_work(report: RunReport) -> tuple[int, ...]:
+    """The steps that somebody works on."""
+    at_work = (each for each in report.planned if each.status is StepStatus.EXECUTING)
+    return tuple(each.step.id for each in at_work)
+
+
+def check_edit(
+    text: str, version: int, report: RunReport, state: EnhancedState, services: Services
+) -> tuple[int, ...]:
+    """Refuse an edit that cannot be merged; return the steps that it waits for."""
+    plan = _plan_to_steer(report, is_direct=services.is_direct)
+    if state.get("current_round", 0) >= rounds_of(state) and report.is_held:
+        raise InputError(
+            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that an "
+            "edit adds could run."
+        )
+    if services.is_served:
+        check_outside_plan(text, services, plan)
+    at = services.clock()
+    edit = Request(run_id=report.run_id, name="", kind="edit", at=at, text=text, version=version)
+    new = merged_edit(plan, edit, services.team, at)
+    at_work = steps_at_work(report)
+    begun = [each for each in at_work if _differs(each, plan, new)]
+    if begun:
+        listed = ", ".join(map(str, begun))
+        raise InputError(
+            f"The edit changes what is at work: step {listed}. Leave it as it is, or stop the run "
+            "first."
+        )
+    return at_work
+
+
+def _plan_to_steer(report: RunReport, *, is_direct: bool) -> TaskPlan:
+    if is_direct:
+        raise InputError("The team has no host, and does a run in one step that cannot be steered.")
+    if report.is_over:
+        raise InputError("The run is over. Hand in its edited document as the plan of a new run.")
+    if report.plan is None:
+        raise InputError("The run has no plan yet. Repeat this once it has one.")
+    if any(each.kind == "plan" for each in report.pending_questions):
+        raise InputError(
+            "The run waits for approval of its plan. Answer that with the edited plan."
+        )
+    return report.plan
+
+
+def _differs(step: int, old: TaskPlan, new: TaskPlan) -> bool:
+    before, after = old.step(step), new.by_id.get(step)
+    if after is None or after.status is not before.status:
+        return True
+    return bool(difference(TaskPlan(steps=(before,)), TaskPlan(steps=(after,))))
+
+
+async def refuse_if_over(request: Request, report: RunReport, log: RunLog, at: datetime) -> None:
+    """Refuse a request that came when the run had ended, and that nobody will take."""
+    if report.is_over and not report.is_held:
+        await log.take_requests([request], at)
+        raise InputError(TOO_LATE)

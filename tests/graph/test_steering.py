@@ -1,0 +1,244 @@
+"""A person edits the plan of a run at work: what has not begun follows, what began is kept."""
+
+import asyncio
+
+import pytest
+
+from replan import (
+    Host,
+    InputError,
+    Limits,
+    PlanConflictError,
+    PlanDocumentError,
+    RunSettings,
+    Specialist,
+    Team,
+    open_runtime,
+)
+from replan.testing import ScriptedModel, always
+
+END = "---\nverdict: complete\n---\nThe end."
+PLAN = """\
+# Letters
+
+- [ ] 1. Address @a
+- [ ] 2. Text @a (after 1)
+- [ ] 3. Send @a (after 2)
+- [ ] 4. Aside @a (after 2)
+"""
+
+
+class Desk:
+    """Work that is counted; steps in `held` wait until they are let go."""
+
+    def __init__(self, held=()):
+        self.did, self.held = [], set(held)
+        self.began = {step: asyncio.Event() for step in range(1, 9)}
+        self.leave = {step: asyncio.Event() for step in range(1, 9)}
+
+    async def work(self, context):
+        step = context.plan_step.id
+        self.did.append(f"{step} {context.task_description}")
+        self.began[step].set()
+        if step in self.held:
+            await self.leave[step].wait()
+        return f"done {step}"
+
+    def team(self, feedback=None, **options):
+        self.model = ScriptedModel({"feedback": feedback or always(END)})
+        worker = Specialist(name="a", intended_use="Works.", run=self.work, effects="pure")
+        other = Specialist(name="b", intended_use="Sends.", run=self.work, effects="unsafe")
+        return Team(host=Host(model=self.model), specialists=[worker, other], **options)
+
+
+async def steered(runtime, run_id):
+    events = [e async for e in runtime.events(run_id) if e.type == "run_steered"]
+    return [(e.kind, e.status, e.by, e.based_on, e.version, e.waiting_for) for e in events]
+
+
+async def edited(run, desk, text, step=1, **options):
+    await desk.began[step].wait()
+    report = await run.report()
+    given = {"version": report.plan.version, "by": "anna", **options}
+    return await run.edit_plan(text(report.plan.content), **given)
+
+
+async def test_steps_that_have_not_begun_follow_an_edit_and_those_at_work_are_kept(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+
+        def text(content):
+            lines = content.replace("2. Text", "2. Rhyme").splitlines()
+            kept = [line for line in lines if "3. Send" not in line]
+            return "\n".join([*kept, "- [ ] 5. Sign @a (after 2)", ""])
+
+        assert await edited(run, desk, text) == (1,)
+        desk.leave[1].set()
+        result = await run
+        assert (result.outcome, result.plan.version) == ("completed", 2)
+        assert sorted(desk.did) == ["1 Address", "2 Rhyme", "4 Aside", "5 Sign"]
+        assert [each.by for each in result.plan.update_history] == ["person"]
+        assert await steered(runtime, "r") == [
+            ("edit", "waits", "anna", 1, 0, (1,)),
+            ("edit", "taken", "anna", 1, 2, ()),
+        ]
+        assert (await runtime.get("r")).revisions[-1].by == "anna"
+
+
+async def test_an_edit_of_another_version_is_refused_with_both_versions(where):
+    desk = Desk(held={1, 2})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: text.replace("3. Send", "3. Burn"))
+        desk.leave[1].set()
+        with pytest.raises(PlanConflictError) as error:
+            await edited(run, desk, lambda text: text, step=2, version=1)
+        assert (error.value.expected, error.value.found) == (1, 2)
+        assert "version 1 of the plan, and the plan is at version 2" in str(error.value)
+        desk.leave[2].set()
+        assert (await run).plan.version == 2
+    assert "3 Burn" in desk.did
+
+
+async def test_of_two_edits_of_one_version_the_second_is_refused_and_told(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: text.replace("3. Send", "3. Burn"))
+        await edited(run, desk, lambda text: text.replace("3. Send", "3. Keep"), by="eva")
+        desk.leave[1].set()
+        result = await run
+        assert [e[1:5] for e in await steered(runtime, "r")][2:] == [
+            ("taken", "anna", 1, 2),
+            ("refused", "eva", 1, 2),
+        ]
+    assert "3 Burn" in desk.did
+    (warning,) = result.warnings
+    assert warning.startswith(
+        "The edit of the plan by eva, made from version 1, was refused at version 2: "
+    )
+
+
+async def test_a_step_that_ended_since_keeps_its_mark_if_the_edit_leaves_it(where):
+    desk = Desk(held={1, 2})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await desk.began[1].wait()
+        old = (await run.report()).plan.content
+        desk.leave[1].set()
+        await desk.began[2].wait()
+        assert "- [ ] 1." in old
+        await run.edit_plan(old.replace("3. Send", "3. Burn"), version=1)
+        desk.leave[2].set()
+        result = await run
+    assert (result.outcome, result.plan.version, result.warnings) == ("completed", 2, ())
+    assert [each[0] for each in sorted(desk.did)] == ["1", "2", "3", "4"]
+    assert result.plan.step(1).result == "done 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (lambda text: text.replace("1. Address", "1. Guess"), "changes what is at work: step 1"),
+        (lambda text: text.replace("- [ ] 1. Address @a\n", ""), "no step 1|step 1"),
+        (lambda text: text, "changes nothing of version 1"),
+        (lambda text: text.replace("(after 2)", "(after 9)"), "9"),
+        (lambda text: text.replace("@a (after 2)", "@nobody (after 2)"), "nobody"),
+    ],
+)
+async def test_an_edit_that_cannot_be_is_refused_before_anything_happens(text, why):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=":memory:") as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        with pytest.raises(InputError, match=why):
+            await edited(run, desk, text)
+        desk.leave[1].set()
+        assert (await run).plan.version == 1
+        assert await steered(runtime, "r") == []
+    assert len(desk.did) == 4
+
+
+async def test_a_step_that_is_done_cannot_be_changed(where):
+    desk = Desk(held={2})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        with pytest.raises(InputError, match="Step 1 is completed"):
+            await edited(run, desk, lambda text: text.replace("Address", "Guess"), step=2)
+        desk.leave[2].set()
+        await run
+
+
+async def test_in_the_last_round_an_edit_is_refused_and_nothing_is_held_up(where):
+    desk = Desk(held={1})
+    settings = RunSettings(limits=Limits(max_rounds=1))
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r", settings=settings)
+        with pytest.raises(InputError, match=r"last round \(max_rounds=1\)"):
+            await edited(run, desk, lambda text: text.replace("Send", "Burn"))
+        desk.leave[1].set()
+        assert (await run).outcome == "completed"
+
+
+async def test_unsafe_work_that_an_edit_adds_waits_for_approval_as_plans_do():
+    for approval, asks in (("never", False), ("plan", True), ("revisions", True)):
+        desk = Desk(held={1})
+        settings = RunSettings(approval=approval)
+        async with open_runtime(desk.team(), storage=":memory:") as runtime:
+            run = await runtime.start({"plan": PLAN}, run_id="r", settings=settings)
+            await edited(run, desk, lambda text: text.replace("Send @a", "Send @b"))
+            desk.leave[1].set()
+            result = await run
+            assert result.outcome == ("waiting" if asks else "completed"), approval
+            if asks:
+                (asked,) = (await runtime.get("r")).pending_questions
+                assert "Send @b" in asked.text
+                assert "+- [ ] 3. Send @b" in asked.details["changes"]
+                assert "3 Send" not in desk.did
+                result = await (await runtime.answer("r", {asked.key: "approve"}))
+            assert (result.outcome, result.plan.version) == ("completed", 2)
+            assert "3 Send" in desk.did
+
+
+async def test_work_that_is_safe_needs_no_approval_of_an_edit():
+    desk = Desk(held={1})
+    settings = RunSettings(approval="plan")
+    async with open_runtime(desk.team(), storage=":memory:") as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r", settings=settings)
+        await edited(run, desk, lambda text: text.replace("Send", "Burn"))
+        desk.leave[1].set()
+        assert (await run).outcome == "completed"
+
+
+async def test_an_edit_of_a_run_that_is_over_is_refused(where):
+    desk = Desk()
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        result = await run
+        with pytest.raises(InputError, match="The run is over"):
+            await run.edit_plan(result.plan.content, version=1)
+
+
+async def test_an_edit_of_a_run_that_rests_is_merged_when_it_continues(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where, grace=0) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await desk.began[1].wait()
+        await run.stop()
+        assert (await run).outcome == "interrupted"
+        text = (await run.report()).plan.content.replace("Send", "Burn")
+        assert await run.edit_plan(text, version=1) == ()
+        desk.leave[1].set()
+        result = await runtime.resume("r")
+        assert (result.outcome, result.plan.version) == ("completed", 2)
+        assert "3 Burn" in desk.did
+
+
+async def test_a_faulty_document_is_refused_with_all_its_mistakes():
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=":memory:") as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        with pytest.raises(PlanDocumentError, match="step 8"):
+            await edited(run, desk, lambda text: text.replace("(after 2)", "(after 8)"))
+        desk.leave[1].set()
+        await run
