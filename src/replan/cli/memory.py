@@ -15,7 +15,7 @@ from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm, place_from
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
-from replan.views.cells import counted, in_columns, one_line
+from replan.views.cells import counted, in_columns, minute, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -130,9 +130,7 @@ async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGen
 
 
 def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:
-    from replan.cli.runs import local_time
-
-    rows = [(one_line(fact.id), local_time(fact.at), one_line(fact.text)) for fact in facts]
+    rows = [(one_line(fact.id), minute(fact.at), one_line(fact.text)) for fact in facts]
     return in_columns(rows, (_ID, _DAY), output)
 
 

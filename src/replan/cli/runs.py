@@ -156,6 +156,8 @@ def _outcomes(given: Collection[str]) -> list[str]:
 
 
 def _record(run: RunReport) -> dict[str, object]:
+    from replan.plan.model import StepStatus
+
     done, total = run.progress
     return {
         "run_id": run.run_id,
@@ -163,39 +165,40 @@ def _record(run: RunReport) -> dict[str, object]:
         "last_seen_at": run.last_seen_at.isoformat(),
         "seconds": run.seconds,
         "outcome": run.outcome,
+        "team": run.team,
         "labels": run.labels,
         "steps_done": done,
+        "steps_failed": run.count(StepStatus.FAILED),
         "steps": total,
-        "usage": Usage.of(run.calls).model_dump(),
+        "usage": Usage.of(run.calls, run.currency).model_dump(),
         "title": run.title,
         "origin": run.origin,
     }
 
 
 def _table(runs: list[RunReport], output: TextIO) -> list[str]:
-    rows = [("run", "began", "took", "cost", "outcome", "steps", "title"), *map(_row, runs)]
+    rows = [("run", "began", "took", "cost", "outcome", "steps", "team", "title"), *map(_row, runs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return in_columns(rows, widths, output)
 
 
 def _row(run: RunReport) -> tuple[str, ...]:
+    from replan.plan.model import StepStatus
     from replan.user_files.place import short
-    from replan.views.cells import seconds
+    from replan.views.cells import minute, seconds
     from replan.views.run.overview import money
 
+    done, total = run.progress
+    failed = run.count(StepStatus.FAILED)
     labels_text = "".join(f" {name}={value}" for name, value in run.labels.items())
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.run_id),
-        local_time(run.started_at),
+        minute(run.started_at),
         f"{'at least ' if run.is_killed else ''}{seconds(run.seconds)}",
-        money(run.calls),
+        money(run.calls, run.currency),
         run.outcome,
-        "{}/{}".format(*run.progress) if run.plan else "-",
+        f"{done}/{total}{f', {failed} failed' if failed else ''}" if run.plan else "-",
+        one_line(run.team) or "-",
         one_line(f"{run.title}{labels_text and f'  [{labels_text.strip()}]'}{origin}"),
     )
-
-
-def local_time(moment: datetime) -> str:
-    """A time as people here read it, to the minute."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -14,7 +14,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm, place_from
 from replan.errors import InputError, SessionConflictError
-from replan.views.cells import counted, in_columns, one_line
+from replan.views.cells import counted, in_columns, minute, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -184,13 +184,11 @@ async def _client(user: str | None, storage: str | None) -> AsyncGenerator[Clien
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:
-    from replan.cli.runs import local_time
-
     rows = [("session", "used", "stage", "turns", "title")]
     rows += [
         (
             one_line(each.session_id),
-            local_time(each.updated_at),
+            minute(each.updated_at),
             each.stage,
             str(each.version),
             one_line(each.title),

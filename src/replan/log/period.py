@@ -29,6 +29,7 @@ class Sums(Value):
         input_tokens: The counted tokens that models read.
         output_tokens: The counted tokens that models wrote.
         cost: Money in the currency of the prices; null where a price is not known.
+        currency: That currency; empty where the team names none. Each has sums of its own.
         seconds: Their time at work.
         waited: By day and team, the seconds in which they waited for a person.
     """
@@ -40,8 +41,12 @@ class Sums(Value):
     input_tokens: int
     output_tokens: int
     cost: float | None
+    currency: str
     seconds: float
     waited: float
+
+
+_Key = tuple[str, str]  # a name, and the currency of its cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +68,24 @@ def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
         reports: The runs, each with all of its events.
         by: What they are added up by.
     """
-    parts = defaultdict[str, list[_Part]](list)
-    runs = defaultdict[str, set[str]](set)
+    parts = defaultdict[_Key, list[_Part]](list)
+    runs = defaultdict[_Key, set[str]](set)
     for report in reports:
         for part in _PARTS[by](report):
-            parts[part.name].append(part)
-            runs[part.name].add(report.run_id)
-    sums = [_sums(name, len(runs[name]), own) for name, own in parts.items()]
+            key = part.name, report.currency
+            parts[key].append(part)
+            runs[key].add(report.run_id)
+    sums = [_sums(key, len(runs[key]), own) for key, own in parts.items()]
     if by == "day":
-        return tuple(sorted(sums, key=lambda each: each.name))
+        return tuple(sorted(sums, key=lambda each: (each.name, each.currency)))
     return tuple(sorted(sums, key=lambda each: (-(each.cost or 0), -each.seconds, each.name)))
 
 
-def _sums(name: str, runs: int, parts: list[_Part]) -> Sums:
-    calls = sum_of([each.calls for each in parts])
+def _sums(key: _Key, runs: int, parts: list[_Part]) -> Sums:
+    calls, (name, currency) = sum_of([each.calls for each in parts]), key
     return Sums(
         name=name,
+        currency=currency,
         runs=runs,
         number=sum(each.number for each in parts),
         failed=sum(each.is_failed for each in parts),

@@ -69,6 +69,7 @@ class RunReport(StateFacts):
     run_id: str
     title: str = ""  # what it is about
     team: str = ""  # the name of its team; empty if it is not known
+    currency: str = ""  # that of its costs; empty where its team names none
     outcome: RunOutcome  # its status
     started_at: datetime  # when it began
     last_seen_at: datetime  # the time of its last sign of life: now, while a process works on it
@@ -89,11 +90,11 @@ class RunReport(StateFacts):
     answered: frozenset[int] = Field(default=frozenset(), exclude=True, repr=False)
 
     @classmethod
-    def begun(cls, run_id: str, at: datetime) -> Self:
+    def begun(cls, run_id: str, at: datetime, currency: str = "") -> Self:
         """Return the report of a run that begins, of which nothing happened yet."""
         own: dict[str, Any] = {"run_id": run_id, "outcome": "running", "started_at": at}
         rows: dict[str, Any] = {"labels": {}, "spent": {}, "ledger": (), "requests": ()}
-        return cls(**own, **rows, last_seen_at=at, events=())
+        return cls(**own, **rows, currency=currency, last_seen_at=at, events=())
 
     def questions_without(self, key: str) -> tuple[Question, ...]:
         """The open questions but for one."""
@@ -352,9 +353,7 @@ class RunReport(StateFacts):
 
         Where only its last events were read, its end has the counts.
         """
-        is_whole = self.events[:1] and self.events[0].seq == 1
-        at_end = None if is_whole else counts_in(self.events)
-        calls = self.fold.counts.calls if at_end is None else at_end[1]
+        calls = self._counts[1]
         if not (calls.number or calls.unfinished):
             calls = Calls.of(self.usage)
         charged = self.spent.get("run")
@@ -363,7 +362,13 @@ class RunReport(StateFacts):
     @property
     def anomalies(self) -> Anomalies:
         """What it continued in spite of."""
-        return self.fold.counts.anomalies
+        return self._counts[0]
+
+    @cached_property
+    def _counts(self) -> tuple[Anomalies, Calls]:
+        is_whole = self.events[:1] and self.events[0].seq == 1
+        at_end = None if is_whole else counts_in(self.events)
+        return at_end or (self.fold.counts.anomalies, self.fold.counts.calls)
 
     def anomalies_of(self, step: StepReport) -> Anomalies:
         """Which calls of a step came to nothing."""

@@ -414,16 +414,6 @@ class RunLog:
         """The events of a run with larger numbers, in their order."""
         return await self._read(run_id, lambda rows: rows.events(after))
 
-    async def newest_events(
-        self, run_ids: Collection[str], most: int
-    ) -> Mapping[str, Sequence[LoggedEvent]]:
-        """The newest events of runs, at most so many of each, in the order of their numbers."""
-
-        def work(rows: Rows) -> Sequence[LoggedEvent]:
-            return rows.events(max(0, rows.newest_event() - most))
-
-        return await self._store.read(run_ids, work)
-
     async def text(self, run_id: str, ref: str) -> str | None:
         """A long text of an event; None if it is not kept, or no longer."""
         return await self._read(run_id, lambda rows: rows.text(ref))

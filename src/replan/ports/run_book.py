@@ -38,16 +38,18 @@ class TeamIdentity(Value):
         name: Its name.
         digest: The first 16 hexadecimal digits of a SHA-256: of its file, else of what is declared.
         source: Its file, `default` for the team that is used where none is named, or `python`.
+        currency: The currency of its prices; empty where it names none.
     """
 
     name: str
     digest: str
     source: str
+    currency: str = ""
 
     @classmethod
-    def of(cls, name: str, content: str, source: str) -> Self:
+    def of(cls, name: str, content: str, source: str, currency: str = "") -> Self:
         """Make the identity of what a team is made from."""
-        return cls(name=name, digest=digest_of(content), source=source)
+        return cls(name=name, digest=digest_of(content), source=source, currency=currency)
 
 
 DEFAULT, PYTHON = "default", "python"
@@ -78,6 +80,11 @@ class RunRecord(Value):
     def team_name(self) -> str:
         """The name of its team; empty if none is known."""
         return "" if self.team is None else self.team.name
+
+    @property
+    def currency(self) -> str:
+        """The currency of its costs; empty if none is known."""
+        return "" if self.team is None else self.team.currency
 
 
 class RunBook(Protocol):

@@ -89,6 +89,7 @@ def of_record(record: RunRecord) -> dict[str, Any]:
         "run_id": record.run_id,
         "title": record.title,
         "team": record.team_name,
+        "currency": record.currency,
         "started_at": record.started_at,
         "labels": record.labels,
     }

@@ -18,6 +18,7 @@ class Usage(Value):
         cached_tokens: Those of the input tokens that came from a cache of the provider.
         tokens: Both.
         cost: Money in the currency of the prices; null where a price is not known.
+        currency: What the team calls that currency; empty where it does not.
         uncounted_cost: The part of it for calls that were charged in full, without a count.
         unfinished_calls: Calls that continue, or were cut off.
         unfinished_cost: What is charged for them, in addition to `cost`.
@@ -31,11 +32,12 @@ class Usage(Value):
     cached_tokens: int
     tokens: int
     cost: float | None
+    currency: str = ""
     uncounted_cost: float
     unfinished_calls: int = Field(validation_alias=AliasChoices("unfinished_calls", "unfinished"))
     unfinished_cost: float
 
     @classmethod
-    def of(cls, calls: Calls) -> Self:
+    def of(cls, calls: Calls, currency: str = "") -> Self:
         """Select what is shown of calls."""
-        return cls.model_validate(calls)
+        return cls.model_validate(calls).replace(currency=currency)

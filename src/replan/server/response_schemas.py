@@ -11,6 +11,7 @@ from replan.log.period import By, Sums
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
+from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.team_on_record import team_name
@@ -94,7 +95,7 @@ class Run(Value):
             steps=tuple(map(_step, report.planned)),
             plan="" if report.plan is None else report.plan.content,
             pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),
-            usage=Usage.of(report.calls),
+            usage=Usage.of(report.calls, report.currency),
         )
 
 
@@ -117,7 +118,12 @@ class RunSummary(Value):
         outcome: Its status.
         started_at: When it began.
         updated_at: When it began to be so.
+        seconds: From its beginning to its end, or its last sign of life.
         labels: What it is found by.
+        steps_done: The steps that are done.
+        steps_failed: The steps that failed.
+        steps: All steps of its plan.
+        usage: What its calls of models took.
     """
 
     run_id: str
@@ -126,13 +132,26 @@ class RunSummary(Value):
     outcome: RunOutcome
     started_at: datetime
     updated_at: datetime
+    seconds: float
     labels: Mapping[str, str]
+    steps_done: int
+    steps_failed: int
+    steps: int
+    usage: Usage
 
     @classmethod
-    def of(cls, record: RunRecord, outcome: RunOutcome) -> "RunSummary":
-        """Select what a list shows of a run with this status."""
-        own = _selected(record, "run_id", "title", "started_at", "updated_at", "labels")
-        return cls(**own, team=team_name(record), outcome=outcome)
+    def of(cls, record: RunRecord, report: RunReport) -> "RunSummary":
+        """Select what a list shows of a run."""
+        done, steps = report.progress
+        return cls(
+            **_selected(record, "run_id", "title", "started_at", "updated_at", "labels"),
+            **_selected(report, "outcome", "seconds"),
+            team=team_name(record),
+            steps_done=done,
+            steps_failed=report.count(StepStatus.FAILED),
+            steps=steps,
+            usage=Usage.of(report.calls, report.currency),
+        )
 
 
 class RunPage(Value):

@@ -113,6 +113,7 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         # It went on since, or was never shown to be over.
         return None
     facts = restored(StateFacts, kept[0])
+    team: dict[str, str] = json.loads(run["team"]) or {}
     attempts, requests = list[LedgerEntry](), list[Request]()
     if most == _ALL:
         attempts = ledger_of(*(_values(connection, run_id, each) for each in (ATTEMPT, END)))
@@ -123,7 +124,8 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         **dict(facts),
         run_id=run_id,
         title=json.loads(run["title"]),
-        team=_name_of(json.loads(run["team"])),
+        team=team.get("name", ""),
+        currency=team.get("currency", ""),
         outcome=run["outcome"],
         started_at=datetime.fromisoformat(run["started_at"]),
         last_seen_at=datetime.fromisoformat(run["updated_at"]),
@@ -133,10 +135,6 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         requests=masked(requests, facts.questions),
         events=tuple(events_of(run_id, logged)),
     )
-
-
-def _name_of(team: dict[str, str] | None) -> str:
-    return "" if team is None else team["name"]
 
 
 def _values(connection: sqlite3.Connection, run_id: str, prefix: str) -> list[Any]:

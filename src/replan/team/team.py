@@ -95,6 +95,7 @@ class Team(Part, RunSettings):
             file the path is relative to the file.
         prices: What models cost for each million tokens, by their configured name or by their
             provider's name.
+        currency: The currency of the prices, such as EUR; costs are shown with it.
         knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
             file it is a folder relative to the file, {folder: docs, embeddings: openai:NAME}, or
             module:name.
@@ -123,6 +124,7 @@ class Team(Part, RunSettings):
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
+    currency: str = Field(default="", pattern=r"^\S{0,8}$", examples=["EUR"])
     knowledge: Knowledge | None = Field(default=None, examples=["docs"])
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
@@ -152,7 +154,7 @@ class Team(Part, RunSettings):
         """What its runs are known to be done by, wherever they are continued."""
         cards = [each.card.model_dump(mode="json") for each in self.specialists]
         whole = [cards, self.settings.model_dump(mode="json"), self.host.system_prompt]
-        return TeamIdentity.of(self.name, json.dumps(whole, sort_keys=True), PYTHON)
+        return TeamIdentity.of(self.name, json.dumps(whole, sort_keys=True), PYTHON, self.currency)
 
     def named_model(self, name: str) -> Any:
         """A placeholder for a model of which only the name is known."""

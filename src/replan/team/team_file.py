@@ -106,7 +106,7 @@ def read_team_file(
     is_default = path == DEFAULT_TEAM
     name = config.name if is_default or "name" in config.model_fields_set else path.stem
     known_by = DEFAULT if is_default else str(path.absolute())
-    identity = TeamIdentity.of(name, text, known_by)
+    identity = TeamIdentity.of(name, text, known_by, config.currency)
     config = _priced(config).with_origin(Origin(identity, path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)

@@ -19,7 +19,7 @@ from replan.ui.forms import read_fields
 from replan.ui.htmx import script
 from replan.ui.read_runs import Readings
 from replan.ui.run_page import changes, compare, one_run, prompt, step, whole_text
-from replan.ui.runs_page import remarks, runs
+from replan.ui.runs_page import runs
 from replan.ui.site import Page, Site, page_path, refusal_page, templates
 from replan.ui.stats_page import stats
 from replan.ui.terminal_runs import Terminals
@@ -58,7 +58,6 @@ async def _style(_site: Site, _: Request) -> Response:
 
 PAGES = (
     Page(method="GET", path="/", handler=runs),
-    Page(method="GET", path="/remarks", handler=remarks),
     Page(method="GET", path="/stats", handler=stats),
     Page(method="GET", path="/runs/{run_id}", handler=one_run),
     Page(method="GET", path="/runs/{run_id}/changes", handler=changes),

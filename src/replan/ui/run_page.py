@@ -32,8 +32,9 @@ from replan.views.run.overview import (
     duration_text,
     goal_text,
     remark_texts,
+    step_counts,
     tool_counts,
-    usage_text,
+    used_text,
 )
 
 TABS = {
@@ -41,7 +42,7 @@ TABS = {
     "timeline": "Timeline",
     "steps": "Steps",
     "history": "History",
-    "given": "Given and made",
+    "given": "Inputs and outputs",
 }
 STEP = "step"
 """The view of one step alone."""
@@ -145,7 +146,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "why": why,
         "took": duration_text(report),
         "remarks": remark_texts(report.anomalies),
-        "used": usage_text(report.calls, is_running=run.outcome == "running"),
+        "used": used_text(report),
+        "counts": step_counts(report),
         "done": report.count(StepStatus.COMPLETED),
         "steps_at_work": report.count(StepStatus.EXECUTING),
         "total": len(report.planned),

@@ -9,14 +9,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.events.types import Event, TaskCompleted
-from replan.log.amounts import Charged, Spending
-from replan.log.calls import Calls, with_charged
-from replan.log.fold import Anomalies, Counts, counts_in
-from replan.log.kept_events import events_of
-from replan.log.rows import LoggedEvent
+from replan.log.calls import Calls
+from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
-from replan.runs.reports import read_run
+from replan.runs.reports import read_summary
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
@@ -38,8 +34,7 @@ ORDERS: dict[RunOrder, str] = {
 """The orders of the list, by the headings that are links to them."""
 
 _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
-_LAST = 4  # events among which the end of a run is: a summary may follow it
-_TOLD = 1_000  # runs at rest whose events are not read again
+_KEPT = 1_000  # rows of runs at rest that are not read again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +66,11 @@ class Row:
     outcome: str
     seconds: float
     calls: Calls
-    asks: tuple[Question, ...] = ()
-    remarks: tuple[str, ...] | None = None  # None: they are to be counted
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What the events of a run show in addition to its outcome."""
-
+    done: int
+    total: int  # steps
+    failed: int
+    asks: tuple[Question, ...]
     remarks: tuple[str, ...]
-    calls: Calls
 
 
 async def runs(site: Site, request: Request) -> Response:
@@ -96,10 +86,9 @@ async def runs(site: Site, request: Request) -> Response:
         fix = f"Give one of: {', '.join(ORDERS)}."
         raise bad_field("order", wanted.order, "there is no such order", fix)
     is_first = not wanted.cursor and not wanted.is_any
-    waiting = await _waiting(site.served, request) if is_first else []
+    waiting = await _waiting(site, request) if is_first else []
     found, cursor = await _find_page(site.served, request, wanted)
-    ends = await site.served.storage.log.newest_events([each.run_id for each in found], _LAST)
-    rows = await asyncio.gather(*(_row(site.served, each, ends[each.run_id]) for each in found))
+    rows = await asyncio.gather(*(_row(site, each) for each in found))
     values: dict[str, Any] = {
         "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
         "wanted": wanted,
@@ -112,8 +101,9 @@ async def runs(site: Site, request: Request) -> Response:
     return site.page(request, "runs", waiting=waiting, **values)
 
 
-async def _waiting(served: ServedTeams, request: Request) -> list[Row]:
+async def _waiting(site: Site, request: Request) -> list[Row]:
     """The runs that wait for a person, with their questions."""
+    served = site.served
     labels = _labels(request)
     # The process of a run that reads `running` may have been killed while it waited.
     standing: tuple[RunOutcome, ...] = ("waiting", "running")
@@ -123,7 +113,7 @@ async def _waiting(served: ServedTeams, request: Request) -> list[Row]:
         for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
         if _may_see(served, request, record)
     ]
-    rows = [await _row_at_work(served, each) for each in records]
+    rows = [await _row(site, each) for each in records]
     return [each for each in rows if each.asks]
 
 
@@ -181,81 +171,28 @@ def _matches(record: RunRecord, text: str) -> bool:
     return not text or any(text in each.casefold() for each in texts)
 
 
-async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
-    if record.outcome == "running":
-        # A process that was killed could not say the status of the run.
-        return await _row_at_work(served, record)
-    summary = _summary_at_end(events_of(record.run_id, ends))
-    return Row(
-        record=record,
-        outcome=record.outcome,
-        seconds=(record.updated_at - record.started_at).total_seconds(),
-        calls=await _calls_charged(served, record, summary),
-        remarks=None if summary is None else summary.remarks,
-    )
-
-
-async def _row_at_work(served: ServedTeams, record: RunRecord) -> Row:
-    report = await read_run(graph_for(served, record), served.storage, record, served.clock())
-    return Row(
+async def _row(site: Site, record: RunRecord) -> Row:
+    mark = record.run_id, record.updated_at
+    if (known := site.rows.get(mark)) is not None:
+        return known
+    served = site.served
+    report = await read_summary(graph_for(served, record), served.storage, record, served.clock())
+    done, total = report.progress
+    warnings = [counted(len(report.warnings), "warning")] if report.warnings else []
+    row = Row(
         record=record,
         outcome=report.outcome,
         seconds=report.seconds,
-        calls=await _calls_charged(served, record),
+        calls=report.calls,
+        done=done,
+        total=total,
+        failed=report.count(StepStatus.FAILED),
         asks=report.pending_questions,
+        remarks=(*warnings, *remark_texts(report.anomalies)),
     )
-
-
-async def _calls_charged(
-    served: ServedTeams, record: RunRecord, summary: Summary | None = None
-) -> Calls:
-    """What the calls of a run took, as its events tell, or as far as its account does."""
-    charged = (await served.storage.log.charged(record.run_id)).get("run", Charged())
-    if summary is not None:
-        return with_charged(summary.calls, charged.spent)
-    held = sum(charged.reserved.values(), Spending())
-    settled = Calls(
-        number=charged.spent.calls - held.calls,
-        tokens=charged.spent.tokens - held.tokens,
-        known_cost=charged.spent.cost - held.cost,
-    )
-    return with_charged(settled, charged.spent)
-
-
-async def remarks(site: Site, request: Request) -> Response:
-    """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
-    names = request.query_params.getlist("run")[:_PAGE]
-    records = [await find_record(site.served, each, request.state.who) for each in names]
-    found = {each.run_id: await _summary(site, each) for each in records}
-    return site.page(request, "remarks", summaries=found)
-
-
-async def _summary(site: Site, record: RunRecord) -> Summary:
-    mark = record.run_id, record.updated_at
-    if (known := site.summaries.get(mark)) is not None:
-        return known
-    storage, run_id = site.served.storage, record.run_id
-    events = events_of(run_id, await storage.log.events(run_id))
-    counts = Counts()
-    for event in events:
-        counts.apply(event)
-    charged = (await storage.log.spent(run_id)).get("run", Spending())
-    remarks = _remark_texts(events, counts.anomalies)
-    summary = Summary(remarks=remarks, calls=with_charged(counts.calls, charged))
+    # A process that was killed could not say the status of its run.
     if record.outcome != "running":
-        site.summaries[mark] = summary
-        while len(site.summaries) > _TOLD:
-            site.summaries.popitem(last=False)
-    return summary
-
-
-def _summary_at_end(events: Sequence[Event]) -> Summary | None:
-    """What the last events of a run tell of all of them, if an end is among them."""
-    met = counts_in(events)
-    return met and Summary(remarks=_remark_texts(events, met[0]), calls=met[1])
-
-
-def _remark_texts(events: Sequence[Event], found: Anomalies) -> tuple[str, ...]:
-    ends = [event for event in events if isinstance(event, TaskCompleted)]
-    warnings = len(ends[-1].warnings) if ends else 0
-    return (*([counted(warnings, "warning")] if warnings else ()), *remark_texts(found))
+        site.rows[mark] = row
+        while len(site.rows) > _KEPT:
+            site.rows.popitem(last=False)
+    return row

@@ -22,7 +22,7 @@ from replan.server.served_teams import ServedTeams
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.questions import fingerprint_of
 from replan.texts.signs import harmless
-from replan.ui.drawn.columns import moment_of, price, with_sign
+from replan.ui.drawn.columns import moment_of, with_sign
 from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
@@ -31,10 +31,10 @@ from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
-from replan.views.cells import seconds
+from replan.views.cells import amount, minute, seconds
 from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.history import why_text
-from replan.views.run.overview import amount, day_and_time, money, tokens, usage_text
+from replan.views.run.overview import day_and_time, money, tokens, usage_text
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Site:
         readings: The runs that were read last.
         terminals: What continues runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
-        told: What the list shows about runs at rest, the newest last.
+        rows: What the list shows about runs at rest, the newest last.
     """
 
     served: ServedTeams
@@ -76,7 +76,7 @@ class Site:
     talks: dict[tuple[str, str, str], Talk] = field(
         default_factory=dict[tuple[str, str, str], Talk]
     )
-    summaries: OrderedDict[tuple[str, datetime], Any] = field(
+    rows: OrderedDict[tuple[str, datetime], Any] = field(
         default_factory=OrderedDict[tuple[str, datetime], Any]
     )
 
@@ -153,7 +153,6 @@ def templates() -> Environment:
         "seconds": seconds,
         "money": money,
         "amount": amount,
-        "price": price,
         "signed": with_sign,
         "tokens": tokens,
         "used": usage_text,
@@ -163,6 +162,7 @@ def templates() -> Environment:
         "short": short_error,
         "moment": moment_of,
         "clock": _clock,
+        "minute": minute,
         "tick": _tick,
         "json": _json,
         "text": _text,

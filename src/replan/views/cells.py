@@ -3,6 +3,8 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
 from shutil import get_terminal_size
 from typing import TextIO
 
@@ -58,6 +60,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def amount(cost: float, currency: str = "") -> str:
+    """An amount of money with the digits that count, and without powers of ten."""
+    return f"{Decimal(f'{cost:.4g}'):f} {one_line(currency)}".rstrip()
+
+
 def seconds(value: float) -> str:
     """Write a duration for people."""
     if value < _SHORT:
@@ -68,6 +75,11 @@ def seconds(value: float) -> str:
     if value < _HOUR:
         return f"{whole // 60}:{whole % 60:02}"
     return f"{whole // _HOUR}:{whole % _HOUR // 60:02}:{whole % 60:02}"
+
+
+def minute(at: datetime) -> str:
+    """A time as people here read it, to the minute."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from replan.log.period import By, Sums
 from replan.texts.signs import one_line
-from replan.views.cells import cut, padded, seconds
-from replan.views.run.overview import amount
+from replan.views.cells import amount, cut, padded, seconds
 
 _WIDEST = 40
 _NUMBERS: dict[By, str] = {"specialist": "attempts", "tool": "calls", "model": "calls"}
@@ -42,6 +41,6 @@ def _row(each: Sums, by: By) -> list[str]:
     cells += [f"{each.number:,}"] if by in _NUMBERS else []
     cells += [f"{each.failed:,}", seconds(each.seconds)]
     if by != "tool":
-        cost = "unknown" if each.cost is None else amount(each.cost)
+        cost = "unknown" if each.cost is None else amount(each.cost, each.currency)
         cells += [f"{each.input_tokens:,}", f"{each.output_tokens:,}", cost]
     return [*cells, seconds(each.waited)] if by not in _NUMBERS else cells

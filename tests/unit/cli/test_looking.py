@@ -83,7 +83,7 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
         await storage.log.add_events(record.run_id, [{"type": "x", "at": NOON.isoformat()}])
 
     change(place, begin)
-    assert "interrupted  -      Do" in replan("runs")
+    assert "interrupted  -      -     Do" in replan("runs")
     shown = replan("show", "aaaa")
     assert "\x1b" not in shown
     assert "\ninterrupted: 0 of 1 step done" in shown

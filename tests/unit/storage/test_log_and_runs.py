@@ -463,9 +463,6 @@ async def test_events_are_numbered_where_they_are_appended(storage):
     assert await log.events("r", after=3) == await log.events("none") == []
     for name in ("r", "other", "silent"):
         await runs.begin(record(name))
-    newest = await log.newest_events(["r", "other", "silent"], 2)
-    assert newest == {"r": kept[1:], "other": await log.events("other"), "silent": []}
-    assert await log.newest_events([], 2) == {}
 
 
 async def test_two_who_append_at_once_give_no_number_twice(lasting):

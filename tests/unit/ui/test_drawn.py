@@ -10,13 +10,14 @@ from replan.log.calls import Calls
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import ThreadView
 from replan.state.questions import Question
-from replan.ui.drawn.columns import moment_of, price
+from replan.ui.drawn.columns import moment_of, with_sign
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, step_states
 from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.step_page import threads_of
 from replan.views.run.history import history_lines, why_text
+from replan.views.run.overview import money
 
 
 @st.composite
@@ -224,17 +225,17 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     assert "not usable" not in step_states(report)[1].remarks
 
 
-def test_figures_stand_below_each_other_and_bounds_stay_bounds():
+def test_a_cost_has_one_rounding_its_currency_and_signs_for_bounds():
     told = {
         "–": Calls(),
-        "0.00932": Calls(number=1, known_cost=0.009325),
-        "≥ 0.00277": Calls(number=1, unpriced=1, known_cost=0.002775),
-        "≤ 0.05216": Calls(number=1, uncounted_cost=0.05, known_cost=0.052157),
-        "0.00000123": Calls(number=1, known_cost=1.23e-6),
-        "12.34": Calls(number=1, known_cost=12.34),
+        "0.009325 EUR": Calls(number=1, known_cost=0.009325),
+        "≥ 0.002775 EUR": Calls(number=1, unpriced=1, known_cost=0.002775),
+        "≤ 0.05216 EUR": Calls(number=1, uncounted_cost=0.05, known_cost=0.052157),
+        "0.00000123 EUR": Calls(number=1, known_cost=1.23e-6),
+        "12.34 EUR": Calls(number=1, known_cost=12.34),
         "unknown": Calls(number=1, unpriced=1),
     }
-    assert {price(each): each for each in told.values()} == told
+    assert {with_sign(money(each, "EUR")): each for each in told.values()} == told
 
 
 def test_an_error_is_told_once_and_pointed_to_elsewhere():

@@ -51,7 +51,7 @@ class Session:
         self._site = site
         self._plan_file = plan_file
         self._reporter = reporter
-        self._run = RunReport.begun(run_id, now())
+        self._run = RunReport.begun(run_id, now(), runtime.resources.team.currency)
         self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
         self._interview: Interview | None = None

@@ -88,6 +88,7 @@ def team_of(
         approval=settings.approval,
         asking={each.name: each.approved_tools for each in config.specialists},
         dearest_token=dearest_token(config),
+        currency=config.currency,
     )
 
 

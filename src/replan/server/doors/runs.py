@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from replan.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
-from replan.ports.run_book import RunOutcome, RunRecord
+from replan.ports.run_book import RunRecord
 from replan.runs.labels import checked_labels
-from replan.runs.reads import is_worked_on
+from replan.runs.reports import read_summary
 from replan.runs.run_input import asked, kept_input
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import (
@@ -281,8 +281,7 @@ async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
             last, scanned = record, scanned + 1
             is_of_team = query.team in (None, team_name(record))
             if is_of_team and call.served.is_seen(record, call.who):
-                listed = await _list_entry(record, call.served)
-                found += [listed] if listed.outcome in (query.outcome or (listed.outcome,)) else []
+                found += await _list_entry(record, query, call.served)
     return _page(found, last if is_more else None)
 
 
@@ -364,15 +363,18 @@ def _is_before(record: RunRecord, query: RunsQuery) -> bool:
     return record.started_at < since
 
 
-async def _list_entry(record: RunRecord, served: ServedTeams) -> RunSummary:
-    outcome: RunOutcome = record.outcome
+async def _list_entry(record: RunRecord, query: RunsQuery, served: ServedTeams) -> list[RunSummary]:
+    """The entry of a run, if it has one of the outcomes."""
+    if query.outcome and record.outcome not in {*query.outcome, "running"}:
+        return []
     runtime = served.runtime_of(record)
-    if outcome == "running" and not await is_worked_on(
-        record.run_id, runtime.resources, is_followed=True
-    ):
-        # Its process could not say its status.
-        outcome = (await runtime.get(record.run_id)).outcome
-    return RunSummary.of(record, outcome)
+    if record.outcome == "running":
+        # Its process may have been killed, or its work waits in a queue.
+        report = await runtime.get(record.run_id)
+    else:
+        report = await read_summary(runtime.graph, served.storage, record, served.clock())
+    is_listed = not query.outcome or report.outcome in query.outcome
+    return [RunSummary.of(record, report)] if is_listed else []
 
 
 def _page(found: list[RunSummary], last: RunRecord | None) -> RunPage:

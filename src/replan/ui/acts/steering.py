@@ -185,7 +185,7 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
         does=[*reruns, *skipped, f"{where}, and what it calls may cost."],
         shown=planned.description if planned else "",
         ticks=ticks,
-        button="Do it again" if action == "retry" else "Leave it out",
+        button="Retry" if action == "retry" else "Skip",
         **_form(request, reading),
     )
 

@@ -2,16 +2,9 @@
 
 import re
 from collections.abc import Collection
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
-from replan.log.calls import Calls
-from replan.views.run.overview import money
-
 _SIGNS = {"at most": "≤ ", "at least": "≥ ", "about": "≈ ", "-": "–"}
-_ROUND = {"≤": ROUND_CEILING, "≥": ROUND_FLOOR}  # a bound stays one
-_SMALL, _LARGE = Decimal("0.0001"), 10  # between them five digits behind the point say all
-_DIGITS = Decimal("0.00001")
 _MOMENT = re.compile(r"((?:[\d-]{10} )?[\d:]{8}) (?:step (\d{1,9})\b)?(.*)", re.DOTALL)
 
 
@@ -25,16 +18,8 @@ class Moment(NamedTuple):
 
 def with_sign(text: str) -> str:
     """A figure with a sign for the words before it."""
-    words, _, figure = text.rpartition(" ")
-    return f"{_SIGNS[words]}{figure}" if words in _SIGNS else _SIGNS.get(text, text)
-
-
-def price(calls: Calls) -> str:
-    """What calls cost, with the point where it is in the rows above and below."""
-    sign, blank, figure = with_sign(money(calls)).rpartition(" ")
-    if figure[:1].isdigit() and _SMALL <= Decimal(figure) < _LARGE:
-        figure = str(Decimal(figure).quantize(_DIGITS, _ROUND.get(sign, ROUND_HALF_EVEN)))
-    return f"{sign}{blank}{figure}"
+    words = next((each for each in _SIGNS if f"{text} ".startswith(f"{each} ")), "")
+    return f"{_SIGNS[words]}{text[len(words) :].lstrip()}" if words else text
 
 
 def moment_of(line: str, steps: Collection[int]) -> Moment:

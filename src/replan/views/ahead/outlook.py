@@ -20,7 +20,7 @@ from replan.views.ahead.preview import (
     worst_case_cost,
     worst_case_seconds,
 )
-from replan.views.cells import counted, one_line, padded
+from replan.views.cells import amount, counted, one_line, padded
 
 
 class _ToolApproval(Value):
@@ -169,19 +169,24 @@ def _worst_case(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
     return {
         "model_calls": max(calls["worst"] for calls in _calls(plan, team).values()),
         "tokens": limits.max_tokens,
-        "cost": worst_case_cost(
-            limits.max_tokens, dearest_token=team.dearest_token, max_cost=limits.max_cost
-        ),
+        "cost": _worst_cost(team),
         "seconds": worst_case_seconds(plan, limits, limits.max_seconds),
     }
 
 
+def _worst_cost(team: KnownTeam) -> float | None:
+    limits = team.limits
+    return worst_case_cost(
+        limits.max_tokens, dearest_token=team.dearest_token, max_cost=limits.max_cost
+    )
+
+
 def _spending_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
-    worst, limits = _worst_case(plan, team), team.limits
-    tokens, cost = limits.max_tokens, worst["cost"]
+    limits = team.limits
+    tokens, cost = limits.max_tokens, _worst_cost(team)
     lines = [
         f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}",
-        f"cost: {_no_cost(team) if cost is None else f'at most {cost:.6g}'}",
+        f"cost: {_no_cost(team) if cost is None else f'at most {amount(cost, team.currency)}'}",
     ]
     if any(plan.open_steps()):
         seconds = worst_case_seconds(plan, limits)
@@ -229,8 +234,9 @@ def bound_lines(team: KnownTeam) -> list[str]:
         "cost": limits.max_cost,
         "seconds": limits.max_seconds,
     }
+    units = {"cost": f" {team.currency}".rstrip()}
     lines += [
-        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}"
+        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}{units.get(name, '')}"
         for name, bound in bounds.items()
     ]
     if team.approval != "never":

@@ -64,6 +64,7 @@ class KnownTeam:
     asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     # What one token costs at most; none where a model has no price.
     dearest_token: float | None = None
+    currency: str = ""  # that of its prices
 
     def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
         """Why the team does not do pending steps; a run would refuse the plan."""

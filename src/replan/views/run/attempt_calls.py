@@ -22,7 +22,7 @@ from replan.runs.reports import ThreadView, WholeReport
 from replan.state.results import SpecialistResult
 from replan.texts.signs import harmless
 from replan.views.call_lines import call_text
-from replan.views.cells import counted, one_line, seconds
+from replan.views.cells import amount, counted, one_line, seconds
 from replan.views.event_lines import Given, knowledge_text, lacking_lines, memory_text
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money
@@ -52,7 +52,11 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
     after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
     who = one_line(", ".join(step.specialists))
     tried = counted(len(step.attempts), "attempt")
-    spent = f", {tried}, took {seconds(took)}, cost {money(step.calls)}" if took is not None else ""
+    spent = (
+        f", {tried}, took {seconds(took)}, cost {money(step.calls, report.currency)}"
+        if took is not None
+        else ""
+    )
     waits = waits_of(step, report)
     over = [each for each in waits if each.since is None and each.seconds >= LEAST_TOLD]
     waited = [f"{seconds(each.seconds)} {each.what}" for each in over]
@@ -213,19 +217,21 @@ def call_lines(call: CallEvent, run: WholeReport, no_end: str = "not over") -> l
             return [f"tool {call_text(call.tool, call.arguments)}: {no_end}"]
         case _:
             reads = ", reads knowledge" if call.node == "knowledge" else ""
-            how = usage_text(call) if isinstance(call, ModelCompleted) else no_end
+            is_over = isinstance(call, ModelCompleted)
+            how = call_usage_text(call, run.currency) if is_over else no_end
             return [f"model {one_line(call.model)}{reads}: {how}"]
 
 
-def usage_text(call: ModelCompleted | MemorySummary) -> str:
+def call_usage_text(call: ModelCompleted | MemorySummary, currency: str) -> str:
     """What the call of a model took, or why it failed."""
     if call.error:
         # A failed call of which its server may have done something is charged in full.
-        cost = f", charged {call.cost:.4g} in full: its cost is unknown" if call.cost else ""
+        charged = amount(call.cost or 0, currency)
+        cost = f", charged {charged} in full: its cost is unknown" if call.cost else ""
         return f"failed, {call.seconds:.2f} s: {one_line(call.error)}{cost}"
     counts = [call.input_tokens, call.output_tokens]
     tokens = "tokens unknown" if None in counts else f"{counts[0]} in + {counts[1]} out tokens"
-    cost = "cost unknown" if call.cost is None else f"cost {call.cost:.4g}"
+    cost = "cost unknown" if call.cost is None else f"cost {amount(call.cost, currency)}"
     return f"{tokens}, {cost}, {call.seconds:.2f} s"
 
 

@@ -7,7 +7,7 @@ from replan.events.types import TaskCompleted
 from replan.log.report import RunReport
 from replan.state.results import Artifact
 from replan.state.usage import TokenCount
-from replan.views.cells import counted, one_line
+from replan.views.cells import amount, counted, one_line
 
 
 def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
@@ -26,18 +26,19 @@ def account(report: RunReport) -> str:
     usage = report.usage
     return (
         f"{report.outcome}: {counted(usage.calls, 'model call')}, "
-        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {report.worked:.1f} s\n"
+        f"{counted(usage.total_tokens, 'token')}{_money(usage, report.currency)}, "
+        f"{report.worked:.1f} s\n"
     )
 
 
-def money(used: TokenCount) -> str:
+def _money(used: TokenCount, currency: str) -> str:
     """What calls cost, after a comma; nothing where none of them has a price."""
     if not used.known_cost:
         return ""
     if used.cost is None:
         unpriced = counted(used.unpriced_calls, "call")
-        return f", cost at least {used.known_cost:g} ({unpriced} without a price)"
-    return f", cost {used.cost:g}"
+        return f", cost at least {amount(used.known_cost, currency)} ({unpriced} without a price)"
+    return f", cost {amount(used.cost, currency)}"
 
 
 def _place(artifact: Artifact, workspace: Path) -> str:

@@ -63,7 +63,7 @@ def _figures(report: RunReport) -> dict[str, str]:
         "waited": seconds(report.waited),
         "model calls": str(report.calls.number),
         "tokens": tokens(report.calls),
-        "cost": money(report.calls),
+        "cost": money(report.calls, report.currency),
         "warnings": str(len(report.warnings)),
     }
 
@@ -84,6 +84,7 @@ def _numbers(report: RunReport) -> dict[str, Any]:
         "input_tokens": report.calls.input_tokens,
         "output_tokens": report.calls.output_tokens,
         "cost": report.calls.cost,
+        "currency": report.currency,
         "warnings": len(report.warnings),
     }
 

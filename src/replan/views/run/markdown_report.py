@@ -10,7 +10,7 @@ from replan.texts.signs import harmless
 from replan.views.cells import one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
 from replan.views.run.history import history_lines, why_text
-from replan.views.run.overview import day_and_time, duration_text, goal_text, money, usage_text
+from replan.views.run.overview import day_and_time, duration_text, goal_text, money, used_text
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")
@@ -26,7 +26,7 @@ def markdown_report(report: WholeReport) -> str:
         f"- Outcome: {inline(report.outcome)}{_in_brackets(why_text(report))}",
         f"- Goal: {inline(goal_text(report))}",
         f"- Began: {day_and_time(report.began)}; {duration_text(report)}",
-        f"- Used: {inline(usage_text(report.calls, is_running=report.outcome == 'running'))}",
+        f"- Used: {inline(used_text(report))}",
         *(f"- Label: {inline(f'{name}={value}')}" for name, value in report.labels.items()),
         *(f"- Warning: {inline(each)}" for each in report.warnings),
         *(f"- File: {inline(f'{made.path} {made.title}')}" for made in report.artifacts),
@@ -72,7 +72,8 @@ def _table(report: RunReport) -> Iterator[str]:
         took = "-" if each.seconds is None else seconds(each.seconds)
         who = inline(", ".join(each.specialists))
         what = f"{inline(each.step.description)} ({each.status_text})"
-        cells = [str(each.step.id), what, who, str(len(each.attempts)), took, money(each.calls)]
+        cost = money(each.calls, report.currency)
+        cells = [str(each.step.id), what, who, str(len(each.attempts)), took, cost]
         yield f"| {' | '.join(cells)} |"
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from decimal import Decimal
 
 from rich.cells import cell_len
 
@@ -19,7 +18,7 @@ from replan.log.statuses import WAITING, WORDS
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
-from replan.views.cells import counted, cut, folded, one_line, padded, seconds
+from replan.views.cells import amount, counted, cut, folded, one_line, padded, seconds
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text, why_text
 
 MARKS = {
@@ -59,7 +58,7 @@ def _folded(lines: list[str], width: int) -> list[str]:
     return [part for line in lines for part in (folded(line, width) if line else [""])]
 
 
-def money(calls: Calls) -> str:
+def money(calls: Calls, currency: str = "") -> str:
     """The cost of calls in a few words: `-` if there were none, `unknown` without a price.
 
     It is what was charged: `at most` that, where some calls were charged in full, and `at least`
@@ -73,7 +72,7 @@ def money(calls: Calls) -> str:
         return "unknown"
     is_less = bool(calls.uncounted_cost or calls.unfinished_cost)
     signs = {(True, True): "about ", (True, False): "at least ", (False, True): "at most "}
-    return f"{signs.get((is_more, is_less), '')}{amount(cost)}"
+    return f"{signs.get((is_more, is_less), '')}{amount(cost, currency)}"
 
 
 def tokens(calls: Calls) -> str:
@@ -82,17 +81,13 @@ def tokens(calls: Calls) -> str:
     return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
 
 
-def amount(cost: float) -> str:
-    """An amount of money with the digits that count, and without powers of ten."""
-    return f"{Decimal(f'{cost:.4g}'):f}"
-
-
-def usage_text(calls: Calls, *, is_running: bool = False) -> str:
+def usage_text(calls: Calls, currency: str = "", *, is_running: bool = False) -> str:
     """What calls took, in words."""
     ended = "not over yet" if is_running else "that never ended"
+    cost = f"cost {money(calls, currency)}"
     if not calls.number:
         most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
-        open_ones = f"{counted(calls.unfinished, 'model call')} {ended}{most}, cost {money(calls)}"
+        open_ones = f"{counted(calls.unfinished, 'model call')} {ended}{most}, {cost}"
         return open_ones if calls.unfinished else "no model calls"
     known = round(calls.known_cost - calls.uncounted_cost, 12)
     unknown = {
@@ -106,7 +101,12 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
     number = counted(calls.number, "model call")
     more = f" and {calls.unfinished} {ended}" if calls.unfinished else ""
     breakdown = f" ({', '.join(parts)})" if parts else ""
-    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{breakdown}"
+    return f"{number}{more}, {tokens(calls)} tokens, {cost}{breakdown}"
+
+
+def used_text(report: RunReport) -> str:
+    """What the calls of a run took, in words."""
+    return usage_text(report.calls, report.currency, is_running=report.outcome == "running")
 
 
 def _head(report: RunReport) -> list[str]:
@@ -117,7 +117,7 @@ def _head(report: RunReport) -> list[str]:
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
         f"began {day_and_time(report.began)}, {duration_text(report)}",
-        f"used {usage_text(report.calls, is_running=report.outcome == 'running')}",
+        f"used {used_text(report)}",
         *(f"label: {one_line(f'{name}={value}')}" for name, value in report.labels.items()),
     ]
 
@@ -157,16 +157,21 @@ def remark_texts(remarks: Anomalies) -> list[str]:
 
 
 def _counts(report: RunReport) -> str:
+    counts = step_counts(report)
+    return f": {', '.join([*counts, *remark_texts(report.anomalies)])}" if counts else ""
+
+
+def step_counts(report: RunReport) -> list[str]:
+    """How many steps are done, failed and so on, in words; nothing where there are none."""
     if not report.steps:
-        return ""
+        return []
     done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
     asking = sum(each.is_asking for each in report.planned)
     others = {WORDS[status]: report.count(status) for status in StepStatus}
     del others[WORDS[StepStatus.COMPLETED]]
     pending = WORDS[StepStatus.PENDING]
     others = {WAITING: asking, **others, pending: others[pending] - asking}
-    left = [f"{n} {each}" for each, n in others.items() if n]
-    return f": {', '.join([done, *left, *remark_texts(report.anomalies)])}"
+    return [done, *(f"{n} {each}" for each, n in others.items() if n)]
 
 
 def _plan_title(report: RunReport) -> str:
@@ -180,7 +185,7 @@ def _plan_title(report: RunReport) -> str:
 def _step_lines(report: RunReport, width: int) -> list[str]:
     if not report.steps:
         return []
-    rows = [_row(step, report.began) for step in report.steps]
+    rows = [_row(step, report) for step in report.steps]
     has_cost = any(row[4] != "-" for row in rows)
     rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
     shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
@@ -201,15 +206,15 @@ def _cell(text: str, width: int, *, is_right: bool) -> str:
     return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
 
 
-def _row(report: StepReport, began: datetime) -> tuple[str, ...]:
+def _row(report: StepReport, run: RunReport) -> tuple[str, ...]:
     step, took = report.step, report.seconds
     waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
     return (
         mark_of(report),
         f"{step.id}.",
-        time_text(report.began, began) if report.began else "-",
+        time_text(report.began, run.began) if report.began else "-",
         "-" if took is None else seconds(took),
-        money(report.calls),
+        money(report.calls, run.currency),
         one_line(", ".join(report.specialists)) or "-",
         f"{one_line(step.description)}{waits}",
     )
@@ -302,7 +307,8 @@ def _host_lines(report: RunReport) -> list[str]:
     lines = list[str]()
     for node, events in by_node.items():
         calls = calls_of(events)
+        used = usage_text(calls, report.currency)
         tools = [each for each in events if isinstance(each, ToolCompleted)]
         tools_text = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
-        lines.append(f"{one_line(node)}: {usage_text(calls)}, {seconds(calls.seconds)}{tools_text}")
+        lines.append(f"{one_line(node)}: {used}, {seconds(calls.seconds)}{tools_text}")
     return lines

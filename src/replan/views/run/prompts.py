@@ -14,7 +14,7 @@ from replan.log.kept_events import prompt_of
 from replan.runs.reports import WholeReport
 from replan.texts.signs import harmless
 from replan.views.cells import one_line
-from replan.views.run.attempt_calls import usage_text
+from replan.views.run.attempt_calls import call_usage_text
 from replan.views.run.history import time_text
 
 GONE = "(not kept any more)"
@@ -69,7 +69,7 @@ def _call_lines(call: _Call, end: _End | None, run: WholeReport) -> list[str]:
     if end is None:
         return [*lines, "  not over"]
     reply = _reply(end, run)
-    lines.append(f"  reply ({usage_text(end)}):")
+    lines.append(f"  reply ({call_usage_text(end, run.currency)}):")
     return [*lines, *_indented(reply["text"] if reply else "(none)")]
 
 

@@ -22,11 +22,11 @@ def run_record(run: WholeReport) -> dict[str, Any]:
         "waiting_seconds": round(run.waited, 3),
         "unknown_seconds": round(run.unknown, 3),
         "usage": {
-            **Usage.of(run.calls).model_dump(),
+            **Usage.of(run.calls, run.currency).model_dump(),
             "by": {name: each.model_dump(mode="json") for name, each in used.by.items()},
         },
         "plan": plan and {"version": plan.version, "markdown": plan.content},
-        "steps": [_step(each) for each in run.steps],
+        "steps": [_step(each, run.currency) for each in run.steps],
         "pending_questions": [
             PendingQuestion.of(each).model_dump(mode="json") for each in run.pending_questions
         ],
@@ -42,7 +42,7 @@ def run_record(run: WholeReport) -> dict[str, Any]:
     }
 
 
-def _step(each: StepReport) -> dict[str, Any]:
+def _step(each: StepReport, currency: str) -> dict[str, Any]:
     step = each.step
     return {
         "step": step.id,
@@ -54,5 +54,5 @@ def _step(each: StepReport) -> dict[str, Any]:
         "seconds": each.seconds,
         "attempts": len(each.attempts),
         "tools": len(each.tools),
-        "usage": Usage.of(each.calls).model_dump(),
+        "usage": Usage.of(each.calls, currency).model_dump(),
     }

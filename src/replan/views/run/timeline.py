@@ -33,10 +33,11 @@ Column = Callable[[datetime], int]
 
 def timeline(report: RunReport, width: int) -> list[str]:
     """The lines of a timeline; none is wider than the width."""
-    rows = [_row(step) for step in report.steps]
+    rows = [_row(step, report.currency) for step in report.steps]
     calls = report.calls
     took = max(map(cell_len, (seconds(report.seconds), *(row[1] for row in rows))))
-    cost = max(map(cell_len, (money(calls), *(row[2] for row in rows))))
+    whole = ("all", seconds(report.seconds), money(calls, report.currency))
+    cost = max(map(cell_len, (whole[2], *(row[2] for row in rows))))
     name = max(map(cell_len, ("host", *(row[0] for row in rows))))
     name = max(_LEAST_NAME, min(name, width - took - cost - 4 - max(_LEAST_BAR, width // 2)))
     bar = max(1, width - name - took - cost - 4)
@@ -46,12 +47,12 @@ def timeline(report: RunReport, width: int) -> list[str]:
         first = padded(texts[0], name)
         return cut(f"{first} {texts[1]:>{took}} {texts[2]:>{cost}} |{drawn}".rstrip(), width)
 
-    host = calls_of(report.host_calls)
-    whole = ("all", seconds(report.seconds), money(calls))
+    by_host = calls_of(report.host_calls)
+    host = ("host", seconds(by_host.seconds), money(by_host, report.currency))
     return [
         line(("", "took", "cost"), _scale(report, bar)),
         line(whole, _run_bar(report, bar, column)),
-        line(("host", seconds(host.seconds), money(host)), _host_bar(report, bar, column)),
+        line(host, _host_bar(report, bar, column)),
         *(
             line(row, _step_bar(each, report, bar, column))
             for row, each in zip(rows, report.steps, strict=True)
@@ -61,10 +62,10 @@ def timeline(report: RunReport, width: int) -> list[str]:
     ]
 
 
-def _row(report: StepReport) -> tuple[str, str, str]:
+def _row(report: StepReport, currency: str) -> tuple[str, str, str]:
     took, step = report.seconds, report.step
     name = f"{mark_of(report)} {step.id}. {one_line(step.description)}"
-    return name, "-" if took is None else seconds(took), money(report.calls)
+    return name, "-" if took is None else seconds(took), money(report.calls, currency)
 
 
 def _columns(report: RunReport, bar: int) -> Column:
