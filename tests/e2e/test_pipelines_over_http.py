@@ -1,6 +1,7 @@
 """A pipeline of a team file asks its model over HTTP, within the limits of the run."""
 
 import pytest
+from langchain_openai import ChatOpenAI
 
 from replan import (
     AgentContext,
@@ -116,7 +117,8 @@ async def test_the_same_pipeline_in_a_session_and_alone_says_the_same(folder):
         talking = pipeline_agent(agent, model="openai:big-one", base_url=server.base_url)
         whole = await talking.process("Praise tea", context)
         parts = [each async for each in talking.stream("Praise tea", context)]
-        await run_pipeline(agent, "Praise tea", repository=repository, model=talking.chat.model)
+        model = ChatOpenAI(model="big-one", base_url=server.base_url, api_key="x")
+        await run_pipeline(agent, "Praise tea", repository=repository, model=model)
         assert [each.stream for each in server.requests] == [False, False, True, True, False, False]
     assert isinstance(parts[-1], AgentResult)
     assert _texts((each.type, getattr(each, "text", "")) for each in parts[:-1]) == HEARD

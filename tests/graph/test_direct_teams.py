@@ -66,6 +66,14 @@ async def test_its_value_is_the_output_of_the_run():
     assert (await run(plain, "Count.", output_type=list[int])).output == [1, 2]
 
 
+async def test_nothing_is_kept_back_for_an_answer_that_nobody_writes():
+    with ScriptedModel({"specialist": "Tea."}) as model:
+        limits = Limits(max_model_calls=1)
+        team = Team([Specialist("writer", "Writes.", chat_model=model)], limits=limits)
+        result = await run(team, "Praise tea.")
+    assert (result.outcome, result.text) == ("completed", "Tea.")
+
+
 async def test_its_agent_takes_turns_and_begins_anew_after_an_answer():
     agent, context = build_agent(painter()), AgentContext(session_id="s")
     texts = ["Paint the hall", "Blue", "Paint the attic", "Grey"]

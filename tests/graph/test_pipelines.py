@@ -30,8 +30,8 @@ from replan import (
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
+from replan.ports.run_context import here
 from replan.runs.reports import read_report
-from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
 from replan.threads.phases.agent_and_handler import BaseAgent
@@ -251,20 +251,18 @@ async def test_a_limit_in_the_middle_gives_a_part_that_names_the_phase() -> None
 async def test_a_stop_ends_a_session_s_turn_after_the_phase_at_any_depth() -> None:
     stop = asyncio.Event()
 
-    class Stopping(dict[str, Exception]):
-        def __contains__(self, name: object) -> bool:
-            if name == "three/initial_phase":
-                stop.set()
-            return False
+    async def handle(self: Any, task: Any, thread: Any, agent: Any) -> Any:
+        stop.set()
+        while not here().is_stopping():  # noqa: ASYNC110 - what is seen here has no event
+            await asyncio.sleep(0)
+        return await pipelines.WritingHandler.handle(self, task, thread, agent)
 
-    agent, context = pipeline_agent(FourDeep), AgentContext(session_id="s")
-    pipelines.failing, before = Stopping(), pipelines.failing
-    try:
-        stopped = await agent.process("hello", context, stop=stop)
-    finally:
-        pipelines.failing = before
+    level = pipelines.level
+    deep = pipelines.pipeline(level("one", level("two", level("three", handle=handle))))
+    agent, context = pipeline_agent(deep), AgentContext(session_id="s")
+    stopped = await agent.process("hello", context, stop=stop)
     assert (stopped.success, stopped.response) == (True, "")
-    assert (stopped.metadata["outcome"], stopped.metadata["phase"]) == ("interrupted", "finish")
+    assert stopped.metadata["outcome"] == "interrupted"
     assert "three/finish" not in pipelines.worked
     context = context.apply(stopped.context_updates)
     assert context.current_stage == "stopped"
@@ -279,11 +277,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
         agent = pipeline_agent(ASKED, model=model, limits=Limits(max_model_calls=2))
         context = AgentContext(session_id="s")
         cut = await agent.process("hello", context)
-        assert (cut.success, cut.metadata["outcome"], cut.metadata["phase"]) == (
-            False,
-            "partial",
-            "revision",
-        )
+        assert (cut.success, cut.metadata["outcome"]) == (True, "partial")
         assert "Too long.\n\n(The work ended in the phase 'revision'" in cut.response
         assert cut.metadata["usage"]["calls"] == 2  # type: ignore[index,call-overload]
         context = context.apply(cut.context_updates)
@@ -301,7 +295,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
             return Response(str(colour))
 
     painting, context = pipeline_agent(_one_phase(Painter)), AgentContext(session_id="s")
-    for said, response in (("hello", "Which colour?"), ("blue", ""), (None, "blue")):
+    for said, response in (("hello", "Which colour?"), ("blue", "blue")):
         result = await painting.process(said, context)
         assert result.response == response, said
         context = context.apply(result.context_updates)
@@ -309,7 +303,8 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
     waits = await pipeline_agent(_one_phase(slow), limits=Limits(max_seconds=0.05)).process(
         "hello", AgentContext(session_id="s")
     )
-    assert "phase 'tea_tasting': The limit max_seconds=0.05 is reached" in str(waits.error)
+    assert (waits.metadata["stage"], waits.metadata["limit_reached"]) == ("stopped", "max_seconds")
+    assert waits.response == "- 1. hello: not run, the limit max_seconds was reached"
 
 
 @pytest.mark.parametrize(
@@ -324,10 +319,10 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
     ],
 )
 async def test_a_damaged_thread_is_found_before_anything_works_on_it(change: Any, named: str):
-    asks = type("Asks", (pipelines.WritingHandler,), {"asks": True})
+    asks = type("Asks", (pipelines.WritingHandler,), {"asks": False})
     context = AgentContext(session_id="s")
-    asked = await pipeline_agent(_one_phase(asks)).process("hello", context)
-    data: Any = context.apply(asked.context_updates).to_dict()
+    done = await pipeline_agent(_one_phase(asks)).process("hello", context)
+    data: Any = context.apply(done.context_updates).to_dict()
     threads = data["project_state"]["threads"]
     threads["s"] = change(threads["s"])
     before = pipelines.worked.total()
@@ -355,8 +350,9 @@ async def test_a_pipeline_that_asks_forever_ends_at_its_questions() -> None:
         context = context.apply(result.context_updates)
         told.append(result.response)
     assert told[:2] == ["Question 0?", "Question 1?"]
-    assert all("The limit max_questions=2 is reached" in each for each in told[2:4])
-    assert told[4] == "Question 0?"
+    assert "The limit max_questions=2 is reached" in told[2]
+    # What was answered is not asked again by work that goes on.
+    assert told[3:] == ["Question 2?", "Question 0?"]
 
 
 async def _forever(*_: Any) -> Any:
@@ -476,47 +472,38 @@ async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() 
     # A failure keeps what there is: the session goes on where it failed.
     pipelines.failing["one/finish"] = RuntimeError("no figures")
     failed = await pipeline_agent(FourDeep).process("more", context)
-    assert (failed.success, failed.error) == (
-        False,
-        "In the phase 'finish': RuntimeError: no figures",
-    )
+    assert (failed.success, failed.metadata["outcome"]) == (False, "failed")
+    assert "phase 'finish'" in str(failed.error)
+    assert "no figures" in str(failed.error)
     context = context.apply(failed.context_updates)
     pipelines.failing.clear()
     again = await pipeline_agent(FourDeep).process(None, context)
     assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")
 
 
-async def _turn(storage: Any, agent: Any, said: str, name: str, *, writes: int = 10**6) -> Any:
-    """Take a turn in a process that ends after some writes; then in another one, if it ended."""
-    dying = replace(storage, threads=KillingThreads(storage.threads, writes))
-    client, session = ClientAgentAdapter(dying, pipeline_agent(agent)), name.partition("/")[0]
-    result = await client.process(session, said, turn_id=name)
-    assert result.success, result.error
-    return result.response
-
-
-async def test_a_turn_of_a_session_that_is_killed_after_any_write_goes_on_from_there(
+async def test_a_turn_whose_storage_fails_after_any_write_goes_on_from_there(
     tmp_path: Any,
 ) -> None:
-    counts, writes, is_over = list[int](), 0, False
+    gone = StorageError("the storage", "It is gone.", "Bring it back.")
+    turns, counts, writes, is_over = ("hello", "blue", "more"), list[int](), 0, False
     async with open_storage(tmp_path / "runs.db") as storage:
+        whole = ClientAgentAdapter(storage, pipeline_agent(Asking))
         while not is_over:
             pipelines.worked.clear()
-            told, is_over = list[str](), True
-            for said in ("hello", "blue", "more"):
-                name = f"{writes}/{said}"
-                try:
-                    told.append(await _turn(storage, Asking, said, name, writes=writes))
-                except pipelines.Killed:
-                    told.append(await _turn(storage, Asking, said, name))
-                    is_over = False
+            told, is_over, session = list[str](), True, f"{writes}"
+            for said in turns:
+                failing: Any = KillingThreads(storage.threads, writes, gone)
+                broken = replace(storage, threads=failing)
+                client = ClientAgentAdapter(broken, pipeline_agent(Asking))
+                result = await client.process(session, said, turn_id=said)
+                if not result.success:
+                    assert "It is gone" in str(result.error)
+                    result, is_over = await whole.process(session, None), False
+                told.append(result.response)
             assert told == ["Which colour?", "one/finish: hello", "Which colour?"], writes
-            context = await ClientAgentAdapter(storage, pipeline_agent(Asking)).export(f"{writes}")
-            rows: Any = context.project_state["threads"][context.session_id]
-            assert rows[""]["id"] == context.session_id
-            own = [each for path, each in rows.items() if path.count(".") == 1]
-            heard = [each["text"] for each in own if each["sender"] == "user"]
-            assert heard == ["hello", "more"], writes
+            rows: Any = (await whole.export(session)).project_state["threads"]
+            heard = [each["text"] for each in rows[session].values() if "text" in each]
+            assert (rows[session][""]["id"], heard[0]) == (session, "hello"), writes
             counts.append(sum(pipelines.worked.values()))
             writes += 3
     # Only the handler that was cut off works again, once in each turn.
@@ -524,32 +511,22 @@ async def test_a_turn_of_a_session_that_is_killed_after_any_write_goes_on_from_t
     assert max(counts) <= counts[-1] + 3, counts
 
 
-async def test_the_thread_of_a_killed_turn_is_of_no_other_turn_and_goes_with_its_session() -> None:
-    place = place_of_threads({"session": "s"})
+async def test_the_turns_of_a_pipeline_are_runs_that_go_with_their_session() -> None:
     async with open_storage(":memory:") as storage:
         client = ClientAgentAdapter(storage, pipeline_agent(FourDeep))
-        for said, writes in (("old", 3), ("new", 100)):
-            try:
-                answer = await _turn(storage, FourDeep, said, "s/1", writes=writes)
-            except pipelines.Killed:
-                # The session is found though its first turn is not over, and what was said in it.
-                context = await client.export("s")
-                assert (
-                    await message_of_killed_turn(context, storage.threads, place) == said == "old"
-                )
-                continue
-            assert answer == "one/finish: new"
-        assert await storage.threads.rows(place)
-        assert (
-            await message_of_killed_turn(await client.export("s"), storage.threads, place) is None
-        )
+        told = [(await client.process("s", said)).response for said in ("hello", "more")]
+        assert told == ["one/finish: hello", "one/finish: more"]
+        runs = await storage.runs.recent(9, {"session": "s"})
+        assert [(each.title, each.outcome) for each in runs] == [
+            ("more", "completed"),
+            ("hello", "completed"),
+        ]
+        assert await storage.threads.rows(runs[0].run_id)
         await client.undo("s")
-        assert (
-            await message_of_killed_turn(await client.export("s"), storage.threads, place) is None
-        )
-        await client.process("s", "more")
+        rows: Any = (await client.export("s")).project_state["threads"]
+        assert "more" not in str(rows["s"])
         await client.delete("s")
-        assert not await storage.threads.rows(place)
+        assert not [rows for run in runs for rows in await storage.threads.rows(run.run_id)]
 
 
 async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:

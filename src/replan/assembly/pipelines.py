@@ -3,22 +3,25 @@
 from collections.abc import Mapping
 from functools import partial
 from secrets import token_hex
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
-from replan.assembly.environment import chosen_models, now
+from replan.assembly.agents import build_agent
+from replan.assembly.environment import now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.pipeline_agent import PipelineAgent
-from replan.state.limits import Limits, Price, RunSettings
+from replan.sessions.stateless_agent import StatelessAgent
+from replan.state.limits import Limits, Price
 from replan.storage.memory_threads import MemoryThreads
-from replan.team.chats import Chats
+from replan.team.specialist import Specialist
+from replan.team.team import Team
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
-from replan.threads.turns.building import built_pipeline, check_levels
+from replan.threads.turns.building import check_levels
 from replan.threads.turns.main_turn import exclusively, turn_on
 
 _short_id = partial(token_hex, 8)
@@ -74,8 +77,11 @@ def pipeline_agent(
     base_url: str | None = None,
     limits: Limits | None = None,
     prices: Mapping[str, Price] | None = None,
-) -> PipelineAgent:
+    context_key: str | bytes | None = None,
+) -> StatelessAgent:
     """Build an agent from a pipeline: each turn of a session is a message to the pipeline.
+
+    It is the agent of a team without a host, whose one specialist is the pipeline.
 
     The context carries the pipeline's threads under `threads` in `project_state`. A question of the
     pipeline is the response of a turn, and the next turn answers it.
@@ -87,18 +93,28 @@ def pipeline_agent(
         limits: What a turn may spend: calls, tokens, money and seconds; a later turn continues.
             And how many questions one message may lead to, over all turns.
         prices: The prices of models, by their names.
+        context_key: As for `build_agent`: it signs turns that wait.
 
     Raises:
         ConfigurationError: The phases of the pipeline never reach an end, or the model cannot be
             used.
     """
-    chats = Chats(chosen_models(None, base_url))
-    built_pipeline(agent)
-    return PipelineAgent(
-        agent=agent,
-        chat=None if model is None else chats.of(model),
-        settings=RunSettings(limits=limits or Limits()),
-        prices=prices or {},
-        clock=now,
-        new_id=_short_id,
-    )
+    fields = {"limits": limits, "prices": prices}
+    given = {name: each for name, each in fields.items() if each is not None}
+    team = pipeline_team(agent, model=model, **given)
+    return build_agent(team, base_url=base_url, context_key=context_key)
+
+
+def pipeline_team(
+    agent: type[BaseAgent], *, model: BaseChatModel | str | None = None, **fields: Any
+) -> Team:
+    """The team of a pipeline alone, without a host.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        model: The model behind `agent.ai_adapter`.
+        fields: Other fields of the team.
+    """
+    name = agent.__name__
+    walker = Specialist(name, "Walks the pipeline.", pipeline=agent, unit_model=model)
+    return Team([walker], name=name, **fields)

@@ -113,7 +113,7 @@ def _of_the_step(state: EnhancedState, call: HostCall) -> tuple[AIMessage, JsonV
     results = [*state.get("current_specialist_results", {}).values()]
     text = "\n\n".join(each.marked_text for each in results if each.text)
     output = results[-1].output if results and not results[-1].is_failed else None
-    text = text or "".join(each.error or "" for each in results) or generate_final_answer(state)
+    text = text or "".join(each.error or "" for each in results) or _undone(state)
     return AnswerStream(call.emitter).finish(text), output
 
 

@@ -6,7 +6,7 @@ here have another life: the owner of a thread and the ids of checkpoints belong 
 to OpenTelemetry, the lines of a tool server to its connection.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ from replan.langgraph_inside.tasks import inherited_config
 from replan.log.transcript import Transcript
 from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository
-from replan.state.questions import QuestionKind
-from replan.state.session.session import Session
+from replan.state.questions import Question, QuestionKind
+from replan.state.session.session import Session, SessionWork
 
 T = TypeVar("T")
 
@@ -56,6 +56,10 @@ class Asks(Protocol):
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
     ) -> JsonValue:
         """Return the answer to a question, or raise `Waiting` if there is none."""
+        ...
+
+    def remember(self, questions: Iterable[Question]) -> None:
+        """Know the answers to the same questions that were asked before this step."""
         ...
 
 
@@ -85,6 +89,7 @@ class Context:
     answered_by: Mapping[str, str] = field(default_factory=dict[str, str])
     session: Session | None = None  # the session whose turn is taken
     steering: Steering | None = None  # what people ask of the run while it is at work
+    work: SessionWork | None = None  # what it keeps of the work of a team's one specialist
 
     # Of a node.
     run_id: str = ""
@@ -103,6 +108,7 @@ class Context:
     thread_id: str = ""  # the thread of the step at its specialist, in its generation
     make_transcript: Callable[[], Transcript] | None = None  # on demand, as few loops need it
     facts: Facts | None = None  # those of the run's user
+    is_stopping: Callable[[], bool] = bool  # whether work is to end where it can go on later
     clock: Callable[[], datetime] = _outside
     new_id: Callable[[], str] = _outside
     # The attempts that are left of a model's call that failed before; None: all of its model.

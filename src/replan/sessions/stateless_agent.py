@@ -24,6 +24,7 @@ from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
 from replan.sessions.session_agent import Report, SessionAgent
+from replan.sessions.session_thread import going_on, has_work_left, thread_of_session
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
@@ -106,7 +107,10 @@ class StatelessAgent(SessionAgent):
         if run is not None and place.carrier.key is None:
             run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
-        _check(message, run, begins_anew=begins_anew)
+        is_pipeline = going_on(services_in(place.graph)) is not None
+        has_begun = is_pipeline and has_work_left(thread_of_session(session))
+        if not (has_begun and run is None and message.is_empty):
+            _check(message, run, begins_anew=begins_anew)
         turn = Turn(
             clock=place.clock,
             context=session,

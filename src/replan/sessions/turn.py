@@ -1,6 +1,6 @@
 """One turn of a session: from the input and the context to the result."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -27,15 +27,22 @@ from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
+from replan.sessions.session_thread import (
+    carried_threads,
+    going_on,
+    has_work_left,
+    thread_after,
+)
 from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
 from replan.state.person.answers import shown_in
+from replan.state.pipeline.thread_rows import THREADS
 from replan.state.questions import Question
-from replan.state.session.context import AgentContext, AgentResult, Message, Stage
-from replan.state.session.session import Session
+from replan.state.session.context import AgentContext, AgentResult, Content, Message, Stage
+from replan.state.session.session import Session, SessionWork
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -91,7 +98,7 @@ class Turn:
         """
         self._place = place
         try:
-            with using(session=Session.of(self.context)):
+            with using(session=Session.of(self.context), work=self._work()):
                 state, error = await self._state(), ""
         except UsageError:
             raise
@@ -105,18 +112,30 @@ class Turn:
         response = "" if error else response_of(result, self._problem)
         before = None if self.begins_anew else self.run
         changes, overwritten = step_changes(result.state, before)
+        after = await self._after(result, response, changes)
+        error = error or self._failure(result)
         return AgentResult(
             success=not error and bool(response or result.outcome == "interrupted"),
             response=response,
-            context_updates=self.context.updates_to(await self._after(result, response, changes)),
+            context_updates=self.context.updates_to(after),
             metadata={
                 **metadata_of(result, self._problem),
+                "stage": after.current_stage,
                 "warnings": [*result.warnings, *overwritten],
                 "summary_due": await self._is_summary_due(result),
             },
             error=error or (None if response else _why_no_answer(result)),
             tool_execution_results=self._tools.over,
         )
+
+    def _failure(self, result: RunResult) -> str:
+        """Why there is no answer of a team without a host, if its one step failed."""
+        failed = failures_of(result) if self._services.is_direct else []
+        return "\n".join(str(each["error"]) for each in failed)
+
+    @property
+    def _services(self) -> Services:
+        return cast("Services", services_in(self._place.graph))
 
     async def _state(self) -> dict[str, Any]:
         """Work until the run rests, and return its state."""
@@ -132,13 +151,20 @@ class Turn:
         try:
             shown = shown_in(asks_of_run(self.run))
             answers = answers_to(self.message, asks, shown)
-            team = cast("Services", services_in(place.graph))
-            check_changed_plan(asks, answers, team, plan_of(cast("EnhancedState", state)))
+            plan = plan_of(cast("EnhancedState", state))
+            check_changed_plan(asks, answers, self._services, plan)
         except UsageError as error:
             self._problem = str(error)
             return state
         self._answered = frozenset(answers)
         return await place.answer(self.run.run_id, asks, answers, self.settings)
+
+    def _work(self) -> SessionWork | None:
+        """What the session has of the work of a team without a host."""
+        if going_on(self._services) is None:
+            return None
+        state, session_id = self.context.project_state, self.context.session_id
+        return SessionWork(session_id=session_id, state=state, goes_on=self.message.is_empty)
 
     async def _begun(self) -> dict[str, Any]:
         """Begin a new run, with the history that models may see."""
@@ -148,13 +174,13 @@ class Turn:
         if summary is not None:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
             messages = []
-        content = self.message.content or ""
+        content = self.message.content or _newest_request(history)
         given = {"messages": [*messages, message_of("user", content, len(history))]}
         return await self._place.begin(given, seen, self.settings, self.run_id)
 
     async def _is_summary_due(self, result: RunResult) -> bool:
         """Whether the summary after the answer has yet to be written."""
-        memory = cast("Services", services_in(self._place.graph)).prompts.memory_in(result.state)
+        memory = self._services.prompts.memory_in(result.state)
         is_over = result.outcome not in ("waiting", "interrupted")
         return (
             is_over and memory.mode == "summary" and _SUMMARY in (await self._place.snapshot()).next
@@ -162,11 +188,9 @@ class Turn:
 
     def _memories(self) -> list[Memory]:
         """What the host and the specialists see of a conversation."""
-        services = cast("Services", services_in(self._place.graph))
         asked = MemoryOptions() if self.settings is None else self.settings.memory
-        return [
-            resolved(each, asked) for each in (services.prompts.memory, *services.memory.values())
-        ]
+        own = (self._services.prompts.memory, *self._services.memory.values())
+        return [resolved(each, asked) for each in own]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to continue with."""
@@ -189,25 +213,34 @@ class Turn:
         """The session after the turn, with what its steps changed in the project state."""
         at, before = self.clock().isoformat(), self.context
         answered = [Message(role="assistant", content=response, timestamp=at)] if response else []
-        kept = with_changes(before.project_state, changes)
+        kept, stage = with_changes(before.project_state, changes), stage_of(result)
         kept.pop(RUN, None)
+        place, threads = self._place, self._services.threads
         if result.outcome in ("waiting", "interrupted"):
-            place, threads = self._place, services_in(self._place.graph).threads
             snapshot = await place.snapshot()
             run = await exported(snapshot, place.graph, place.log, threads, stays=place.is_kept)
             kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
         elif result.document:
             kept[PLAN] = result.document
+        if RUN not in kept and going_on(self._services) is not None:
+            rows = await thread_after(result.state, before, threads)
+            kept[THREADS] = {**carried_threads(before), before.session_id: {**rows}}
+            stage = "stopped" if has_work_left(rows) else stage
         summary = whole_summary(before.dialogue_history, result.state.get("memory_summary"))
         if summary is not None:
             kept[SUMMARY] = summary.model_dump(mode="json")
         return before.replace(
             dialogue_history=(*before.dialogue_history, *self._messages(result, at), *answered),
-            current_stage=stage_of(result),
+            current_stage=stage,
             project_state=kept,
             tool_execution_history=(*before.tool_execution_history, *self._tools.over),
             session_metadata={**before.session_metadata, "last_updated": at},
         )
+
+
+def _newest_request(history: Sequence[Message]) -> Content:
+    """What the user said last, in a turn that says nothing and continues the work on it."""
+    return next((each.content for each in reversed(history) if each.role == "user"), "")
 
 
 def _why_no_answer(result: RunResult) -> str | None:
@@ -257,14 +290,14 @@ def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
         "approval": plans[0] if plans else None,
         "problem": problem,
         "degraded": result.outcome in INCOMPLETE or bool(failures),
-        "failures": failures,
+        "failures": [*failures],
         "limit_reached": result.limit_reached,
         "warnings": list(result.warnings),
         "plan": result.document,
     }
 
 
-def failures_of(result: RunResult) -> list[JsonValue]:
+def failures_of(result: RunResult) -> list[dict[str, JsonValue]]:
     """The steps that failed, and why."""
     return [
         {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -12,12 +12,14 @@ from replan.events.types import BaseEvent
 from replan.failures import describe
 from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
-from replan.ports.run_context import here, using
+from replan.ports.run_context import Context, here, using
 from replan.ports.specialist_port import show_text
+from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import section
 from replan.replies.shape import Shape
 from replan.specialists.returned_values import shaped_result
+from replan.state.pipeline.thread_rows import THREADS, questions_in, under_id
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
@@ -38,6 +40,7 @@ class PipelineSpecialist:
     pipeline: Pipeline
     chat: Chat | None = None  # what its units ask
     shape: Shape | None = None
+    continues_sessions: ClassVar[bool] = True
 
     @property
     def graph(self) -> PhaseGraph:
@@ -56,34 +59,39 @@ class PipelineSpecialist:
             ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
             tell=partial(_report, step, specialist),
             audience=Audience(show=show if has_listener(config) else None),
+            is_stopping=place.is_stopping,
             clock=place.clock,
             new_id=place.new_id,
             context=context,
         )
         with exclusively(repository, place.thread_id):
+            await _adopt_thread(place, repository)
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
-            await turn.begin(_message_of_step(context) if turn.is_new else None)
+            goes_on = place.work is not None and place.work.goes_on
+            message = None if goes_on else _message_of_step(context)
+            await turn.begin_step(message, place.thread_id)
             try:
                 response = await self._walk_phases(turn, config)
             except LimitReachedError as limit:
                 return _partial_result(turn, limit)
-            return self._result(turn, response)
+            return self._result(turn, response, in_session=place.work is not None)
 
     async def _walk_phases(self, turn: Turn, config: RunnableConfig) -> Response:
-        with using(turn=turn):
+        with using(turn=turn, work=None):
             if (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
             return await turn.run_to_end()
 
-    def _result(self, turn: Turn, response: Response) -> SpecialistResult:
+    def _result(self, turn: Turn, response: Response, *, in_session: bool) -> SpecialistResult:
         if (failure := response.failure) is not None:
             if isinstance(failure, PhaseError):
                 raise failure
             thread_id, phase, _ = turn.place
             told = describe(failure).rstrip(".")
             raise PhaseError(thread_id, phase, told, "", self.card.name) from failure
-        if not turn.is_completed:
+        # The next message of a session goes to the phase in which the pipeline rests.
+        if not (turn.is_completed or in_session):
             _, phase, _ = turn.place
             text = f"{response.text}\n\n(The pipeline rests in the phase '{phase}'.)"
             error = f"No phase follows '{phase}': its handler has suggested none. {_SUGGEST}"
@@ -93,6 +101,21 @@ class PipelineSpecialist:
         if self.shape is not None:
             return shaped_result(response.text, self.shape)
         return SpecialistResult(result=AIMessage(response.text))
+
+
+async def _adopt_thread(place: Context, repository: ThreadRepository) -> None:
+    """Begin the thread of the step as that of its session, unless it has begun.
+
+    Work that goes on asks nothing that was answered before it was cut off.
+    """
+    if (work := place.work) is None:
+        return
+    threads: Any = work.state.get(THREADS, {})
+    rows = threads.get(work.session_id, {})
+    if rows:
+        await repository.adopt(place.run_id, {place.thread_id: under_id(place.thread_id, rows)})
+    if work.goes_on and place.asker is not None:
+        place.asker.remember(questions_in(rows))
 
 
 def _message_of_step(context: ExecutionContext) -> str:

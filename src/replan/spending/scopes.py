@@ -165,10 +165,14 @@ class Terms(Protocol):
     @property
     def budgets(self) -> Mapping[str, Budget]: ...
 
+    @property
+    def is_direct(self) -> bool: ...
+
 
 def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
     """The run; only a `closing` call may use the closing reserve."""
-    if closing:
+    if closing or terms.is_direct:
+        # Without a host, nobody answers after the step.
         return Scope(RUN, limits.whole)
     kept = limits.kept
     if prices := [each for each in terms.prices.values() if each is not _FREE]:

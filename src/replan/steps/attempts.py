@@ -36,7 +36,7 @@ from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_of
 from replan.ports.ask_user import Waiting
-from replan.ports.run_context import using
+from replan.ports.run_context import here, using
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
@@ -157,8 +157,10 @@ class StepWork:
             clock=services.clock,
             new_id=services.new_id,
             tries=self.tries,
+            is_stopping=lambda: runtime is not None and runtime.drain_requested,
             # A team inside the step has no session: nobody would take what it changes of it.
             session=None,
+            work=here().work if getattr(self.specialist, "continues_sessions", False) else None,
         )
         # Code that does not get the configuration as an argument finds it here.
         around = inherited_config.set(config)

@@ -315,6 +315,11 @@ class Asker:
         with self._guard:
             self._is_over = True
 
+    def remember(self, questions: Iterable[Question]) -> None:
+        with self._guard:
+            known = {each.key for each in self._known}
+            self._known += [each for each in questions if each.key not in known]
+
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
     ) -> JsonValue:

@@ -1,6 +1,5 @@
 """What the components of a pipeline get from outside, while it works."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ class HostUtils(PhaseAtWork):
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         context: What the step of a plan was given; None outside a plan.
-        stop: Is set when work is to stop after the phase; None if it cannot be stopped this way.
+        is_stopping: Says whether work is to stop after the phase.
     """
 
     thread_repository: ThreadRepository
@@ -45,7 +44,7 @@ class HostUtils(PhaseAtWork):
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     context: ExecutionContext | None = None
-    stop: asyncio.Event | None = None
+    is_stopping: Callable[[], bool] = bool
 
 
 def host_utils() -> HostUtils:

@@ -193,6 +193,7 @@ class Conversation:
             reporter=reporter,
             run=self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
+            shows_plan=not self.talk.opened.is_alone,
         )
         if self._run.planned and self.is_person:
             reporter.follow(turn.run)
@@ -212,6 +213,18 @@ class Conversation:
     def _turn_id(self, given: Any) -> str:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
         return digest_of([self.context.session_metadata.get(VERSION, 0), given])
+
+    async def killed_message(self) -> str | None:
+        """The newest message, if the process that took its turn was killed.
+
+        It is empty if unknown; None if no turn was killed.
+        """
+        opened = self.talk.opened
+        for turn, rows in await opened.answers_on_record(self.context):
+            for said in rows.values():
+                if turn == opened.turn_named(self.session_id, self._turn_id(said)):
+                    return str(said)
+        return await opened.killed_message(self.context)
 
     async def _answers_cut_off(self) -> dict[str, JsonValue] | None:
         """The answers of a turn that was cut off: they are on record, the turn is not stored."""
@@ -250,6 +263,10 @@ class Conversation:
             return  # its first turn is not kept yet
         run = RunCarrier(key=opened.key).carried(self.context)
         self.asks = asks_of_run(run)
+        if opened.is_alone:
+            # What it asks is its newest message, and the next message answers it.
+            self.asks = tuple(each for each in self.asks if each.is_decision)
+            return
         plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
         self.plan = "" if plan is None else plan.content
         if plan is None:
@@ -267,7 +284,7 @@ class Conversation:
                 self.tell("stopped immediately; this message was not stored. Type it again.")
             return
         self._has_failed = not result.success or bool(result.metadata.get("degraded"))
-        if result.error:
+        if result.error and not turn.is_told:
             self.talk.site.complain(f"replan: {harmless(result.error)}")
         if self.is_stopped:
             self.tell(self.stopped)

@@ -10,6 +10,7 @@ from replan.events.types import (
     AnswerReceived,
     Event,
     InputRequested,
+    SpecialistToken,
     TaskCompleted,
     WarningReported,
 )
@@ -32,6 +33,7 @@ class Turn:
     reporter: Reporter
     run: RunReport
     is_asked_in_place: bool = False  # whether a person is asked what the turn asks
+    shows_plan: bool = True  # false: only what is said is shown, as the plan is one step
     result: AgentResult | None = None  # None where it was cut off
     is_told: bool = False  # whether the answer was reported
     code: int = 0  # the exit code of the signal that stopped it; 0 if none did
@@ -68,6 +70,9 @@ class Turn:
                 if part.run_id != self.run.run_id:
                     self.run = RunReport.begun(part.run_id, part.at or now())
                 before, self.run = self.run, apply(self.run, part)
+                if not (self.shows_plan or isinstance(part, SpecialistToken)):
+                    warned += [part.text] if isinstance(part, WarningReported) else []
+                    continue
                 self.is_told |= isinstance(part, TaskCompleted)
                 if isinstance(part, WarningReported):
                     warned.append(part.text)

@@ -1,34 +1,38 @@
 """Open what a conversation needs: the storage, the agent, the client of this user's sessions."""
 
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from replan.assembly.agents import build_agent
+from replan.assembly.environment import models_from_environment
 from replan.assembly.jobs import job_agent
-from replan.assembly.pipelines import pipeline_agent
+from replan.assembly.pipelines import pipeline_team
 from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
 from replan.ports.built_in import built_in_models
+from replan.ports.model_provider import ModelProvider
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
-from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
+from replan.team.team import Team
 from replan.team.team_file import TeamFile
 from replan.threads.phases.agent_and_handler import BaseAgent, Operation
+from replan.traces.option import Traces
 from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
@@ -58,6 +62,11 @@ class Opened:
     has_secrets: bool = False  # whether what is typed may be a secret
     pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline, in place of a team
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the conversation is with a job or a pipeline alone."""
+        return self.job is not None or self.pipeline is not None
+
     async def operations(self) -> list[Operation]:
         """What a user can request of the pipeline, as its main agent lists it."""
         if self.pipeline is None:
@@ -71,15 +80,9 @@ class Opened:
         It is empty if unknown; None if no turn was killed.
         """
         killed = await self.killed_turn(context.session_id)
-        if killed is not None:
-            return killed.title if len(killed.title) < _WHOLE else ""
-        key = SessionKey("", self.user, context.session_id)
-        if await self.storage.holds.is_held(thread_of(key)):
+        if killed is None:
             return None
-        said = await message_of_killed_turn(
-            context, self.storage.threads, place_of_threads(labels_of(key))
-        )
-        return said if said is None or "\n" not in said else ""
+        return killed.title if len(killed.title) < _WHOLE else ""
 
     async def answers_on_record(
         self, context: AgentContext
@@ -126,34 +129,74 @@ def open_conversation(
     if job is not None:
         return open_job(job, order, user, site, phrasing_model)
     if pipeline is not None:
-        return open_pipeline(pipeline, order, user, site)
-    return open_team(order, user, site)
+        return open_talk(partial(partner_of_pipeline, pipeline, order, site), user, site)
+    return open_talk(partial(partner_in_file, order, site), user, site)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partner:
+    """Who a conversation is with, in the form of a team."""
+
+    team: Team
+    models: ModelProvider
+    name: str  # as a session remembers it
+    workspace: Path
+    notice: str | None = None
+    pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline alone
 
 
 @asynccontextmanager
-async def open_team(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+async def open_talk(
+    partner_of: Callable[[Traces | None], Partner], user: str, site: Site
+) -> AsyncGenerator[Opened]:
     """Open what a conversation needs."""
     with open_traces_asked_for(site) as (traces, notice):
-        team = read_team(order, site.environment, traces)
-        key = user_key()
+        partner, key = partner_of(traces), user_key()
         async with open_place(site.place) as storage:
             agent = build_agent(
-                team.config, models=team.models, store=storage.store, context_key=key
+                partner.team, models=partner.models, store=storage.store, context_key=key
             )
             async with agent:
-                built_in = built_in_models().get(str(team.config.host.model))
-                name = _team_identity(team)
-                notices = tracing_notice(site.environment), notice, built_in and built_in.notice
+                notices = tracing_notice(site.environment), notice, partner.notice
                 yield Opened(
                     storage=storage,
                     user=user,
-                    client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
-                    agent_name=name,
+                    client=ClientAgentAdapter(storage, agent, user=user, agent_name=partner.name),
+                    agent_name=partner.name,
                     facts=facts_of(storage.store, user, ""),
                     key=key,
-                    workspace=Path(team.config.workspace or Path()),
+                    workspace=partner.workspace,
                     notices=tuple(each for each in notices if each),
+                    pipeline=partner.pipeline,
                 )
+
+
+def partner_in_file(order: Order, site: Site, traces: Traces | None) -> Partner:
+    """The team of a file, or the default one."""
+    team = read_team(order, site.environment, traces)
+    built_in = built_in_models().get(str(team.config.host.model))
+    return Partner(
+        team=team.config,
+        models=team.models,
+        name=_team_identity(team),
+        workspace=Path(team.config.workspace or Path()),
+        notice=built_in and built_in.notice,
+    )
+
+
+def partner_of_pipeline(reference: str, order: Order, site: Site, traces: Traces | None) -> Partner:
+    """A pipeline alone; its module is in the folder, or here."""
+    folder = order.directory or Path()
+    main = pipeline_named(reference, folder)
+    team = pipeline_team(main, model=_own_model(order), traces=traces)
+    return Partner(
+        team=team,
+        models=models_from_environment(order.base_url, site.environment),
+        name=f"the pipeline '{reference}'",
+        workspace=folder,
+        notice=f"the pipeline {main.__name__}",
+        pipeline=main,
+    )
 
 
 @asynccontextmanager
@@ -184,29 +227,6 @@ async def open_job(
             notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
             job=agent,
             has_secrets=any(slot.secret for slot in spec.slots),
-        )
-
-
-@asynccontextmanager
-async def open_pipeline(
-    reference: str, order: Order, user: str, site: Site
-) -> AsyncGenerator[Opened]:
-    """Open what a conversation with a pipeline needs; its module is in the folder, or here."""
-    folder = order.directory or Path()
-    main = pipeline_named(reference, folder)
-    name = f"the pipeline '{reference}'"
-    agent = pipeline_agent(main, model=_own_model(order), base_url=order.base_url)
-    async with open_place(site.place) as storage:
-        yield Opened(
-            storage=storage,
-            user=user,
-            client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
-            agent_name=name,
-            facts=facts_of(storage.store, user, ""),
-            key=user_key(),
-            workspace=folder,
-            notices=(f"the pipeline {main.__name__}",),
-            pipeline=main,
         )
 
 

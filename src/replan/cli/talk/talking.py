@@ -138,7 +138,7 @@ async def _offer_killed_message(conversation: Conversation) -> None:
     """Have the message typed again whose turn was killed, so that its work continues."""
     if conversation.asks or not conversation.is_person:
         return
-    said = await conversation.talk.opened.killed_message(conversation.context)
+    said = await conversation.killed_message()
     if said is not None:
         conversation.tell(_KILLED)
         conversation.draft = said

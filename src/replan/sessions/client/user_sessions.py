@@ -30,9 +30,8 @@ from replan.sessions.client.kept_turn import (
     version_in,
     with_version,
 )
-from replan.sessions.session_runs import forget_run, labels_of, remove_runs, thread_of
+from replan.sessions.session_runs import forget_run, remove_runs, thread_of
 from replan.sessions.stateless_agent import summary_in
-from replan.sessions.turn_thread import place_of_threads
 from replan.state.session.context import AgentContext, checked_session
 
 
@@ -109,7 +108,6 @@ class UserSessions:
             if now.version and version_in(new) <= now.version:
                 raise SessionConflictError(key.session_id, version_in(new), now.version)
             await self.forget_run(key, now.context)
-            await self.forget_threads(key)
             before = AgentContext(session_id=key.session_id)
             turn = SessionTurn(
                 turn_id=self.new_id(),
@@ -128,7 +126,6 @@ class UserSessions:
             now = await self.found(key)
             before = await self.before(key, now)
             await self.forget_run(key, before.context)
-            await self.forget_threads(key)
             turn = SessionTurn(
                 turn_id=self.new_id(),
                 at=self.clock(),
@@ -155,7 +152,6 @@ class UserSessions:
                 return False
             if self.storage is not None:
                 await remove_runs(self.storage, key)
-            await self.forget_threads(key)
             # The session goes last: what is killed between can be removed again.
             await self.store.remove(key)
             if self.storage is not None:
@@ -166,11 +162,6 @@ class UserSessions:
         """Let a run begin anew from what a session has of it."""
         if self.storage is not None:
             await forget_run(self.storage, key, context, turn)
-
-    async def forget_threads(self, key: SessionKey) -> None:
-        """Let the thread of a pipeline begin anew from what a session has of it."""
-        if self.storage is not None:
-            await self.storage.threads.forget(place_of_threads(labels_of(key)))
 
 
 def at_work(owner: Owner | None) -> AbstractContextManager[None]:

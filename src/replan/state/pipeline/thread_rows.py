@@ -4,7 +4,7 @@ The row of a main thread has the path "", that of a sub-thread its own; a messag
 own, and so a new message of a long thread is one new row.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -14,10 +14,38 @@ from pydantic import JsonValue
 from replan.errors import ThreadError
 from replan.failures import reason_of
 from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
+from replan.state.questions import Question
 from replan.values import restored
 
 Rows = Mapping[str, JsonValue]
 """The rows of a thread, by path."""
+
+THREADS = "threads"
+"""The key of a session's `project_state` that has the rows of its threads, by session."""
+
+
+QUESTIONS = "_questions"
+"""Where the settings of a thread that was cut off have the answers to the questions of its work."""
+
+
+def questions_in(rows: Rows) -> list[Question]:
+    """The answered questions of a thread that was cut off."""
+    header = cast("dict[str, Any]", rows.get("") or {})
+    return [restored(Question, each) for each in header.get("settings", {}).get(QUESTIONS, ())]
+
+
+def with_questions(rows: Rows, questions: Iterable[Question]) -> Rows:
+    """A thread that was cut off, with the answers to the questions of its work."""
+    header = cast("dict[str, Any]", rows[""])
+    kept = [each.model_dump(mode="json") for each in questions if not (each.is_open or each.secret)]
+    settings = {**header["settings"], QUESTIONS: kept}
+    return {**rows, "": cast("JsonValue", {**header, "settings": settings})}
+
+
+def under_id(thread_id: str, rows: Rows) -> dict[str, JsonValue]:
+    """Rows of a main thread under another id."""
+    header = cast("dict[str, Any]", rows.get("") or {})
+    return {**rows, "": {**header, "id": thread_id}} if rows else {}
 
 
 @dataclass(frozen=True)

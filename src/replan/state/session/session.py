@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import Field, JsonValue
@@ -52,6 +53,21 @@ class Session(Value):
     def copied(self) -> "Session":
         """Return a copy for one step."""
         return deepcopy(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionWork:
+    """What a session keeps of the work of a team without a host, whose one specialist goes on.
+
+    Attributes:
+        session_id: The session.
+        state: Its project state, with what Replan writes itself.
+        goes_on: Whether the user said nothing new, so that what is left is to be done.
+    """
+
+    session_id: str
+    state: Mapping[str, JsonValue]
+    goes_on: bool = False
 
 
 def check_project_state(changes: Mapping[str, JsonValue]) -> None:

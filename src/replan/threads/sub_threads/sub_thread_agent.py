@@ -91,7 +91,7 @@ class SubThreadAgent(BaseAgent):
                 problem = f"{type(self).__name__} had all of its {self.max_units} rounds"
                 fix = "Let its phases come to 'completed' sooner, or raise max_units."
                 raise PhaseError(own.id, own.phase, problem, fix)
-            if (stop := task.host_utils.stop) is not None and stop.is_set():
+            if task.host_utils.is_stopping():
                 raise GraphDrained("a stop after the phase")
             unit = self._unit(own)
             report_phase(thread, task)

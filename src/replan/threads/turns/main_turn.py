@@ -1,9 +1,7 @@
 """A turn of a main thread: its tasks one after another, each stored with its outcome."""
 
-import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -14,6 +12,7 @@ from replan.errors import LimitReachedError, PhaseError, StaleThreadError, Threa
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
 from replan.ports.thread_repository import ThreadRepository
+from replan.state.pipeline.thread_rows import QUESTIONS
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, using_host_utils
@@ -27,6 +26,9 @@ from replan.values import restored
 
 TASKS = "_next_tasks"
 """Where the settings of a main thread have the tasks that are not done yet."""
+
+STEP = "_step"
+"""Where the settings of a main thread name the step of a run that has begun on it."""
 
 VERSION = "_version"
 """Where the settings of a main thread have the version of the pipeline."""
@@ -64,6 +66,18 @@ class Turn:
             return None
         return next_phase(self._thread)
 
+    async def begin_step(self, message: str | None, name: str) -> None:
+        """Begin with what a step was asked, unless an earlier attempt of it has begun with it.
+
+        Args:
+            message: The message; None continues with what is left.
+            name: Identifies the step, whatever was done on the thread before.
+        """
+        is_new = self._thread.settings.get(STEP) != name
+        self._thread.settings[STEP] = name
+        self._thread.settings.pop(QUESTIONS, None)
+        await self.begin(message if is_new else None)
+
     async def begin(self, message: str | None = None, *, retry: bool = False) -> None:
         """Begin with what a user said, do the last task again, or continue with what is left."""
         thread, agent = self._thread, self._agent
@@ -85,7 +99,13 @@ class Turn:
         await self._utils.thread_repository.save_thread(thread)
 
     async def step(self) -> None:
-        """Do the next task, and store its outcome; a failure is stored with the thread."""
+        """Do the next task, and store its outcome; a failure is stored with the thread.
+
+        Raises:
+            GraphDrained: Work is to stop.
+        """
+        if self._utils.is_stopping():
+            raise GraphDrained("a stop before the phase")
         task = self.tasks[0]
         self._done += 1
         with using_host_utils(self._utils):
@@ -124,40 +144,11 @@ class Turn:
             await self._keep(task, response, shown_before)
         return response
 
-    async def run_to_end(self, stop: asyncio.Event | None = None) -> Response:
-        """Do all that is left, up to a stop after a phase, and return the last response."""
-        self._utils = replace(self._utils, stop=stop)
-        try:
-            while self.phase is not None and not (stop and stop.is_set()):
-                await self.step()
-        except GraphDrained:
-            if stop is None:
-                raise
+    async def run_to_end(self) -> Response:
+        """Do all that is left, and return the last response."""
+        while self.phase is not None:
+            await self.step()
         return self.answer
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings of the thread."""
-        return self._thread.settings
-
-    def note(self, **settings: Any) -> None:
-        """Change entries of the thread's settings, which the next write stores."""
-        self._thread.settings.update(settings)
-
-    async def keep(self, **settings: Any) -> None:
-        """Store entries of the thread's settings."""
-        change_message = {**self._thread.settings, **settings}
-        await self._utils.thread_repository.update_thread_settings(self._thread, change_message)
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the thread has no messages yet."""
-        return not self._thread.messages
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the last work on the thread failed."""
-        return bool(self._thread.error)
 
     @property
     def place(self) -> tuple[str, str, str]:

@@ -1,0 +1,112 @@
+"""The thread of a pipeline between the turns of a session, as its context carries it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+# pydantic makes no schema of the TypedDict of Python 3.11.
+from typing_extensions import TypedDict
+
+from replan.errors import InputError
+from replan.ports.specialist_port import SpecialistPort
+from replan.ports.thread_repository import ThreadRepository
+from replan.services import Services
+from replan.state.enhanced import EnhancedState
+from replan.state.pipeline.thread_rows import (
+    QUESTIONS,
+    THREADS,
+    Rows,
+    questions_in,
+    thread_from,
+    under_id,
+    with_questions,
+)
+from replan.state.questions import Question
+from replan.state.session.context import AgentContext
+from replan.state.session.context_fields import ValueReader
+from replan.threads.phases.suggestions import SUGGESTION
+from replan.threads.task import Task
+from replan.threads.turns.main_turn import TASKS
+from replan.values import restored
+
+
+class _Status(TypedDict, total=False):
+    phase: str
+    error: str
+    round: int
+
+
+class _Suggestion(TypedDict):
+    phase: str
+
+
+_SETTINGS: Mapping[str, Any] = {
+    "brief_status": _Status,
+    SUGGESTION: _Suggestion | None,
+    TASKS: list[Task],
+    QUESTIONS: list[Question],
+}
+"""The settings of a thread that are not its handlers'."""
+
+
+def going_on(services: Services) -> SpecialistPort | None:
+    """The one specialist of a team, if it goes on with what a session has of its work."""
+    alone = [*services.specialists.values()] if services.is_direct else []
+    return next((each for each in alone if getattr(each, "continues_sessions", False)), None)
+
+
+def thread_of_session(session: AgentContext) -> Rows:
+    """Read the thread of a session, and check it before anything uses it; empty if it has none.
+
+    Raises:
+        InputError: What is there are no threads.
+        ContextError: The thread cannot be used; names every bad field.
+        ThreadError: A row is missing or not valid.
+    """
+    written = carried_threads(session).get(session.session_id)
+    if written is None:
+        return {}
+    reading, path = ValueReader(), ("project_state", THREADS, session.session_id)
+    rows: Rows = reading.value(dict[str, JsonValue], written, path) or {}
+    for place, row in rows.items():
+        settings = row.get("settings") if isinstance(row, dict) else None
+        for name, kind in _SETTINGS.items() if isinstance(settings, dict) else ():
+            if name in cast("dict[str, JsonValue]", settings):
+                where = (*path, place, "settings", name)
+                reading.value(kind, cast("Any", settings)[name], where, restored, is_copied=True)
+    reading.end()
+    if rows:
+        thread_from(rows)
+    return rows
+
+
+def has_work_left(rows: Rows) -> bool:
+    """Whether a thread was cut off, so that a turn without a message continues it."""
+    header = rows.get("")
+    settings = header.get("settings") if isinstance(header, dict) else None
+    return isinstance(settings, dict) and bool(settings.get(TASKS))
+
+
+async def thread_after(
+    run: EnhancedState, session: AgentContext, threads: ThreadRepository
+) -> Rows:
+    """The thread of a session after a run; as it was before if the run did nothing on one."""
+    before = thread_of_session(session)
+    # A step that was done again began on another one.
+    done = [*(await threads.rows(run.get("run_id", ""))).values()]
+    if not done:
+        return before
+    after = under_id(session.session_id, done[-1])
+    if not has_work_left(after):
+        return after
+    known = {each.key: each for each in questions_in(before)}
+    return with_questions(after, {**known, **run.get("questions", {})}.values())
+
+
+def carried_threads(session: AgentContext) -> dict[str, JsonValue]:
+    """The threads that a context carries, by session."""
+    carried = session.project_state.get(THREADS, {})
+    if not isinstance(carried, dict):
+        raise InputError("project_state['threads'] has no threads. Give it back as it was.")
+    return carried
