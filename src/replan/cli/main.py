@@ -13,6 +13,7 @@ from replan.cli.check import check
 from replan.cli.completion import completion
 from replan.cli.diff import diff
 from replan.cli.doctor import doctor
+from replan.cli.edit import edit
 from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
@@ -71,7 +72,7 @@ app = typer.Typer(
 )
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
-_runs = (resume, retry, skip, stop, runs, stats, show, diff, export, rm)
+_runs = (resume, retry, skip, edit, stop, runs, stats, show, diff, export, rm)
 for _command in (*_runs, serve, worker, ui, check, doctor, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")

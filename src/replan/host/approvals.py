@@ -52,7 +52,7 @@ def approval_of(
 
 
 def changed_by_person(
-    plan: TaskPlan, text: str, team: Sequence[SpecialistCard], at: datetime
+    plan: TaskPlan, text: str, team: Sequence[SpecialistCard] | None, at: datetime
 ) -> TaskPlan:
     """Take a person's changed document byte for byte: all of it, or nothing and every mistake."""
     if not text.strip():
@@ -65,7 +65,7 @@ def changed_by_person(
         # What cannot be read may be missing among the steps: their changes say nothing yet.
         raise PlanDocumentError(mistakes)
     new = aligned(old, document.plan)
-    new = new.replace(steps=tuple(_with_names(step, old, team) for step in new.steps))
+    new = new.replace(steps=tuple(_with_names(step, old, team or ()) for step in new.steps))
     refused = [*_changed_finished_steps(old, new)]
     changed = old
     try:

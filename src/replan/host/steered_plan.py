@@ -29,7 +29,7 @@ UNSAFE = "A person's edit adds work that must not happen twice to the plan."
 def merged_edit(
     plan: TaskPlan,  # with its history
     edit: Request,
-    team: Sequence[SpecialistCard],
+    team: Sequence[SpecialistCard] | None,  # None: whoever is named is not looked for
     at: datetime,
 ) -> TaskPlan:
     """Apply the edited document of a plan: all of it, or nothing.

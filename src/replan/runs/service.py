@@ -24,7 +24,7 @@ from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.asked.steers import check_edit, refuse_if_over
+from replan.runs.asked.steers import check_edit, edit_of, refuse_if_over
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
@@ -45,7 +45,7 @@ from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
-from replan.runs.team_on_record import team_for, with_team
+from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.runs.work import Errand, Following, Resources
 from replan.runs.works import Works
 from replan.state.limits import RunSettings
@@ -322,17 +322,16 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, it is over, waits for approval of its plan, or has no
                 round left; or the edit changes a step that has begun.
         """
-        record = await kept_record_of(run_id, self._resources)
+        resources = self._resources
+        record = await kept_record_of(run_id, resources)
         at_work = check_edit(
-            plan,
-            version,
+            edit_of(run_id, plan, version, by, resources.clock()),
             await self._report(record),
-            await state_of(run_id, self._resources),
-            services_in(self._resources.graph),
+            await state_of(run_id, resources),
+            services_in(resources.graph) if has_team_of(record, resources.graph) else None,
         )
         request = await self._works.ask(run_id, "edit", by, text=plan, version=version)
-        log, now = self._resources.log, self._resources.clock()
-        await refuse_if_over(request, await self.get(run_id), log, now)
+        await refuse_if_over(request, await self.get(run_id), resources.log, resources.clock())
         return at_work
 
     async def retry(

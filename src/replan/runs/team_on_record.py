@@ -110,6 +110,13 @@ def with_team(order: dict[str, JsonValue], graph: Graph) -> JsonValue:
     return {**order, _MEMBERS: names}
 
 
+def has_team_of(record: RunRecord, graph: Graph) -> bool:
+    """Whether a graph can have the team of a run, and not only a look at it."""
+    services = services_in(graph)
+    is_same = record.team is None or record.team.digest == identity_of(graph).digest
+    return services is not None and is_same
+
+
 def is_of_team(record: RunRecord, graph: Graph, own: TeamIdentity) -> bool:
     """Whether a run of a program or a server belongs to a team.
 

@@ -21,6 +21,7 @@ from replan.log.calls import with_counted
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
+from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.run_context import use
 from replan.ports.steering import STEERED, Steering
@@ -172,6 +173,18 @@ class Work:
             self._whose.update(dict.fromkeys(request.answers, request.by))
             if self._resources.storage is not None:
                 await note_answers(request, self._resources.storage.log)
+
+    async def refuse(self, request: Request, why: str, plan: TaskPlan | None) -> None:
+        """Refuse a request that steers the run, before anything is held up for it."""
+        if not self._rests.has_begun:
+            # Nothing can be reported yet: the node that would take it says so.
+            await self.heed(request)
+            return
+        self._heeded.add(request.name)
+        version = 0 if plan is None else plan.version
+        self._rests.steered(request, status="refused", reason=why, version=version)
+        await self.log.flush()
+        await self._take([request])
 
     async def done(self) -> RunResult:
         """Work on the run until it rests; who follows it hears the end once its record has it."""

@@ -7,12 +7,13 @@ from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
-from replan.errors import StorageError, ThreadBusyError, UsageError
+from replan.calling.compiled import services_in
+from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT
-from replan.runs.asked.steers import steps_at_work
+from replan.runs.asked.steers import check_edit
 from replan.runs.log.event_log import EventLog
-from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest
+from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
 from replan.runs.work import Errand, Resources, Work
@@ -169,8 +170,19 @@ class Works:
         work = self.begun(request.run_id)
         if work is None or not work.is_news(request):
             return
-        at_work: tuple[int, ...] = ()
-        if request.kind in STEERS:
-            record = await record_of(request.run_id, self._resources)
-            at_work = steps_at_work(await report_of(record, self._resources, is_here=True))
-        await work.heed(request, at_work)
+        if request.kind not in STEERS:
+            await work.heed(request)
+            return
+        record = await record_of(request.run_id, self._resources)
+        report = await report_of(record, self._resources, is_here=True)
+        state, services = (
+            await state_of(request.run_id, self._resources),
+            services_in(self._resources.graph),
+        )
+        try:
+            # Who asked may know neither the team nor what has begun since.
+            at_work = check_edit(request, report, state, services)
+        except InputError as error:
+            await work.refuse(request, str(error), report.plan)
+        else:
+            await work.heed(request, at_work)

@@ -13,6 +13,7 @@ from replan.runs.asked.attached import LARGEST, block_of
 from replan.runs.labels import MOST as MOST_LABELS
 from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
+from replan.texts.bounds import PLAN
 from replan.texts.signs import is_hidden
 from replan.values import Value
 
@@ -127,6 +128,18 @@ class StopBody(Value):
     """
 
     force: bool = False
+
+
+class PlanBody(Value):
+    """An edited plan of a run.
+
+    Attributes:
+        plan: The whole edited document.
+        version: The version of the plan that the edit was made from: `plan_version` of the run.
+    """
+
+    plan: str = Field(max_length=PLAN.characters)
+    version: int = Field(ge=1)
 
 
 class ResumeBody(Value):

@@ -18,6 +18,7 @@ _KINDS = (
     (errors.ThreadBusyError, 409, "busy", 1),
     (errors.SessionBusyError, 409, "busy", 1),
     (errors.SessionConflictError, 409, "conflict", None),
+    (errors.PlanConflictError, 409, "conflict", None),
     (errors.UsageError, 422, "bad_input", None),
     (errors.StorageError, 503, "storage", 5),
 )

@@ -58,6 +58,7 @@ class Run(Value):
         labels: What it is found by.
         steps: The steps of its plan.
         plan: The document of its plan; empty if there is none.
+        plan_version: The version of its plan, which an edit names; 0 if there is none.
         pending_questions: What it waits for.
         answer: The text of its answer; empty before there is one.
         output: The answer as a value of the team's type, if it has one.
@@ -77,6 +78,7 @@ class Run(Value):
     labels: Mapping[str, str]
     steps: tuple[Step, ...]
     plan: str
+    plan_version: int
     pending_questions: tuple[PendingQuestion, ...]
     answer: str
     output: JsonValue
@@ -94,6 +96,7 @@ class Run(Value):
             reason=why_ended(report),
             steps=tuple(map(_step, report.planned)),
             plan="" if report.plan is None else report.plan.content,
+            plan_version=0 if report.plan is None else report.plan.version,
             pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),
             usage=Usage.of(report.calls, report.currency),
         )

@@ -93,6 +93,21 @@ async def answer_run(
     )
 
 
+async def edit_plan_of(
+    served: ServedTeams, who: Identity, record: RunRecord, plan: str, version: int
+) -> None:
+    """Edit the plan of a run that is not over.
+
+    Raises:
+        PlanDocumentError: Options of the edited plan are looser than the team's.
+        UsageError: The edit cannot be made.
+    """
+    runtime = served.runtime_of(record)
+    before = plan_of(await state_of(record.run_id, runtime.resources))
+    check_outside_plan(plan, team_services(runtime), before)
+    await runtime.edit_plan(record.run_id, plan, version=version, by=who.person)
+
+
 async def resume_run(
     served: ServedTeams, who: Identity, record: RunRecord | RunReport, settings: RunSettings | None
 ) -> Run:

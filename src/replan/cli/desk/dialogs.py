@@ -93,7 +93,7 @@ async def _approval_answer(ask: Question, desk: Desk) -> JsonValue:
 
     async def edited() -> JsonValue:
         nonlocal draft
-        draft = await _edit(draft, ".json", desk)
+        draft = await edited_text(draft, ".json", desk.environment, desk.editing)
         _check_changed(shown, draft)
         return decided(action="edit", arguments=arguments_of(draft))
 
@@ -109,7 +109,7 @@ async def _plan_answer(ask: Question, desk: Desk) -> JsonValue:
 
     async def edited() -> JsonValue:
         nonlocal draft
-        draft = await _edit(draft, ".md", desk)
+        draft = await edited_text(draft, ".md", desk.environment, desk.editing)
         _check_changed(ask.text, draft)
         if mistakes := plan_mistakes(PlanDocument.recover(draft)):
             raise InputError("\n".join(_place(each) for each in mistakes))
@@ -142,19 +142,20 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
                 desk.say("Type a, e, r or q.\n")
 
 
-async def _edit(text: str, suffix: str, desk: Desk) -> str:
+async def edited_text(
+    text: str, suffix: str, variables: Mapping[str, str], editing: Callable[[bool], None]
+) -> str:
     """Open the person's editor with a text, and return what they saved."""
-    variables = desk.environment
     editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
     with _file_of(text, suffix) as path:
-        desk.editing(True)  # noqa: FBT003 - what is called is a setter
+        editing(True)  # noqa: FBT003 - what is called is a setter
         try:
             process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(path))
             code = await process.wait()
         except (OSError, ValueError) as error:
             raise InputError(f"The editor '{editor}' cannot be started: {error}.") from error
         finally:
-            desk.editing(False)  # noqa: FBT003
+            editing(False)  # noqa: FBT003
         if code:
             raise InputError(f"The editor '{editor}' ended with {code}.")
         return read_plan_text(path)

@@ -21,21 +21,27 @@ def steps_at_work(report: RunReport) -> tuple[int, ...]:
     return tuple(each.step.id for each in at_work)
 
 
+def edit_of(run_id: str, text: str, version: int, by: str, at: datetime) -> Request:
+    """An edit that is not on record yet."""
+    return Request(run_id=run_id, name="", kind="edit", at=at, by=by, text=text, version=version)
+
+
 def check_edit(
-    text: str, version: int, report: RunReport, state: EnhancedState, services: Services
+    edit: Request,
+    report: RunReport,
+    state: EnhancedState,
+    services: Services | None,  # the run's team; None where only its owner has it
 ) -> tuple[int, ...]:
     """Refuse an edit that cannot be merged; return the steps that it waits for."""
-    plan = _plan_to_steer(report, is_direct=services.is_direct)
+    plan = plan_to_steer(report, is_direct=services is not None and services.is_direct)
     if state.get("current_round", 0) >= rounds_of(state) and report.is_held:
         raise InputError(
             f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that an "
             "edit adds could run."
         )
-    if services.is_served:
-        check_outside_plan(text, services, plan)
-    at = services.clock()
-    edit = Request(run_id=report.run_id, name="", kind="edit", at=at, text=text, version=version)
-    new = merged_edit(plan, edit, services.team, at)
+    if services is not None and services.is_served:
+        check_outside_plan(edit.text, services, plan)
+    new = merged_edit(plan, edit, services and services.team, edit.at)
     at_work = steps_at_work(report)
     begun = [each for each in at_work if _differs(each, plan, new)]
     if begun:
@@ -47,7 +53,12 @@ def check_edit(
     return at_work
 
 
-def _plan_to_steer(report: RunReport, *, is_direct: bool) -> TaskPlan:
+def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:
+    """The plan of a run that can be edited, or changed by a message.
+
+    Raises:
+        InputError: There is none.
+    """
     if is_direct:
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:

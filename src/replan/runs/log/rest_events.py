@@ -62,6 +62,11 @@ class RestEvents:
             # Attempts may have begun before the first event of them comes.
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was reported."""
+        return self._round is not None
+
     def steered(self, request: Request, **fields: Any) -> None:
         """Report what becomes of a request that steers the run, unless nothing has happened yet."""
         if self._round is None:

@@ -21,6 +21,7 @@ from replan.server.bodies import (
     AnswerBody,
     CorrectionBody,
     EventsQuery,
+    PlanBody,
     ResumeBody,
     RunsQuery,
     StartBody,
@@ -44,6 +45,7 @@ from replan.server.web import Call, Called, api_router, needs, streams
 from replan.server.work import (
     answer_run,
     begin_run,
+    edit_plan_of,
     reserve_for,
     resume_run,
     settings_for,
@@ -176,6 +178,14 @@ async def stop(call: Called, run_id: str, body: StopBody) -> Run:
     record = await call.served.record_of(run_id, call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
     await runtime.stop(record.run_id, by=by, force=body.force)
+    return await _current_run(call, record.run_id)
+
+
+@router.put(f"{_RUN}/plan", summary="Edit the plan", status_code=202, **needs("operate"))
+async def edit_plan(call: Called, run_id: str, body: PlanBody) -> Run:
+    """Edit the plan of a run that is not over; steps that have not begun follow it."""
+    record = await call.served.record_of(run_id, call.who)
+    await edit_plan_of(call.served, call.who, record, body.plan, body.version)
     return await _current_run(call, record.run_id)
 
 

@@ -1,4 +1,7 @@
-"""Edit the plan of a run: see what would run again and what differs, then run it."""
+"""Edit the plan of a run: see what would run again and what differs, then run it.
+
+A run at work follows the edit at once, and keeps what has begun.
+"""
 
 from typing import Any
 
@@ -6,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.calling.compiled import check_input, team_of
-from replan.errors import InputError
+from replan.errors import InputError, PlanConflictError
 from replan.host.plan_bounds import check_outside_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
@@ -17,13 +20,16 @@ from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport
 from replan.runs.run_input import kept_input
 from replan.runs.team_on_record import team_name
+from replan.server.bodies import PlanBody
+from replan.server.callers.identity import check_role
+from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import OWN_LABELS
 from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of
 from replan.state.questions import PLAN, Question, fingerprint_of
-from replan.ui.acts.acting import Acted, confirm, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import Acted, call_for, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import difference
 from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
@@ -37,9 +43,36 @@ async def edit(site: Site, request: Request) -> Response:
     """Return the document of a run's plan, to be edited."""
     acted = await run_to_act_on(site, request)
     reading = acted.reading
-    if _plan_asked(reading.run) is None:
+    is_asked = _plan_asked(reading.run) is not None
+    if reading.run.is_held and reading.run.plan is not None and not is_asked:
+        check_role(request.state.who, "operate")
+        text = unsealed(reading.run.plan.content)
+        return _editor_at_work(site, request, reading, text, reading.run.plan.version)
+    if not is_asked:
         acted.only_served("replan run with the edited document")
     return _editor(site, request, reading, document_of(reading.run))
+
+
+def _editor_at_work(
+    site: Site, request: Request, reading: Reading, text: str, version: int, **more: Any
+) -> Response:
+    values: dict[str, Any] = {"problem": "", "status": 200, "version": version, **more}
+    return site.page(request, "edit", run=reading.run, text=text, is_asked=False, seen="", **values)
+
+
+async def _steer(site: Site, request: Request, acted: Acted, text: str, version: str) -> Response:
+    """Edit the plan of a run at work, if it still has the version that was shown."""
+    check_role(request.state.who, "operate")
+    try:
+        body = PlanBody(plan=text, version=max(1, int(version)))
+        await runs.edit_plan(call_for(acted.served, request), acted.record.run_id, body)
+    except PlanConflictError as error:
+        typed = {"problem": f"{error} What you typed is below.", "status": 409}
+        return _editor_at_work(site, request, acted.reading, text, error.expected, **typed)
+    except InputError as error:
+        typed = {"problem": str(error), "status": 422}
+        return _editor_at_work(site, request, acted.reading, text, int(version), **typed)
+    return to_run(site, acted.record.run_id)
 
 
 def document_of(run: WholeReport) -> str:
@@ -53,7 +86,7 @@ def document_of(run: WholeReport) -> str:
     if run.plan is None:
         raise RefusedError(409, "no_plan", "This run has no plan, so there is nothing to edit.")
     if run.outcome == "running":
-        detail = "The run is at work, and its plan changes with it. Stop the run, then edit."
+        detail = "The run goes on, and its plan changes with it. Load its page, then edit."
         raise RefusedError(409, "at_work", detail)
     return sealed(run.plan, run.run_id, is_named=True).content
 
@@ -68,7 +101,8 @@ def _editor(
     run = reading.run
     values: dict[str, Any] = {"run": run, "text": text, "problem": problem}
     values["seen"] = fingerprint_of(document_of(run))
-    return site.page(request, "edit", status, is_asked=_plan_asked(run) is not None, **values)
+    is_asked = _plan_asked(run) is not None
+    return site.page(request, "edit", status, is_asked=is_asked, version=0, **values)
 
 
 async def run_edited(site: Site, request: Request) -> Response:
@@ -76,6 +110,8 @@ async def run_edited(site: Site, request: Request) -> Response:
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
     reading = acted.reading
+    if (version := fields.get("version", "")).isdecimal():
+        return await _steer(site, request, acted, fields.get("plan", ""), version[:9])
     before, text = document_of(reading.run), fields.get("plan", "")
     if fields.get("seen") != fingerprint_of(before):
         return refuse_stale(site, request, reading, CHANGED)

@@ -1,0 +1,156 @@
+"""A run at work is steered from the terminal, over HTTP and on the page."""
+
+import subprocess
+
+import pytest
+
+import warm
+from acts_teams import Fence
+from page_forms import form, parsed, rested, sent
+from pages import shown
+from replan import open_storage
+from served import as_, served, tokens_of
+from terminals import REPLAN, Terminal
+
+OWNER = """\
+import asyncio, sys
+from pathlib import Path
+from replan import Host, Specialist, Team, open_runtime
+
+where, go_on = sys.argv[1], Path(sys.argv[2])
+
+async def work(context):
+    print("at work", flush=True)
+    while context.plan_step.id == 1 and not go_on.exists():
+        await asyncio.sleep(0.01)
+    return context.task_description
+
+async def main():
+    team = Team(Host("offline"), [Specialist("worker", "Works.", run=work, effects="pure")])
+    async with open_runtime(team, storage=where) as runtime:
+        plan = "- [ ] 1. Dig @worker\\n- [ ] 2. Sow @worker (after 1)\\n"
+        result = await (await runtime.start({"plan": plan}, run_id="r"))
+        print(result.outcome, result.plan.version, result.plan.step(2).description, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def owner(tmp_path):
+    """A process that works on a run until it may go on."""
+    words = ["-c", OWNER, str(tmp_path / "runs.db"), str(tmp_path / "go on")]
+    with warm.Process(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "at work\n"
+        yield process
+        process.kill()
+
+
+def typed(folder, *words):
+    return warm.run(*REPLAN, *words, "--storage", str(folder / "runs.db"))
+
+
+def last_line(process):
+    return process.stdout.read().splitlines()[-1]
+
+
+def test_the_terminal_edits_the_plan_of_a_run_of_another_process(owner, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("- [ ] 1. Dig @worker\n- [ ] 2. Plant @worker (after 1)\n")
+    done = typed(tmp_path, "edit", "r", "--plan", str(plan))
+    assert done.returncode == 2
+    assert "at version 1 now. Name the one that you edited: --version NUMBER" in done.stderr
+    done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "1")
+    assert done.returncode == 0, done.stderr
+    assert " waits for step 1\n" in done.stdout
+    (tmp_path / "go on").touch()
+    assert last_line(owner) == "completed 2 Plant"
+    done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "2")
+    assert (done.returncode, "The run is over" in done.stderr) == (2, True)
+    assert " makes version 2 of the plan" in typed(tmp_path, "show", "r").stdout
+
+
+def test_the_terminal_says_what_the_owner_of_a_run_refuses(owner, tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("- [ ] 1. Dig @worker\n- [ ] 2. Plant @gardener (after 1)\n")
+    done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "1")
+    assert done.returncode == 2
+    assert "is refused" in done.stderr
+    assert "gardener" in done.stderr
+    (tmp_path / "go on").touch()
+    assert last_line(owner) == "completed 1 Sow"
+
+
+def test_the_editor_opens_with_the_plan_of_the_run(owner, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i s/Sow/Plant/ $1\n")
+    editor.chmod(0o755)
+    command = [*REPLAN, "edit", "r", "--storage", str(tmp_path / "runs.db")]
+    terminal = Terminal(command, {"EDITOR": str(editor)})
+    assert terminal.end() == 0, terminal.text
+    assert "waits for step 1" in terminal.text
+    terminal.close()
+    (tmp_path / "go on").touch()
+    assert last_line(owner) == "completed 2 Plant"
+
+
+TOKENS = tokens_of(boss={}, clerk={"roles": frozenset({"run", "answer"})})
+
+
+async def test_the_plan_of_a_run_at_work_is_edited_over_http():
+    fence = Fence()
+    fence.leave.clear()
+    async with served(fence.team(), tokens=TOKENS) as client:
+        begun = await client.post("/runs", json={"plan": fence.PLAN}, headers=as_("clerk"))
+        where = f"/runs/{begun.json()['run_id']}"
+        await fence.at_work.wait()
+        run = (await client.get(where, headers=as_("boss"))).json()
+        assert run["plan_version"] == 1
+        given = {"plan": run["plan"].replace("Paint @painter", "Oil @worker"), "version": 1}
+        refused = await client.put(f"{where}/plan", json=given, headers=as_("clerk"))
+        assert refused.status_code == 403
+        stale = {**given, "version": 3}
+        refused = await client.put(f"{where}/plan", json=stale, headers=as_("boss"))
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert "version 3 of the plan, and the plan is at version 1" in refused.json()["detail"]
+        looser = {**given, "plan": given["plan"].replace("(after 1)", "(after 1; timeout 1h)")}
+        refused = await client.put(f"{where}/plan", json=looser, headers=as_("boss"))
+        assert (refused.status_code, refused.json()["code"]) == (422, "bad_document")
+        taken = await client.put(f"{where}/plan", json=given, headers=as_("boss"))
+        assert taken.status_code == 202, taken.text
+        fence.leave.set()
+        async with client.stream(
+            "GET", f"{where}/events", headers={**as_("boss"), "Accept": "text/event-stream"}
+        ) as stream:
+            told = "".join([part async for part in stream.aiter_text()])
+        assert '"status":"waits","request"' in told
+        assert fence.did == ["Measure", "Oil"]
+        done = (await client.get(where, headers=as_("boss"))).json()
+        assert (done["outcome"], done["plan_version"]) == ("completed", 2)
+
+
+async def test_the_plan_of_a_run_at_work_is_edited_on_the_page():
+    fence = Fence()
+    fence.leave.clear()
+    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
+        path, fields = await form(client, "/start")
+        files = [("files", ("", b""))]
+        answer = await client.post(path, data={**fields, "plan": fence.PLAN}, files=files)
+        where = answer.headers["location"]
+        await fence.at_work.wait()
+        assert 'id="act-edit"' in (await client.get(where)).text
+        action, fields = await form(client, f"{where}/plan")
+        assert fields["version"] == "1"
+        wrong = {**fields, "plan": fields["plan"].replace("Measure", "Guess")}
+        refused = await sent(client, action, wrong, 422)
+        assert "what is at work: step 1" in refused.text
+        _, typed_before = parsed(refused.text)
+        assert "Guess" in typed_before["plan"]
+        stale = await sent(client, action, {**fields, "version": "7"}, 409)
+        assert "version 7 of the plan, and the plan is at version 1" in stale.text
+        edited = {**fields, "plan": fields["plan"].replace("Paint @painter", "Oil @worker")}
+        await sent(client, action, edited)
+        fence.leave.set()
+        page = await rested(client, where, "completed")
+        assert fence.did == ["Measure", "Oil"]
+        assert "plan version 2" in page
