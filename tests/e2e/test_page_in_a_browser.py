@@ -369,7 +369,7 @@ async def _called(page, own, harm):
     ):
         await page.goto(f"{own}runs/r1")
         card = page.locator(".ask", has_text="approval")
-        await card.locator("summary").click()
+        await card.locator("form summary").click()
         for name, text in typed.items():
             await card.locator(f"[name='{name}']").fill(text)
         await card.locator(f"button[value={button}]").click()

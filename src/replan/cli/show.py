@@ -173,7 +173,11 @@ def _whole_text(run: WholeReport, view: View) -> str:
 
 def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
     """The events whose long texts are shown."""
-    if view.is_whole and not view.markdown:
+    if view.is_overview:
+        from replan.views.run.evidence import replies_before
+
+        return tuple(replies_before(run))
+    if view.timeline:
         return ()
     kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
     return [each for each in _events_of(run, view) if each.type.startswith(kinds)]

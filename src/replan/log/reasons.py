@@ -109,4 +109,4 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
 
 def _waits(report: RunReport) -> str:
     number = len(report.pending_questions)
-    return f"it waits for {number} answer{'' if number == 1 else 's'}"
+    return f"{number} answer{'' if number == 1 else 's'} needed"

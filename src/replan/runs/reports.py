@@ -248,9 +248,13 @@ async def read_summary(
 
 async def with_texts(report: WholeReport, storage: Storage, events: Iterable[Event]) -> WholeReport:
     """Return a report with the long texts of some of its events, of those still kept."""
-    found = {ref: await storage.log.text(report.run_id, ref) for ref in references(events)}
-    texts = {ref: text for ref, text in found.items() if text is not None}
-    return report.model_copy(update={"texts": texts})
+    return report.model_copy(update={"texts": await texts_of(report.run_id, storage, events)})
+
+
+async def texts_of(run_id: str, storage: Storage, events: Iterable[Event]) -> dict[str, str]:
+    """Read the long texts of some events, of those still kept, by their references."""
+    found = {ref: await storage.log.text(run_id, ref) for ref in references(events)}
+    return {ref: text for ref, text in found.items() if text is not None}
 
 
 async def thread_views(storage: Storage, run_id: str) -> tuple[ThreadView, ...]:

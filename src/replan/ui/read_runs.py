@@ -9,13 +9,14 @@ from replan.calling.compiled import Graph
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.ports.run_book import RunRecord
-from replan.runs.reports import WholeReport, read_report
+from replan.runs.reports import WholeReport, read_report, with_texts
 from replan.runs.team_on_record import team_name, who_continues
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.user_files.order_signature import is_signed
 from replan.user_files.place import find_run
+from replan.views.run.evidence import replies_before
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
@@ -76,6 +77,7 @@ class Readings:
                 return replace(reading, run=run)
         known = before[1].run.events if before else ()
         run = await read_report(graph_for(self.served, record), storage, record, now, known)
+        run = await with_texts(run, storage, tuple(replies_before(run)))
         reading = Reading(run=run, at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:

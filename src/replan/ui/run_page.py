@@ -27,6 +27,7 @@ from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
 from replan.views.run.compared import compared
+from replan.views.run.evidence import evidence_of
 from replan.views.run.history import history_lines, why_text
 from replan.views.run.overview import (
     duration_text,
@@ -137,6 +138,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "doer": reading.doer,
         "tab": tab,
         "tabs": TABS,
+        "evidence": {ask.key: evidence_of(ask, run) for ask in run.pending_questions},
         "seq": reading.seq,
         # What came since then is drawn again by the next look.
         "settled": reading.settled,

@@ -131,11 +131,18 @@ async def test_a_question_cannot_draw_a_prompt_of_ours(desk, person, seen, kind,
     person.leaves()
     details = {"arguments": {"x": text}}
     with pytest.raises(Quit):
-        await answer(ask(kind, who="step 1 writer", text=text, details=details), desk)
+        await answer(ask(kind, who="step 1 writer", text=text, details=details), desk, [text])
     lines = seen.getvalue().splitlines()
     ours = [line for line in lines if line.startswith(("[a]pprove", "writer:", "answer ("))]
     assert len(ours) == 1
     assert all(len(line) < 100 for line in lines)
+
+
+async def test_what_a_decision_rests_on_is_shown_below_the_question(desk, person, seen):
+    person.types("a")
+    asked = ask("approval", details=CALL)
+    await answer(asked, desk, ["said before: Now.", "rests on:", "  look(): 9"])
+    assert "| said before: Now.\n| rests on:\n|   look(): 9\n[a]pprove" in seen.getvalue()
 
 
 async def test_a_text_of_a_model_does_not_steer_the_terminal(desk, person, seen):

@@ -176,7 +176,7 @@ def test_answers_to_a_run_that_asks_nothing_are_refused(place, replan, tmp_path)
     ("plan", "outcome", "why"),
     [
         ("- [ ] 1. Go @broken (retries 0)", "failed", "step 1 failed: ValueError: no quote"),
-        ("- [ ] 1. Go @asker", "waiting", "it waits for 1 answer"),
+        ("- [ ] 1. Go @asker", "waiting", "1 answer needed"),
         ("- [ ] 1. Go @worker", "completed", "Every step is done."),
         ("- [ ] 1. Go @worker\n- [ ] 2. Go on @worker", "partial", "max_steps=1 was reached"),
     ],

@@ -94,7 +94,7 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         ledger=(attempt(2, 1, 20, None, "unknown_outcome"),),
     )
     assert step_states(doubtful)[2].text == "waits for a person"
-    assert why_text(doubtful) == "it waits for 1 answer"
+    assert why_text(doubtful) == "1 answer needed"
     assert step_states(whole())[3].text == "not begun: 2 failed"
 
 

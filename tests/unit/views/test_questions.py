@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 
 from langgraph.types import Interrupt, StateSnapshot
 
+from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
 from replan.state.person.reviews import interrupt_about
 from replan.state.person.waiting import asks_of, resumption
 from replan.state.questions import PLAN, Question
 from replan.storage.memory_log import memory_log
+from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import ask_lines, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -83,20 +85,27 @@ async def test_a_run_without_a_state_asks_nothing():
     assert await open_asks(snapshot, memory_log()) == ()
 
 
+NONE = RunReport.begun("a1b2", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def lines_of(asks, resume=""):
+    return waiting_lines(asks, [evidence_of(each, NONE) for each in asks], "a1b2", resume)
+
+
 def test_the_last_line_says_how_to_go_on():
     resume = "replan resume a1b2"
-    assert waiting_lines([ask()], "a1b2", resume) == [
+    assert lines_of([ask()], resume) == [
         "run a1b2 waits for 1 answer:",
         "  1/writer/1: Why?",
         "continue with: replan resume a1b2 --answer TEXT",
     ]
-    two = waiting_lines([ask(), ask(key="2/writer/1")], "a1b2", resume)
+    two = lines_of([ask(), ask(key="2/writer/1")], resume)
     assert two[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
-    call = waiting_lines([ask(), ask(kind="approval", key="2/writer/1")], "a1b2", resume)
+    call = lines_of([ask(), ask(kind="approval", key="2/writer/1")], resume)
     assert (
         call[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=approve"
     )
-    plan = waiting_lines([ask(kind="plan", problem="line 1: no.")], "a1b2", resume)
+    plan = lines_of([ask(kind="plan", problem="line 1: no.")], resume)
     assert plan == [
         "the answer could not be taken: line 1: no.",
         "run a1b2 waits for your approval of its plan",
@@ -106,15 +115,15 @@ def test_the_last_line_says_how_to_go_on():
     ]
     # What is not kept cannot go on.
     for asks in ([ask()], [ask(kind="plan")]):
-        assert "with: " not in "".join(waiting_lines(asks, "a1b2", ""))
+        assert "with: " not in "".join(lines_of(asks))
 
 
 def test_a_tool_call_is_told_with_its_arguments():
     arguments = {"to": "é", "copies": [1, 2], "text": "long " * 200}
     call = ask(kind="approval", text="May it?", details={"tool": "mail", "arguments": arguments})
-    first, to, copies, text = ask_lines(call)
+    first, to, copies, text = ask_lines(call, evidence_of(call, NONE))
     assert (first, to, copies) == ("May it?", "  to: é", "  copies: [1, 2]")
     assert text.startswith("  text: long long")
     assert text.endswith("… (999 characters; `replan show RUN --json` has all)")
     assert len(text) < 400
-    assert waiting_lines([call], "a1b2", "")[1:3] == ["  1/writer/1: May it?", "    to: é"]
+    assert lines_of([call])[1:3] == ["  1/writer/1: May it?", "    to: é"]

@@ -340,7 +340,7 @@ def test_a_run_waits_since_its_first_open_question():
         event(4, 50, "run_stopped", reason="waiting"),
     )
     run = whole(outcome="waiting", pending_questions=tuple(asks), events=events)
-    assert why_text(run) == f"it waits for 2 answers, since {time_text(at(20), NOON)}"
+    assert why_text(run) == f"2 answers needed, since {time_text(at(20), NOON)}"
 
 
 def test_a_rejection_that_led_nowhere_is_told():
@@ -586,7 +586,7 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any("its process was killed" in line for line in killed)
     ask = Question(key="1", kind="question", text="?")
     old = whole(outcome="waiting", events=events[:-1], pending_questions=(ask,))
-    assert why_text(old).startswith("it waits for 1 answer; when its process ended is ")
+    assert why_text(old).startswith("1 answer needed; when its process ended is ")
 
 
 def test_a_rejected_run_says_who_rejected_it_and_why():

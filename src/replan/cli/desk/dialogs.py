@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,32 +63,39 @@ class Desk:
         return line.strip()
 
 
-async def answer(ask: Question, desk: Desk) -> JsonValue:
-    """Ask until there is an answer."""
+async def answer(ask: Question, desk: Desk, evidence: Sequence[str] = ()) -> JsonValue:
+    """Ask until there is an answer; the lines of evidence are shown below the question."""
     match ask.kind:
         case "plan":
-            return await _plan_answer(ask, desk)
+            return await _plan_answer(ask, desk, evidence)
         case "approval":
-            return await _approval_answer(ask, desk)
+            return await _approval_answer(ask, desk, evidence)
         case _:
-            return await _question_answer(ask, desk)
+            return await _question_answer(ask, desk, evidence)
 
 
-async def _question_answer(ask: Question, desk: Desk) -> JsonValue:
+def _say_evidence(lines: Sequence[str], desk: Desk) -> None:
+    if lines:
+        desk.say("\n".join(_marked("\n".join(lines))) + "\n")
+
+
+async def _question_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
     desk.say(f"\n{_quote(ask.text, who)}\n")
     shown = details_shown(ask)
     if shown is not None:
         desk.say(f"{_quote(shown if isinstance(shown, str) else _pretty(shown))}\n")
+    _say_evidence(evidence, desk)
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:
             return line
 
 
-async def _approval_answer(ask: Question, desk: Desk) -> JsonValue:
+async def _approval_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
     desk.say(f"\n{_quote(ask.text, who)}\n{_quote(_pretty(ask.details))}\n")
+    _say_evidence(evidence, desk)
     shown = draft = _pretty(_arguments(ask.details))
 
     async def edited() -> JsonValue:
@@ -100,11 +107,12 @@ async def _approval_answer(ask: Question, desk: Desk) -> JsonValue:
     return await _choice(desk, edited, why="why (may be empty): ")
 
 
-async def _plan_answer(ask: Question, desk: Desk) -> JsonValue:
+async def _plan_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
     """Ask for a decision on a plan; the editor opens with the last text."""
     desk.say(f"\n{_quote(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):
         desk.say(f"{_quote(remark)}\n\n" if remark else "")
+    _say_evidence(evidence, desk)
     draft = ask.draft or ask.text
 
     async def edited() -> JsonValue:
@@ -189,8 +197,12 @@ def _quote(text: str, before: str = "") -> str:
     text, width = text.strip(), get_terminal_size().columns
     if "\n" not in text and cell_len(before + harmless(text)) < width:
         return before + text
-    lines = folded(text, width - cell_len(_MARK) - 1)
-    return "\n".join([*filter(None, [before.rstrip()]), *(f"{_MARK}{line}" for line in lines)])
+    return "\n".join([*filter(None, [before.rstrip()]), *_marked(text)])
+
+
+def _marked(text: str) -> list[str]:
+    lines = folded(text, get_terminal_size().columns - cell_len(_MARK) - 1)
+    return [f"{_MARK}{line}" for line in lines]
 
 
 def _pretty(value: JsonValue) -> str:

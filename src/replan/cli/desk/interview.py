@@ -17,13 +17,19 @@ class Interview:
     """The questions of a run, in the order of their arrival."""
 
     def __init__(
-        self, desk: Desk, *, give: Give, talking: Callable[[Question | None], None]
+        self,
+        desk: Desk,
+        *,
+        give: Give,
+        talking: Callable[[Question | None], None],
+        evidence: Callable[[Question], Sequence[str]] = lambda _: (),
     ) -> None:
         """Prepare; no prompt is shown before the first question."""
         self.is_talking = False  # whether the person is asked something now
         self._desk = desk
         self._give = give
         self._talking = talking
+        self._evidence = evidence  # the lines of what a question is decided on
         self._asked: set[str] = set()
         self._left_open: set[str] = set()
         self._queue: asyncio.Queue[Question] = asyncio.Queue()
@@ -68,7 +74,7 @@ class Interview:
         self._set_talking(ask)
         self._desk.keyboard.clear()
         try:
-            await self._give(ask, await answer(ask, self._desk))
+            await self._give(ask, await answer(ask, self._desk, self._evidence(ask)))
         except Quit:
             self._left_open.add(ask.key)
         else:

@@ -31,6 +31,7 @@ from replan.runs.continued.correcting import (
 )
 from replan.runs.log.plan_so_far import results_on_record
 from replan.runs.reads import state_of
+from replan.runs.reports import texts_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
@@ -39,7 +40,7 @@ from replan.state.cuts import CUTS, answer_warning
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.person.answers import bound_answers, decided
-from replan.state.questions import PLAN
+from replan.state.questions import PLAN, Question
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
@@ -47,6 +48,7 @@ from replan.user_files.orders import Order, check_team, order_of, order_on_recor
 from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
+from replan.views.run.evidence import evidence_of, replies_before
 from replan.views.run.open_asks import waiting_lines
 
 
@@ -101,11 +103,19 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             session = introduce(is_known=True)
             results = await results_on_record(state, storage.log)
             begun = _result_of_continuing(runtime, state, order, request, answers, session)
-            left = [ask for ask in report.pending_questions if ask.key not in answers]
-            if correction is not None:
-                left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
-            session.recall(report, left, results)
+            left = _left_open(report, answers, correction)
+            said = await texts_of(record.run_id, storage, replies_before(report))
+            session.recall(report, left, results, said)
             return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
+
+
+def _left_open(
+    report: RunReport, answers: Mapping[str, JsonValue], correction: Correction | None
+) -> list[Question]:
+    """The questions that are still asked: a step that is corrected asks anew, if at all."""
+    corrected = f"{correction.step}/" if correction else None
+    asks = (ask for ask in report.pending_questions if ask.key not in answers)
+    return [ask for ask in asks if corrected is None or not ask.key.startswith(corrected)]
 
 
 async def _start_new_run(
@@ -213,7 +223,8 @@ async def _answers_given(
         found = [bound_answers(text, asks, shown=shown) for text in request.answers]
     except InputError as error:
         await note_shown(storage, report.run_id, asks)
-        now = waiting_lines(asks, short(report.run_id), "")
+        known = [evidence_of(ask, report) for ask in asks]
+        now = waiting_lines(asks, known, short(report.run_id), "")
         raise InputError("\n".join([str(error), *now])) from error
     answers = {key: answer for each in found for key, answer in each.items()}
     if len(answers) < sum(map(len, found)):

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 
 from pydantic import JsonValue
@@ -34,6 +34,7 @@ from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line
+from replan.views.run.evidence import Evidence, evidence_lines, evidence_of
 from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Session:
         self._site = site
         self._plan_file = plan_file
         self._reporter = reporter
+        self._texts: Mapping[str, str] = {}  # what models said before this process asks
         self._run = RunReport.begun(run_id, now(), runtime.resources.team.currency)
         self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
@@ -70,9 +72,14 @@ class Session:
         return {"tokens": tokens, "on_event": self._on_event, "stop": self._stop.asked}
 
     def recall(
-        self, report: RunReport, asks: Sequence[Question], results: Sequence[SpecialistResult]
+        self,
+        report: RunReport,
+        asks: Sequence[Question],
+        results: Sequence[SpecialistResult],
+        texts: Mapping[str, str],
     ) -> None:
         """Take over what was before this process, without showing it again."""
+        self._texts = texts
         self._shown_warnings |= {*report.warnings}
         outcome = "interrupted" if report.is_over else report.outcome
         facts = {"outcome": outcome, "answer": "", "pending_questions": tuple(asks)}
@@ -180,7 +187,15 @@ class Session:
             self._stop.is_editing = has_terminal
 
         desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
-        return Interview(desk, give=self._answer, talking=self._talk)
+        return Interview(
+            desk,
+            give=self._answer,
+            talking=self._talk,
+            evidence=lambda ask: evidence_lines(self._evidence(ask)),
+        )
+
+    def _evidence(self, ask: Question) -> Evidence:
+        return evidence_of(ask, self._run, self._texts)
 
     def _talk(self, ask: Question | None) -> None:
         """Hold back output while a person is asked, then show it."""
@@ -210,7 +225,8 @@ class Session:
         stopped, resume = self._stop.code, self._site.resume(self.run_id)
         match self._outcome:
             case "waiting":
-                lines = waiting_lines(self._asks, short(self.run_id), resume)
+                known = [*map(self._evidence, self._asks)]
+                lines = waiting_lines(self._asks, known, short(self.run_id), resume)
             case "interrupted":
                 lines = [
                     self._interrupted_line(),

@@ -100,5 +100,6 @@ def confirm(site: Site, request: Request, **values: Any) -> Response:
             `button` and `back`; others of `confirm.html` are optional.
     """
     known: dict[str, Any] = {"shown": "", "ticks": {}, "limits": None, "lines": (), "problem": ""}
+    known |= {"ask": None, "run_path": ""}
     values = {**known, **values}
     return site.page(request, "confirm", 422 if values["problem"] else 200, **values)

@@ -1,8 +1,8 @@
 """Answer a run: a question, a call of a tool, work in doubt, or its plan."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 from starlette.requests import Request
@@ -13,13 +13,14 @@ from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED, arguments_of
-from replan.state.person.verdicts import details_shown, leads_to
+from replan.state.person.verdicts import leads_to
 from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import call_for, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
 from replan.ui.shown import argument_text, ask_fingerprint, call_arguments
 from replan.ui.site import Site, page_path
+from replan.views.run.evidence import Evidence, evidence_of
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
@@ -34,6 +35,14 @@ _WORDS = {
 LETS_HAPPEN = ("approve", "edit", "run again")
 
 
+class Asked(NamedTuple):
+    """What is asked, what it is decided on, and the page to return to."""
+
+    ask: Question
+    evidence: Evidence
+    back: str
+
+
 async def answer(site: Site, request: Request) -> Response:
     """Take an answer; one that lets something happen is shown before."""
     fields = await read_form(site, request)
@@ -46,9 +55,11 @@ async def answer(site: Site, request: Request) -> Response:
         value = read_answer(ask, fields)
     except InputError as error:
         values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": fields}
+        values["evidence"] = {ask.key: evidence_of(ask, reading.run)}
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        return confirm_answer(site, request, ask, fields, value, f"/runs/{record.run_id}")
+        asked = Asked(ask, evidence_of(ask, reading.run), f"/runs/{record.run_id}")
+        return confirm_answer(site, request, asked, fields, value)
     body = AnswerBody(answers={ask.key: value})
     try:
         await runs.answer(call_for(acted.served, request), record.run_id, body)
@@ -63,7 +74,7 @@ async def answer(site: Site, request: Request) -> Response:
     return to_run(site, record.run_id)
 
 
-def find_ask(asks: tuple[Question, ...], fields: Mapping[str, str]) -> Question | None:
+def find_ask(asks: Iterable[Question], fields: Mapping[str, str]) -> Question | None:
     """The question that a form answers, if it is still open."""
     return next((ask for ask in asks if ask.key == fields.get("key")), None)
 
@@ -129,9 +140,10 @@ def _one_of(action: str, *known: str) -> None:
 
 
 def confirm_answer(
-    site: Site, request: Request, ask: Question, fields: dict[str, str], value: JsonValue, back: str
+    site: Site, request: Request, asked: Asked, fields: dict[str, str], value: JsonValue
 ) -> Response:
-    """Show what would happen; `back` is the page to return to."""
+    """Show what would happen, and what it is decided on."""
+    ask = asked.ask
     is_plan, details = ask.kind == PLAN, ask.details
     tool = details.get("tool") if isinstance(details, dict) else ""
     what = "The plan runs" if is_plan else f"The tool {tool} is called"
@@ -140,7 +152,7 @@ def confirm_answer(
         "edit": f"{what} with what you changed.",
         "run again": f"{leads_to(details)['run again'].capitalize()}.",
     }[fields["action"]]
-    shown: object = ask.text if is_plan else details_shown(ask)
+    shown: object = ask.text if is_plan else ""
     lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")
@@ -157,5 +169,8 @@ def confirm_answer(
         action=page_path(request),
         fields={**fields, "sure": "1"},
         button=_WORDS[fields["action"]],
-        back=back,
+        back=asked.back,
+        ask=None if is_plan else ask,
+        evidence={ask.key: asked.evidence},
+        run_path=asked.back if asked.back.startswith("/runs/") else "",
     )

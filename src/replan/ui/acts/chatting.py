@@ -22,10 +22,11 @@ from replan.sessions.session_runs import run_in
 from replan.state.questions import Question, fingerprint_of
 from replan.state.session.context import Message
 from replan.ui.acts.acting import error_text
-from replan.ui.acts.answering import LETS_HAPPEN, confirm_answer, find_ask, read_answer
+from replan.ui.acts.answering import LETS_HAPPEN, Asked, confirm_answer, find_ask, read_answer
 from replan.ui.forms import read_form, read_upload
 from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site, Talk
+from replan.views.run.evidence import evidence_of
 
 _MOST_SHOWN = 50
 _MOST_TALKS = 200
@@ -54,7 +55,8 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
     except InputError:
         if await site.served.storage.sessions.load(_key(request)) is not None:
             raise
-    run_id, asks = await _open_run(site, request, client)
+    run_id, evidence = await _open_run(site, request, client)
+    asks = tuple(each.ask for each in evidence)
     talk = site.talks.get(_key(request))
     return site.page(
         request,
@@ -64,6 +66,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         messages=[_readable(each) for each in messages],
         earlier=earlier,
         asks=asks,
+        evidence={each.ask.key: each.evidence for each in evidence},
         run_id=run_id,
         talk=talk,
         teams=list(site.served.runtimes),
@@ -96,16 +99,18 @@ def _readable(message: Message) -> Message:
 
 async def _open_run(
     site: Site, request: Request, client: ClientAgentAdapter
-) -> tuple[str, tuple[Question, ...]]:
+) -> tuple[str, tuple[Asked, ...]]:
     """The open run of a session, and its questions."""
-    key = _key(request)
+    key, back = _key(request), f"/chat/{_session(request)}"
     if await site.served.storage.sessions.load(key) is None:
         return "", ()
     run_id = run_in(await client.export(key.session_id))
     record = await site.served.storage.runs.get(run_id) if run_id else None
     if record is None or not site.served.is_seen(record, request.state.who):
         return "", ()
-    return run_id, (await site.served.runtime_of(record).get(run_id)).pending_questions
+    report = await site.served.runtime_of(record).get(run_id)
+    asks = report.pending_questions
+    return run_id, tuple(Asked(ask, evidence_of(ask, report), back) for ask in asks)
 
 
 def _asks_fingerprint(asks: tuple[Question, ...]) -> str:
@@ -125,7 +130,8 @@ async def say(site: Site, request: Request) -> Response:
     """Take a turn with a text and files."""
     fields, files = await read_upload(site, request)
     text = fields.get("text", "")
-    _, asks = await _open_run(site, request, _client(site, request))
+    _, asked = await _open_run(site, request, _client(site, request))
+    asks = tuple(each.ask for each in asked)
     if fields.get("seen") != _asks_fingerprint(asks):
         detail = "The question has changed since the page was loaded. Nothing was sent."
         return await _page(site, request, detail, text)
@@ -141,8 +147,8 @@ async def say(site: Site, request: Request) -> Response:
 async def answer(site: Site, request: Request) -> Response:
     """Take a turn that answers a question of a session by its key."""
     fields = await read_form(site, request)
-    run_id, asks = await _open_run(site, request, _client(site, request))
-    ask = find_ask(asks, fields)
+    run_id, asked = await _open_run(site, request, _client(site, request))
+    ask = find_ask([each.ask for each in asked], fields)
     if ask is None or fields.get("seen") != ask_fingerprint(ask):
         detail = "The question has changed since the page was loaded. Nothing was done."
         return await _page(site, request, detail)
@@ -151,7 +157,8 @@ async def answer(site: Site, request: Request) -> Response:
     except InputError as error:
         return await _page(site, request, str(error))
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        return confirm_answer(site, request, ask, fields, value, f"/chat/{_session(request)}")
+        (own,) = (each for each in asked if each.ask is ask)
+        return confirm_answer(site, request, own, fields, value)
     record = await site.served.storage.runs.get(run_id)
     team = team_name(record) if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}

@@ -1,19 +1,22 @@
 """What a waiting run asks, in the terms of the terminal."""
 
-import json
 from collections.abc import Sequence
-
-from pydantic import JsonValue
 
 from replan.state.questions import PLAN, Question
 from replan.views.cells import counted, one_line
+from replan.views.run.evidence import (
+    Evidence,
+    argument_text,
+    before_lines,
+    failed_lines,
+    ground_lines,
+)
 
-_LONGEST = 300
-"""Characters of an argument that are shown."""
 
-
-def waiting_lines(asks: Sequence[Question], run: str, resume: str) -> list[str]:
-    """Describe what a run waits for, and in the last line how to continue."""
+def waiting_lines(
+    asks: Sequence[Question], evidence: Sequence[Evidence], run: str, resume: str
+) -> list[str]:
+    """Describe what a run waits for and why, and in the last line how to continue."""
     lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
         lines.append(f"run {run} waits for your approval of its plan")
@@ -24,7 +27,9 @@ def waiting_lines(asks: Sequence[Question], run: str, resume: str) -> list[str]:
         ]
     else:
         lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
-        lines += [f"  {line}" for ask in asks for line in named_lines(ask)]
+        own = zip(asks, evidence, strict=True)
+        lines += [f"  {line}" for ask, known in own for line in named_lines(ask, known)]
+        lines += [f"  {line}" for known in evidence[:1] for line in failed_lines(known)]
         ways = [f"continue with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
     return [*lines, *(ways if resume else ())]
 
@@ -34,23 +39,14 @@ def _option(ask: Question, many: int) -> str:
     return f" --answer {word}" if many == 1 else f" --answer {ask.key}={word}"
 
 
-def named_lines(ask: Question) -> list[str]:
-    """A question as `ask_lines` writes it, with its key in front."""
-    first, *rest = ask_lines(ask)
-    return [f"{ask.key}: {first}", *rest]
+def named_lines(ask: Question, known: Evidence) -> list[str]:
+    """A question as `ask_lines` writes it, with its key in front, and what it rests on."""
+    first, *rest = ask_lines(ask, known)
+    why = [*before_lines(known), *ground_lines(known)]
+    return [f"{ask.key}: {first}", *rest, *(f"  {line}" for line in why)]
 
 
-def ask_lines(ask: Question) -> list[str]:
+def ask_lines(ask: Question, known: Evidence) -> list[str]:
     """A question in one line, and below it what it is about: the arguments of a call."""
-    details = ask.details if ask.kind == "approval" and isinstance(ask.details, dict) else {}
-    given = details.get("arguments")
-    rows = given.items() if isinstance(given, dict) else ()
-    return [one_line(ask.text), *(f"  {one_line(name)}: {_shown(value)}" for name, value in rows)]
-
-
-def _shown(value: JsonValue) -> str:
-    """A value in one line; of a long one, the beginning and what shows the rest."""
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[:_LONGEST]}… ({len(text):,} characters; `replan show RUN --json` has all)"
+    rows = known.arguments if ask.kind == "approval" else ()
+    return [one_line(ask.text), *(f"  {argument_text(each)}" for each in rows)]

@@ -294,9 +294,11 @@ def tool_counts(report: RunReport) -> list[str]:
 
 
 def _waiting(report: RunReport) -> list[str]:
-    from replan.views.run.open_asks import named_lines  # noqa: PLC0415 - imports LangGraph
+    from replan.views.run.evidence import evidence_of  # noqa: PLC0415 - imports LangGraph
+    from replan.views.run.open_asks import named_lines  # noqa: PLC0415 - the same
 
-    return [line for ask in report.pending_questions for line in named_lines(ask)]
+    known = [(ask, evidence_of(ask, report)) for ask in report.pending_questions]
+    return [line for ask, own in known for line in named_lines(ask, own)]
 
 
 def _host_lines(report: RunReport) -> list[str]:

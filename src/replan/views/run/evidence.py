@@ -1,0 +1,249 @@
+"""What a person decides on: what was said before a question, what it rests on, what failed."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import JsonValue
+
+from replan.events.types import (
+    AnswerReceived,
+    InputRequested,
+    ModelCompleted,
+    SpecialistCompleted,
+    ToolCompleted,
+)
+from replan.log.report import RunReport
+from replan.plan.model import StepStatus
+from replan.runs.reports import WholeReport
+from replan.state.questions import Question, short_key
+from replan.views.call_lines import short_call_text
+from replan.views.cells import counted, cut, one_line
+from replan.views.run.error_lines import error_of, short_error
+
+_LONGEST_SAID, _LONGEST, _LONGEST_VALUE, _MOST = 1_200, 240, 300, 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """An argument of a call, and what it was when a person was asked about such a call before."""
+
+    name: str
+    kind: Literal["same", "new", "changed", "removed"]
+    value: JsonValue = None
+    before: JsonValue = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Something that the question rests on: the call of a tool, the result of another step."""
+
+    what: str
+    text: str
+    step: int
+    is_bad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a person decides a question on."""
+
+    said: str = ""  # what the model said before it asked
+    arguments: tuple[Change, ...] = ()  # those of the call
+    before: str = ""  # what was asked before, and the answer; empty where nothing was
+    grounds: tuple[Ground, ...] = ()  # the newest last
+    left_out: int = 0  # grounds before these
+    failed: tuple[Ground, ...] = ()  # the steps that failed so far
+
+
+def replies_before(report: RunReport) -> Iterator[ModelCompleted]:
+    """The replies that the open questions of a run came with: their texts are evidence."""
+    for ask in report.pending_questions:
+        if (reply := _reply_before(ask, report)) is not None:
+            yield reply
+
+
+def evidence_of(
+    ask: Question, report: RunReport, texts: Mapping[str, str] = MappingProxyType({})
+) -> Evidence:
+    """Select what a question is decided on; `texts` are long texts of events by reference."""
+    if isinstance(report, WholeReport):
+        texts = {**report.texts, **texts}
+    asked_before = _asked_before(ask, report)
+    grounds = [*_results_before(ask, report), *_calls_before(ask, report)]
+    return Evidence(
+        said=_said(_reply_before(ask, report), texts),
+        arguments=tuple(_changes(ask, asked_before, report)),
+        before="" if asked_before is None else _before_text(asked_before, report),
+        grounds=tuple(grounds[-_MOST:]),
+        left_out=max(0, len(grounds) - _MOST),
+        failed=tuple(
+            Ground(
+                what=f"step {each.step.id}, {one_line(each.step.description)}",
+                text=short_error(error_of(each)),
+                step=each.step.id,
+                is_bad=True,
+            )
+            for each in report.planned
+            if each.status is StepStatus.FAILED
+        ),
+    )
+
+
+def evidence_lines(known: Evidence) -> list[str]:
+    """All that a question is decided on, in lines; of its arguments, those that changed."""
+    changed = (each for each in known.arguments if each.kind != "same")
+    return [
+        *before_lines(known),
+        *(f"  {argument_text(each)}" for each in changed),
+        *ground_lines(known),
+        *failed_lines(known),
+    ]
+
+
+def before_lines(known: Evidence) -> list[str]:
+    """What the step asked before, and what became of that."""
+    return [f"asked before: {known.before}"] if known.before else []
+
+
+def ground_lines(known: Evidence) -> list[str]:
+    """What was said before a question, and what it rests on, in lines."""
+    lines = [f"said before: {cut(one_line(known.said), _LONGEST)}"] if known.said else []
+    lines += ["rests on:"] if known.grounds else []
+    lines += [f"  {counted(known.left_out, 'earlier one')}"] if known.left_out else []
+    return [*lines, *(f"  {each.what}: {each.text}" for each in known.grounds)]
+
+
+def failed_lines(known: Evidence) -> list[str]:
+    """The steps that failed so far, in lines."""
+    failed = [f"  {each.what}: {each.text}" for each in known.failed]
+    return ["failed so far:", *failed] if failed else []
+
+
+def argument_text(change: Change) -> str:
+    """An argument in a line, and what became of it since such a call was asked about before."""
+    before = f"before: {_shown(change.before)}"
+    if change.kind == "removed":
+        return f"{one_line(change.name)}: left out ({before})"
+    notes = {"new": " (new)", "changed": f" ({before})"}
+    return f"{one_line(change.name)}: {_shown(change.value)}{notes.get(change.kind, '')}"
+
+
+def _shown(value: JsonValue) -> str:
+    """A value in one line; of a long one, the beginning and what shows the rest."""
+    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    return f"{text[:_LONGEST_VALUE]}… ({len(text):,} characters; `replan show RUN --json` has all)"
+
+
+def arguments_of_call(ask: Question) -> Mapping[str, JsonValue]:
+    """The arguments of the call that is asked about; none where it is no call."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    arguments = details.get("arguments") if "tool" in details else None
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
+    own = (
+        each
+        for each in reversed(report.events)
+        if isinstance(each, ModelCompleted)
+        and (each.step_id, each.specialist) == (ask.step_id, ask.specialist)
+    )
+    return next((each for each in own if each.reply is not None), None) if ask.step_id else None
+
+
+def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
+    """The words of a reply, without the calls that it makes."""
+    if event is None or event.reply is None:
+        return ""
+    text = f"\n{event.reply.text or texts.get(event.reply.ref, '')}"
+    return text.partition("\n[calls ")[0].strip()[:_LONGEST_SAID]
+
+
+def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
+    """The newest question of this kind, about this tool, that the step asked before."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    tool = str(details.get("tool", "")) if ask.kind == "approval" else ""
+    own = [
+        each
+        for each in report.events
+        if isinstance(each, InputRequested)
+        and (each.step_id, each.specialist) == (ask.step_id, ask.specialist)
+        and (each.kind, each.tool) == (ask.kind, tool)
+    ]
+    place = next((at for at, each in enumerate(own) if each.key == ask.key), len(own))
+    return own[place - 1] if place else None
+
+
+def _before_text(asked: InputRequested, report: RunReport) -> str:
+    answers = [
+        each
+        for each in report.events
+        if isinstance(each, AnswerReceived) and short_key(each.key) == short_key(asked.key)
+    ]
+    what = short_call_text(asked.tool, asked.arguments) if asked.tool else one_line(asked.text)
+    if not answers:
+        return cut(what, _LONGEST)
+    last = answers[-1]
+    by, text = (f" by {last.by}" if last.by else ""), (f": {last.text}" if last.text else "")
+    return f"{cut(what, _LONGEST)}, {cut(one_line(f'{last.action}{by}{text}'), _LONGEST)}"
+
+
+def _changes(
+    ask: Question, asked_before: InputRequested | None, report: RunReport
+) -> Iterator[Change]:
+    now = arguments_of_call(ask)
+    if asked_before is None:
+        yield from (Change(name=name, kind="same", value=value) for name, value in now.items())
+        return
+    # An event has long arguments shortened, the state has them whole.
+    stated = report.questions.get(asked_before.key)
+    before = (stated and arguments_of_call(stated)) or asked_before.arguments
+    for name, value in now.items():
+        if name not in before:
+            yield Change(name=name, kind="new", value=value)
+        elif before[name] != value:
+            yield Change(name=name, kind="changed", value=value, before=before[name])
+        else:
+            yield Change(name=name, kind="same", value=value)
+    for name in before.keys() - now.keys():
+        yield Change(name=name, kind="removed", before=before[name])
+
+
+def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
+    step = report.by_id.get(ask.step_id)
+    for number in step.step.awaits if step else ():
+        if (other := report.by_id.get(number)) is not None and not other.status.is_open:
+            text = error_of(other) if other.status is StepStatus.FAILED else _result(report, number)
+            yield Ground(
+                what=f"step {number}, {one_line(other.step.description)}",
+                text=cut(one_line(text), _LONGEST) or other.status_text,
+                step=number,
+                is_bad=other.status is StepStatus.FAILED,
+            )
+
+
+def _result(report: RunReport, step: int) -> str:
+    ends = (e for e in reversed(report.events) if isinstance(e, SpecialistCompleted))
+    live = next((each.text for each in ends if each.step_id == step), "")
+    return live or report.by_id[step].step.result
+
+
+def _calls_before(ask: Question, report: RunReport) -> Iterator[Ground]:
+    step = report.by_id.get(ask.step_id)
+    calls = (each for each in (step.tools if step else ()) if isinstance(each, ToolCompleted))
+    for call in calls:
+        # What a person rejected stands where it was asked before.
+        if call.specialist == ask.specialist and call.status != "rejected":
+            is_bad = call.status != "success"
+            status = f"{call.status}: " if is_bad else ""
+            yield Ground(
+                what=short_call_text(call.tool, call.arguments),
+                text=cut(f"{status}{one_line(call.result.removeprefix('Error: '))}", _LONGEST),
+                step=ask.step_id,
+                is_bad=is_bad,
+            )
