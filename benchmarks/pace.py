@@ -154,6 +154,7 @@ def _replan(workload: Workload, base_url: str, name: str, *, judge: Judging = "a
             intended_use=duty,
             chat_model=model,
             tools=list(_tools(name).values()),
+            effects="pure",
         )
         for name, duty in workload.team.items()
     ]

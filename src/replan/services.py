@@ -61,6 +61,8 @@ class Services:
     memory: Mapping[str, MemoryOptions] = field(default_factory=dict[str, MemoryOptions])
     model_of: Callable[[str], Chat]  # the model of a name
     output: Shape | None = None  # the type that the answer has to be of, or none
+    # The specialists whose steps may begin while their plan is still being written.
+    early_members: frozenset[str] = frozenset()
     is_direct: bool = False  # whether there is no host: the one specialist does the one step
     # Whether requests come from outside the process, and may loosen nothing.
     is_served: bool = False

@@ -70,7 +70,8 @@ class World:
     async def run(self):
         model = ScriptedModel({"feedback": always(self.judge), "final_answer": always("Cut.")})
         config = Team(
-            host=Host(model=model),
+            # This judge is asked once a round: a kill while it writes would ask it again.
+            host=Host(model=model, early_steps=False),
             specialists=[
                 Specialist(name="a", intended_use="Works.", run=self.work, effects="pure")
             ],

@@ -32,6 +32,7 @@ from replan.ports.in_each import in_each
 from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 from replan.ports.run_context import here, using
 from replan.state.enhanced import EnhancedState
+from replan.steps.early_steps import EarlySteps
 
 _TRACE = "replan_trace"
 _EDIT = "edit"  # in the place of a run's id, for the ids of checkpoints
@@ -125,6 +126,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
         parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
         services = services_in(self)
+        if services.early_members:
+            parts = _with_early_steps(EarlySteps(services), parts)
         run_id = call.name or str(
             call.config.get("metadata", {}).get("run_id") or services.new_id()
         )
@@ -218,6 +221,16 @@ async def alone(
             # LangGraph still has writes in progress; no other process may take the thread before.
             await saver.at_rest()
             raise
+
+
+async def _with_early_steps(early: EarlySteps, parts: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
+    """Yield the parts of a call's stream; what began early ends with it."""
+    try:
+        async with aclosing(in_each(lambda: using(early=early), parts)) as given:
+            async for part in given:
+                yield part
+    finally:
+        await early.end()
 
 
 async def _begin_trace(graph: Graph, call: Call) -> Trace | None:

@@ -291,6 +291,13 @@ class StepDeferred(StepEvent):
     waiting_for: tuple[int, ...]
 
 
+class EarlyStepDropped(StepEvent):
+    """A step that began before its plan was complete is not in the plan, so it was cancelled."""
+
+    type: Literal["early_step_dropped"] = "early_step_dropped"
+    task: str
+
+
 class SpecialistCompleted(StepEvent):
     """A step ended at a specialist, with success or not.
 
@@ -764,6 +771,7 @@ Event = Annotated[
     | SpecialistToken
     | SpecialistRetried
     | StepDeferred
+    | EarlyStepDropped
     | SpecialistCompleted
     | InputRequested
     | ApprovalRequested

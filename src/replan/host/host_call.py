@@ -17,6 +17,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
 from replan.host.answer_stream import AnswerStream
+from replan.host.plan_stream import PlanStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.memory.conversation import asked_again
@@ -70,6 +71,7 @@ class HostCall:
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
     end: ReplyEnd = WHOLE  # how the newest reply ended
+    plan: PlanStream | None = None  # hears the plan in the replies as it is written, or nobody
 
     async def ask(
         self,
@@ -113,7 +115,14 @@ class HostCall:
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
-        on_text = answer.feed if answer is not None and is_heard else None
+        hearers = [answer.feed] if answer is not None and is_heard else []
+        hearers += [self.plan.feed] if self.plan is not None else []
+
+        def tell(text: str) -> None:
+            for hear in hearers:
+                hear(text)
+
+        on_text = tell if hearers else None
 
         async def reply() -> AIMessage:
             # The first calls are as many as the model is configured to have.
@@ -143,10 +152,16 @@ class HostCall:
             # The model's own tries count, too: there is one set of them.
             stop=lambda _: self.tried >= self.tries,
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),
-            before_sleep=lambda _: answer.restart() if answer is not None else None,
+            before_sleep=lambda _: self._restart(answer),
             reraise=True,
         )
         return await retried(reply, retrying, failed)
+
+    def _restart(self, answer: AnswerStream | None) -> None:
+        """The reply is asked for again."""
+        for each in (answer, self.plan):
+            if each is not None:
+                each.restart()
 
     async def ask_in_room(
         self,
@@ -244,8 +259,7 @@ class HostCall:
         """
         reading = read(text)
         if reading.wrong and not (goes_on and self.tried >= self.tries):
-            if answer is not None:
-                answer.restart()
+            self._restart(answer)
             shown = within_budget(text, RESULTS_BUDGET)
             again, end = asked_again(messages, shown, reading.complaint), self.end
             try:
@@ -302,6 +316,9 @@ class HostCall:
     async def usage(self, state: EnhancedState) -> Usage:
         """The run's usage with this node's share, and the possible cost of calls cut off."""
         used = state.get("usage", Usage()).plus((self.node, self.used))
+        if (early := here().early) is not None and early.is_at_work:
+            # Their steps count what they use when their round takes them.
+            return used
         # Nothing else is on its way while a node of the host is at work.
         charged = await self._account.charged()
         calls, cost = charged.calls - used.calls, max(0.0, charged.cost - used.known_cost)

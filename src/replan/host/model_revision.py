@@ -88,6 +88,16 @@ def revision_of(
     return Revision(plan=plan, wrong="\n".join(complaints), done=done, withheld=withheld)
 
 
+def begun_revision(
+    old: TaskPlan, text: str, services: Services, *, step_timeout: float
+) -> TaskPlan:
+    """The plan after so much of a model's revision; the old one if something is wrong."""
+    if PlanDocument.recover(text, known=old.by_id).mistakes:
+        return old
+    judged = FeedbackResult(feedback="", should_continue=True)
+    return revision_of(old, text, judged, services, step_timeout=step_timeout).plan
+
+
 NOTHING_NEW = (
     "Your plan is the plan as it stands, though a change was asked for. A failed step is done "
     "again only if its line changes."

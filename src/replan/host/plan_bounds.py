@@ -9,7 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from replan.errors import Mistake, PlanDocumentError
-from replan.host.plan_texts import new_plan_of_model, with_fitting_document, with_team_names
+from replan.host.plan_texts import (
+    new_plan_of_model,
+    read_plan,
+    with_fitting_document,
+    with_team_names,
+)
 from replan.plan.changes import title_key
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import Kind, ParseWarning, prose_between
@@ -58,6 +63,14 @@ def bounded_plan(
     if steps != plan.by_id:
         plan = with_fitting_document(plan.replace(steps=tuple(steps.values())))
     return plan, tuple(lost)
+
+
+def begun_plan(text: str, services: Services, step_timeout: float) -> TaskPlan:
+    """The plan of which a model has written so much; without steps if something is wrong."""
+    reading = read_plan(text, services.team)
+    if reading.wrong:
+        return TaskPlan()
+    return bounded_plan(new_plan_of_model(reading.plan, services), services, step_timeout)[0]
 
 
 _KINDS: Final[Mapping[str, Kind]] = {"timeout": "timeout", "max_retries": "retries"}

@@ -143,6 +143,11 @@ def with_handlers(
     }
 
 
+def as_node(config: RunnableConfig, node: str) -> RunnableConfig:
+    """The configuration for work of another node: LangGraph shows it as that node's."""
+    return {**config, "metadata": {**config.get("metadata", {}), "langgraph_node": node}}
+
+
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:
     """The part of a configuration that is for nodes."""
     return config.get("configurable", {})

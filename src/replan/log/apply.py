@@ -29,7 +29,7 @@ from replan.state.questions import Question
 
 Report = TypeVar("Report", bound=RunReport)
 
-PENDING, COMPLETED, FAILED = StepStatus.PENDING, StepStatus.COMPLETED, StepStatus.FAILED
+PENDING = StepStatus.PENDING
 
 
 def apply(report: Report, event: Event) -> Report:
@@ -116,11 +116,10 @@ def _settled(plan: TaskPlan, event: Event, fold: Fold) -> TaskPlan:
             again = (plan.by_id[each.step] for each in event.reruns if each.step in plan.by_id)
             return plan.with_steps(*(step.replace(status=PENDING, feedback="") for step in again))
         case SpecialistCompleted() if event.step_id in plan.by_id:
-            step = plan.by_id[event.step_id]
-            is_well = fold.end_of(step)
-            if is_well is None or not step.status.is_open:
-                return plan
-            status, why = (COMPLETED, "") if is_well else (FAILED, event.error)
-            return plan.with_steps(step.replace(status=status, feedback=why))
+            return plan.with_steps(fold.marked(plan.by_id[event.step_id], event.error))
+        case PlanEvent() if event.plan is not None:
+            # Some of its steps may be done: they began before it was complete.
+            early = (step for step in plan.open_steps() if fold.end_of(step) is not None)
+            return plan.with_steps(*map(fold.marked, early))
         case _:
             return plan

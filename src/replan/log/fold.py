@@ -13,7 +13,7 @@ from replan.events.types import Event
 from replan.log.calls import Calls, calls_of, sum_of
 from replan.log.rows import AttemptOutcome, LedgerEntry
 from replan.log.statuses import attempt_end
-from replan.plan.model import PlanStep
+from replan.plan.model import PlanStep, StepStatus
 from replan.values import Value, restored
 
 CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
@@ -183,6 +183,9 @@ def counts_in(newest: Sequence[Event]) -> tuple[Anomalies, Calls] | None:
 class Fold:
     """What events tell of a run: its calls, the versions of its plan, its pauses, its end."""
 
+    _is_thought_of = False  # whether a model was asked
+    _person = ""  # who changed the plan, or decided about it
+
     def __init__(self, started_at: datetime | None = None) -> None:
         self.counts = Counts()
         # The calls of each attempt, by step, specialist and number, each as its newest event.
@@ -194,6 +197,7 @@ class Fold:
         # The specialists that are done with a step since it was opened last, and whether well.
         self.ends = dict[int, dict[str, bool]]()
         self.deferred = set[int]()  # the steps that are left for another round
+        self.dropped = dict[int, str]()  # those that began before a plan without them; their words
         self.revisions = list[Revision]()
         self.outline = Outline()
         self.pauses = list[Pause]()  # those that are over
@@ -215,8 +219,6 @@ class Fold:
         self.first_at: datetime | None = None
         self.last_at: datetime | None = None
         self._started_at = started_at
-        self._is_thought_of = False
-        self._person = ""
 
     def apply(self, event: Event) -> None:
         """Take the next event."""
@@ -311,6 +313,8 @@ class Fold:
                 self._end(event, "waiting")
             case events.StepDeferred(waiting_for=()):
                 self.deferred.add(event.step_id)
+            case events.EarlyStepDropped():
+                self._drop(event)
             case events.RunStopped() | events.RunResumed() | events.TaskCompleted():
                 self.retried.clear()
             case _:
@@ -323,15 +327,27 @@ class Fold:
                 self._reopen(each.step for each in event.reruns)
             case events.RunCorrected():
                 self._reopen([event.step_id])
-            case events.PlanCreated(plan=plan) | events.PlanUpdated(plan=plan) if plan:
-                # What one of several specialists did well counts in a later round, too.
+            case events.PlanUpdated(plan=plan, changes=changes) if plan:
+                # What one of several specialists did well counts in a later round, too, and what
+                # began before its plan was complete.
                 partly = {each.id for each in plan.open_steps() if self.end_of(each) is None}
-                self._reopen([*self.ends.keys() - partly])
+                added: Any = changes.get("added", ())
+                early = {each["step"]["id"] for each in added}
+                self._reopen([*self.ends.keys() - partly - early])
             case events.PlanUpdated(changes=changes):
                 modified: Any = changes.get("modified", ())
                 self._reopen(set(map(int, modified)))
             case _:
                 pass
+
+    def marked(self, step: PlanStep, why: str = "") -> PlanStep:
+        """An open step with the mark of how it ended, if it did."""
+        is_well = self.end_of(step) if step.status.is_open else None
+        if is_well is None:
+            return step
+        if is_well:
+            return step.replace(status=StepStatus.COMPLETED, feedback="")
+        return step.replace(status=StepStatus.FAILED, feedback=why)
 
     def end_of(self, step: PlanStep) -> bool | None:
         """Whether a step is done well since it was opened; None while a specialist is at it."""
@@ -353,6 +369,15 @@ class Fold:
                 started_at=at,
             )
             self.attempts.setdefault(attempt, begun)
+
+    def _drop(self, event: events.EarlyStepDropped) -> None:
+        """Take what began before a plan that does not hold it."""
+        self.dropped[event.step_id] = event.task
+        self._reopen([event.step_id])
+        for attempt, each in self.attempts.items():
+            if attempt[:2] == (event.step_id, event.specialist) and each.ended_at is None:
+                ended = each.replace(ended_at=self._time_of(event), outcome="cancelled")
+                self.attempts[attempt] = ended
 
     def _end(self, event: events.StepEvent, outcome: AttemptOutcome, error: str = "") -> None:
         attempt = event.step_id, event.specialist, event.attempt

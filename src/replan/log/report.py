@@ -39,6 +39,9 @@ from replan.values import Value
 
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 
+NOT_PLANNED = "began before the plan, which does not have it"
+"""What is said about a step that began while the plan was written, and that the plan lacks."""
+
 _OPEN = ("running", "waiting", "interrupted")
 _NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 
@@ -273,6 +276,7 @@ class RunReport(StateFacts):
         gone = sorted((attempts.keys() | taken.keys()) - known)
         words = {n: taken[n].removed[n] if n in taken else "" for n in gone}
         left = [PlanStep(id=n, description=words[n] or self.fold.tasks.get(n, "")) for n in gone]
+        left = [*map(self.fold.marked, left)]
         removed = self._texts_of_removed(gone, taken)
         asking = self._asking_steps
         at_work = {each.entry.step_id for each in self.attempts if each.outcome == "running"}
@@ -282,6 +286,7 @@ class RunReport(StateFacts):
                 step,
                 tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
+                is_early=step.id not in known and step.id not in removed,
                 is_asking=step.id in asking,
                 is_at_work=step.id in at_work,
             )
@@ -301,7 +306,8 @@ class RunReport(StateFacts):
 
     def _texts_of_removed(self, gone: Iterable[int], taken: dict[int, Revision]) -> dict[int, str]:
         """What is said about removed steps; a step that is not planned yet is not one."""
-        texts = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
+        texts = {n: NOT_PLANNED for n in gone if n in self.fold.dropped}
+        texts |= {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
         # Of a run that is over, whatever its plan has not was removed, also where no event says so.
         return {**dict.fromkeys(gone, "removed"), **texts} if self.is_over else texts
 

@@ -68,6 +68,7 @@ class StepReport(Value):
     attempts: tuple[AttemptReport, ...] = ()
     removed: str = ""  # which revision took it out of the plan; empty for one that is in it
     is_asking: bool = False  # whether it waits for a person
+    is_early: bool = False  # whether it began before the plan that will have it is complete
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class StepReport(Value):
         attempts: tuple[AttemptReport, ...],
         *,
         removed: str,
+        is_early: bool,
         is_asking: bool,
         is_at_work: bool,
     ) -> Self:
@@ -88,6 +90,7 @@ class StepReport(Value):
             status=status,
             attempts=attempts,
             removed=removed,
+            is_early=is_early,
             is_asking=is_asking and status is StepStatus.PENDING,
         )
 
@@ -97,6 +100,11 @@ class StepReport(Value):
         is_running = self.status is StepStatus.EXECUTING
         status = RUNNING if is_running else self.status.value
         return self.removed or (WAITING if self.is_asking else status)
+
+    @property
+    def standing(self) -> str:
+        """Its status, and whether it began before its plan, for people."""
+        return f"{self.status_text}, before the plan" if self.is_early else self.status_text
 
     @property
     def error(self) -> str:

@@ -13,6 +13,7 @@ from replan.host.answer_step import (
     result_of_reference,
 )
 from replan.host.answer_stream import AnswerStream
+from replan.host.early_plan import hear_revision
 from replan.host.host_call import HostCall
 from replan.host.new_settings import host_node
 from replan.prompts.host import (
@@ -101,6 +102,11 @@ async def _ask_model(
     def is_answer(fields: Mapping[str, str]) -> bool:
         return says_complete(fields) and may_complete(state)
 
+    def is_revision(fields: Mapping[str, str]) -> bool:
+        return not says_complete(fields)
+
+    if prompts.merged_planning and may_be_revised(state):
+        hear_revision(state, call, is_revision)
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
         reading, budget = await _reading(state, collected, call, shown)

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer import Answer, completed, end_run, with_output
 from replan.host.answer_stream import AnswerStream
+from replan.host.early_plan import end_early_steps
 from replan.host.host_call import HostCall
 from replan.host.new_settings import host_node
 from replan.plan.markdown.seal import sealed
@@ -30,6 +31,7 @@ from replan.state.rules import (
 @host_node("final_answer")
 async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
+    await end_early_steps(call)
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw, missing = "", ""

@@ -5,6 +5,7 @@ from langchain_core.messages import BaseMessage
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
 from replan.host.approvals import approval_of, first_plan_waits
+from replan.host.early_plan import end_early_steps, hear_first_plan
 from replan.host.host_call import HostCall
 from replan.host.new_settings import host_node
 from replan.host.plan_bounds import bounded_plan
@@ -44,6 +45,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
         created_at=now,
         updated_at=now,
     )
+    await end_early_steps(call, plan)
     await call.emitter.emit(PlanCreated, plan=plan, markdown=plan.content)
     if doubts := (*overlooked(plan.content), *withheld):
         await call.emitter.emit(PlanParseWarning, parse_warnings=doubts)
@@ -74,6 +76,7 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     is_large = bool(too_large(text, MODEL_PLAN))
     holds_plan = merged and (is_large or bool(PlanDocument.recover(text).plan.steps))
     chat = services.models.planning
+    hear_first_plan(state, call)
 
     def read(reply: str) -> PlanReading:
         return read_plan(reply, services.team, call.end)

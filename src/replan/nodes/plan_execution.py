@@ -10,7 +10,6 @@ from replan.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidat
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.memory.conversation import Seen
-from replan.nodes.specialist import context_of
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
@@ -31,6 +30,7 @@ from replan.state.team import SpecialistCard, seats_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
+from replan.steps.step_run import context_of
 
 
 @with_new_settings

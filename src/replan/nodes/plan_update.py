@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
+from replan.host.early_plan import end_early_steps, hear_revision
 from replan.host.host_call import HostCall
 from replan.host.model_revision import (
     Revision,
@@ -42,6 +43,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         problem = "The run has used all its rounds, so its plan is not revised."
         revision = await _reported(refused_revision(old, problem), call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
+    await end_early_steps(call, new)
     update: EnhancedState = {}
     if new.version != old.version:
         newest = new.update_history[-1]
@@ -96,6 +98,8 @@ async def _revise(
         build_plan_update_prompt(judged, state, services.prompts),
     )
     seconds = settings_of(state).limits.step_timeout
+    if judged.by != "person":
+        hear_revision(state, call)
 
     def read(reply: str) -> Revision:
         if call.end.cut:

@@ -10,6 +10,7 @@ from replan.errors import LimitReachedError
 from replan.events.types import MemoryApplied, ThinkingCompleted, ThinkingStarted
 from replan.host.answer_step import step_number
 from replan.host.answer_stream import AnswerStream
+from replan.host.early_plan import end_early_steps, hear_first_plan
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import knowledge_of_request
 from replan.host.new_settings import host_node
@@ -48,6 +49,8 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
         reading, answer = await _ask_model(seen, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
+    if answer is not None:
+        await end_early_steps(call)
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
@@ -82,6 +85,11 @@ async def _ask_model(
     def is_answer(fields: Mapping[str, str]) -> bool:
         return says_simple(fields, threshold)
 
+    def is_plan(fields: Mapping[str, str]) -> bool:
+        return not is_answer(fields)
+
+    if prompts.merged_planning:
+        hear_first_plan(state, call, is_plan)
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
     prompt = build_thinking_prompt(seen, state, prompts)
 

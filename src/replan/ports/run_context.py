@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
 from replan.declared.fields import Effects
@@ -27,8 +28,11 @@ from replan.events.types import BaseEvent, ToolDecision, WarningReported
 from replan.facts.kept import Facts
 from replan.langgraph_inside.tasks import inherited_config
 from replan.log.transcript import Transcript
+from replan.plan.model import TaskPlan
 from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
 from replan.state.questions import Question, QuestionKind
 from replan.state.session.session import Session, SessionWork
 
@@ -72,6 +76,30 @@ class Held(Protocol):
         ...
 
 
+class Early(Protocol):
+    """The steps that begin before their plan is complete."""
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether calls of models may be charged that no node has counted yet."""
+        ...
+
+    def hear(
+        self,
+        state: EnhancedState,
+        number: int,
+        read: Callable[[str], TaskPlan],
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+    ) -> Callable[[str], None]:
+        """Return what takes the complete part of a plan, again and again as it grows."""
+        ...
+
+    async def keep(self, plan: TaskPlan, emitter: Emitter) -> None:
+        """Cancel the early steps that a finished plan does not hold, and report them."""
+        ...
+
+
 def _outside() -> Any:
     raise RuntimeError("no step of a run is at work here")
 
@@ -90,6 +118,7 @@ class Context:
     session: Session | None = None  # the session whose turn is taken
     steering: Steering | None = None  # what people ask of the run while it is at work
     work: SessionWork | None = None  # what it keeps of the work of a team's one specialist
+    early: Early | None = None  # its steps that began before their plan was complete
 
     # Of a node.
     run_id: str = ""

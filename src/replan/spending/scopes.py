@@ -186,9 +186,10 @@ def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
 def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> list[Scope]:
     """The run, and the other scopes that a step of a specialist is charged to."""
     scopes = [run_scope(limits, terms, closing=False)]
-    if (budget := terms.budgets.get(specialist)) is not None and budget.is_bound:
+    # A scope without bounds would be charged, and refuse nothing.
+    if (budget := terms.budgets.get(specialist)) is not None and budget.model_fields_set:
         scopes.append(Scope(f"specialist/{specialist}", budget))
-    if limits.per_step.is_bound:
+    if limits.per_step.model_fields_set:
         scopes.append(Scope(f"step/{step_id}", limits.per_step))
     return scopes
 

@@ -80,11 +80,6 @@ class Budget(SettingsPart):
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_seconds: float | None = Field(default=None, ge=0.001, allow_inf_nan=False)
 
-    @cached_property
-    def is_bound(self) -> bool:
-        """Whether it bounds anything."""
-        return any(getattr(self, name) is not None for name in Budget.model_fields)
-
 
 @dataclass(frozen=True, slots=True)
 class ClosingReserve:

@@ -135,16 +135,25 @@ class _Place:
 class Board:
     """The seats of one round: one for each step and specialist that was sent."""
 
-    def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
+    def __init__(
+        self,
+        state: EnhancedState,
+        max_concurrency: int | None = None,
+        early: "Board | None" = None,
+    ) -> None:
         self._known: dict[str, Any] = {}  # what was read of the log
         self.read(state)
         # The conversation as specialists see it; most of them see the same.
         self._seen: dict[Memory, Seen] = {}
-        at_once = self.settings.limits.max_parallel_steps
-        # Bounds the steps that run at the same time.
-        self.slots = Slots(min(at_once, max_concurrency or at_once))
-        # The numbers of the run's next questions.
-        self.questions = count(len(state.get("questions", {})) + 1)
+        if early is None:
+            at_once = self.settings.limits.max_parallel_steps
+            # Bounds the steps that run at the same time.
+            self.slots = Slots(min(at_once, max_concurrency or at_once))
+            # The numbers of the run's next questions.
+            self.questions = count(len(state.get("questions", {})) + 1)
+        else:
+            # Steps that began before the plan was complete are still at work.
+            self.slots, self.questions = early.slots, early.questions
         # The outcomes of steps of the round, computed once for all that wait for them.
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
@@ -163,6 +172,11 @@ class Board:
         self.sent: dict[int, list[Assignment]] = {}  # whom each step was sent to
         for assignment in state.get("dispatched", []):
             self.sent.setdefault(assignment.step_id, []).append(assignment)
+
+    def add(self, plan: TaskPlan, assignments: Sequence[Assignment]) -> None:
+        """Take steps of a plan that grows."""
+        dispatched = [*self.state.get("dispatched", []), *assignments]
+        self.read({**self.state, "current_plan": plan, "dispatched": dispatched})
 
     def seen(self, memory: Memory) -> Seen:
         """The visible part of the conversation, computed once for all who see the same."""
@@ -190,9 +204,13 @@ class Board:
             self._seated -= 1
             if not self._seated:
                 # A task that comes back to the same round, after a question, must read again.
-                self._known.pop("results", None)
-                self._known.pop("ledger", None)
+                self.read_again()
                 self.ended.clear()
+
+    def read_again(self) -> None:
+        """Read results and attempts again when they are needed next."""
+        self._known.pop("results", None)
+        self._known.pop("ledger", None)
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Publish the outcome of a seat; the first one counts."""
@@ -282,11 +300,20 @@ class Boards:
         checkpoint_id: str,
         read_state: Callable[[], EnhancedState],
         max_concurrency: int | None = None,
+        early: Board | None = None,
     ) -> Board:
-        """Return the round's board; the first task of the round creates it and reads the state."""
+        """Return the round's board; the first task of the round creates it and reads the state.
+
+        Args:
+            run_id: The run.
+            checkpoint_id: The checkpoint at which the round begins.
+            read_state: Reads the state.
+            max_concurrency: How many steps the caller lets run at the same time.
+            early: The board of steps of the round that began before it.
+        """
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
-            board = Board(read_state(), max_concurrency)
+            board = Board(read_state(), max_concurrency, early)
             self._boards[run_id, checkpoint_id] = board
         elif not board.is_taken:
             board.read(read_state())

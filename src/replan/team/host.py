@@ -37,6 +37,9 @@ class Host(Typed):
         judge: Whether it judges the results of every plan (always), or only where the rules leave
             something to judge (when_needed): if every step succeeded at once and the plan named the
             step that answers, this step's result is the answer, without another call.
+        early_steps: Whether steps begin while the plan is still being written, where their
+            specialist is declared pure and no plan waits for approval. The host's replies are
+            streamed for that.
         structured_output: Whether its judgements are requested as JSON that the provider enforces,
             where the model's profile says that it can. Then an answer is not streamed.
         remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
@@ -59,6 +62,7 @@ class Host(Typed):
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
     judge: Judging = "always"
+    early_steps: bool = True
     structured_output: bool = False
     remembers: bool = False
     memory: MemoryOptions = Field(default_factory=MemoryOptions)

@@ -159,6 +159,8 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
         case events.StepDeferred(waiting_for=steps):
             waiting = [number(step) for step in steps]
             return {STEP: number(event.step_id), "replan.waiting_for": waiting}
+        case events.EarlyStepDropped():
+            return {STEP: number(event.step_id)}
         case events.ReplyParseFailed(node=node):
             return {"replan.node": node}
         case events.WarningReported(text=text):

@@ -36,6 +36,8 @@ def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - on
             return steering_text(event)
         case events.StepsInvalidated():
             return f"runs again: {one_line(', '.join(map(str, event.reruns)))}"
+        case events.EarlyStepDropped():
+            return f"{who(event)} began before the plan, which does not have it: cancelled"
         case events.StepsRouted():
             chosen = (f"step {step} to {name}" for step, name in event.assignments.items())
             return f"given by the cards: {one_line(', '.join(chosen))}"

@@ -60,6 +60,7 @@ FIELDS = {
     "specialist_token": {"text": "做"},
     "specialist_retried": {"error": "reset", "attempt": 2},
     "step_deferred": {"waiting_for": (1, 2)},
+    "early_step_dropped": {"task": "One"},
     "specialist_completed": {"result": RESULT},
     "input_requested": {"question": Question(key="1/a/1", step_id=1, specialist="a", text="Why?")},
     "approval_requested": {"question": Question(key="plan", kind="plan", text="- [ ] 1. One\n")},

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import PlanStep
 from replan.memory.conversation import Seen
-from replan.nodes.specialist import context_of
+from replan.steps.step_run import context_of
 
 STEP = PlanStep(id=2, description="Compare", parameters={"b": [1], "a": None}, dependencies=(1,))
 

@@ -128,7 +128,7 @@ def branch_of(step: StepReport, report: RunReport) -> Branch:
         step=step.step.id,
         title=step.step.description,
         specialists=step.specialists,
-        standing=step.status_text,
+        standing=step.standing,
         seconds=step.seconds,
         spent=step.calls,
         attempts=tuple(_attempt(each, step, report) for each in step.attempts),

@@ -63,7 +63,7 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
     waiting = [f"{w.what} since {time_text(w.since, report.began)}" for w in waits if w.since]
     return [
         f"step {number} {who}: {one_line(planned.description)}{after}",
-        f"{step.status_text}{spent}",
+        f"{step.standing}{spent}",
         *([f"waited {', '.join(waited)}"] if waited else ()),
         *([f"waits {', '.join(waiting)}"] if waiting else ()),
         *history_lines(report, number),

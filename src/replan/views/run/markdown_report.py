@@ -71,7 +71,7 @@ def _table(report: RunReport) -> Iterator[str]:
     for each in report.steps:
         took = "-" if each.seconds is None else seconds(each.seconds)
         who = inline(", ".join(each.specialists))
-        what = f"{inline(each.step.description)} ({each.status_text})"
+        what = f"{inline(each.step.description)} ({each.standing})"
         cost = money(each.calls, report.currency)
         cells = [str(each.step.id), what, who, str(len(each.attempts)), took, cost]
         yield f"| {' | '.join(cells)} |"
