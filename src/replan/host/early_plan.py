@@ -28,7 +28,9 @@ def hear_first_plan(state: EnhancedState, call: HostCall, gate: Gate | None = No
 def hear_revision(state: EnhancedState, call: HostCall, gate: Gate | None = None) -> None:
     """Begin new steps of the revised plan that a reply writes."""
     settings, old = settings_of(state), plan_of(state)
-    early = _early(settings, waits=revision_waits(settings))
+    # A person may have edited the plan while it ran.
+    waits = revision_waits(settings) or state.get("approval") is not None
+    early = _early(settings, waits=waits)
     if early is not None:
         seconds = settings.limits.step_timeout
         read = partial(begun_revision, old, services=call.services, step_timeout=seconds)

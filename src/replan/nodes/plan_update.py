@@ -32,16 +32,8 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
     old = with_history(old, state)
-    revision = Revision(plan=old)
     asked_by_person = judged.by == "person"
-    # A run whose rounds are spent continues only to wait for answers: nothing new may begin.
-    has_rounds = state.get("current_round", 0) < rounds_of(state)
-    if (old.allow_dynamic_update and has_rounds) or asked_by_person:
-        # A person may want another plan even where the model must not change it.
-        revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
-    elif old.allow_dynamic_update and asks_for_revision(judged):
-        problem = "The run has used all its rounds, so its plan is not revised."
-        revision = await _reported(refused_revision(old, problem), call)
+    revision = await _revision(old, judged, state, call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     await end_early_steps(call, new)
     update: EnhancedState = {}
@@ -68,6 +60,21 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         "current_round": next_round,
         **await call.update(state),
     }
+
+
+async def _revision(
+    old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
+) -> Revision:
+    """What becomes of the plan: only what may be revised is."""
+    # A run whose rounds are spent continues only to wait for answers: nothing new may begin.
+    has_rounds = state.get("current_round", 0) < rounds_of(state)
+    if (old.allow_dynamic_update and has_rounds) or judged.by == "person":
+        # A person may want another plan even where the model must not change it.
+        return await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
+    if old.allow_dynamic_update and asks_for_revision(judged):
+        problem = "The run has used all its rounds, so its plan is not revised."
+        return await _reported(refused_revision(old, problem), call)
+    return Revision(plan=old)
 
 
 async def _report_doubts(

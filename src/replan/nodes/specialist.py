@@ -14,12 +14,13 @@ from langgraph.runtime import Runtime
 from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of
 from replan.log.whole_results import short_results
+from replan.ports.run_context import here
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 from replan.steps.board import Boards, Sent, read_state
-from replan.steps.early_steps import early_steps
+from replan.steps.early_steps import EarlySteps
 from replan.steps.step_run import StepRun
 
 
@@ -32,7 +33,7 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step with one specialist; without a result, the step stays pending."""
-    early = early_steps()
+    early = found if isinstance(found := here().early, EarlySteps) else None
     board = boards.join(
         sent["run_id"],
         checkpoint_of(runtime),

@@ -18,7 +18,6 @@ from replan.events.emitter import Emitter
 from replan.events.types import EarlyStepDropped
 from replan.langgraph_inside.tasks import as_node, bounds_in
 from replan.plan.model import PlanStep, TaskPlan
-from replan.ports.run_context import here
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.limits import RunSettings
@@ -166,12 +165,6 @@ class EarlySteps:
         """Cancel what is left: the call of the graph is over."""
         self._begun.clear()
         await _cancel(self._tasks)
-
-
-def early_steps() -> EarlySteps | None:
-    """The early steps of the call of a graph in which this runs."""
-    found = here().early
-    return found if isinstance(found, EarlySteps) else None
 
 
 async def _work(run: StepRun) -> Outcome:
