@@ -60,6 +60,10 @@ class AttemptReport(Value):
         return sum(costs) if len(costs) == len(ends) else None
 
 
+EARLY = "before the plan"
+"""What is said about a step that began while its plan is still being written."""
+
+
 class StepReport(Value):
     """A step of the plan, or one that a revision removed."""
 
@@ -104,7 +108,7 @@ class StepReport(Value):
     @property
     def standing(self) -> str:
         """Its status, and whether it began before its plan, for people."""
-        return f"{self.status_text}, before the plan" if self.is_early else self.status_text
+        return f"{self.status_text}, {EARLY}" if self.is_early else self.status_text
 
     @property
     def error(self) -> str:

@@ -15,7 +15,7 @@ from replan.log.calls import Calls, calls_of
 from replan.log.fold import Anomalies, HostCall
 from replan.log.report import RunReport
 from replan.log.statuses import WAITING, WORDS
-from replan.log.step_reports import AttemptReport, StepReport
+from replan.log.step_reports import EARLY, AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
 from replan.views.cells import amount, counted, cut, folded, one_line, padded, seconds
@@ -232,8 +232,8 @@ def _notes(report: StepReport) -> Iterator[str]:
         if each.outcome in _LOUD:
             line = f"{attempt_line(each)}{_idle(each)}"
             yield f"{one_line(each.entry.specialist)}, {line}" if has_several else line
-    if report.removed:
-        yield report.removed
+    if report.removed or report.is_early:
+        yield report.removed or EARLY
     if tools := report.tools:
         is_running = any(each.outcome == "running" for each in report.attempts)
         no_end = "not over" if is_running else "cut off"
