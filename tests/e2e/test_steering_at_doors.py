@@ -5,10 +5,11 @@ import subprocess
 import pytest
 
 import warm
-from acts_teams import Fence
+from acts_teams import END, Fence
 from page_forms import form, parsed, rested, sent
 from pages import shown
 from replan import open_storage
+from replan.testing import ScriptedModel
 from served import as_, served, tokens_of
 from terminals import REPLAN, Terminal
 
@@ -154,3 +155,78 @@ async def test_the_plan_of_a_run_at_work_is_edited_on_the_page():
         page = await rested(client, where, "completed")
         assert fence.did == ["Measure", "Oil"]
         assert "plan version 2" in page
+
+
+def test_the_terminal_tells_the_host_of_a_run_something(owner, tmp_path):
+    done = typed(tmp_path, "message", "r", "Also compare 2023.")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " waits for step 1\n" in done.stdout
+    assert typed(tmp_path, "message", "r", " ").returncode == 2
+    (tmp_path / "go on").touch()
+    assert last_line(owner) == "completed 1 Sow"
+    done = typed(tmp_path, "message", "r", "Also compare 2023.")
+    assert (done.returncode, "The run is over" in done.stderr) == (2, True)
+    shown_run = typed(tmp_path, "show", "r").stdout
+    assert "said: Also compare 2023." in shown_run
+
+
+REVISED = """\
+---
+verdict: continue
+update: The gate was wanted, too.
+---
+- [x] 1. Measure @worker
+- [ ] 3. Oil the gate @worker
+"""
+
+
+def revising():
+    return ScriptedModel({"feedback": [REVISED, END["feedback"]]})
+
+
+async def test_the_host_of_a_run_is_told_something_over_http():
+    fence = Fence()
+    fence.leave.clear()
+    plan = "- [ ] 1. Measure @worker\n"
+    async with served(fence.team(revising()), tokens=TOKENS) as client:
+        begun = await client.post("/runs", json={"plan": plan}, headers=as_("clerk"))
+        where = f"/runs/{begun.json()['run_id']}"
+        await fence.at_work.wait()
+        said = {"text": "Also the gate."}
+        empty = await client.post(f"{where}/messages", json={"text": " "}, headers=as_("clerk"))
+        assert (empty.status_code, empty.json()["code"]) == (422, "bad_input")
+        taken = await client.post(f"{where}/messages", json=said, headers=as_("clerk"))
+        assert taken.status_code == 202, taken.text
+        fence.leave.set()
+        headers = {**as_("boss"), "Accept": "text/event-stream"}
+        async with client.stream("GET", f"{where}/events", headers=headers) as stream:
+            told = "".join([part async for part in stream.aiter_text()])
+        assert '"kind":"message","status":"taken"' in told
+        assert fence.did == ["Measure", "Oil the gate"]
+        late = await client.post(f"{where}/messages", json=said, headers=as_("clerk"))
+        assert (late.status_code, "The run is over" in late.text) == (422, True)
+
+
+async def test_the_host_of_a_run_is_told_something_on_the_page():
+    fence = Fence()
+    fence.leave.clear()
+    team = fence.team(revising())
+    async with open_storage(":memory:") as storage, shown(team, storage) as client:
+        path, fields = await form(client, "/start")
+        files = [("files", ("", b""))]
+        given = {**fields, "plan": "- [ ] 1. Measure @worker\n"}
+        where = (await client.post(path, data=given, files=files)).headers["location"]
+        await fence.at_work.wait()
+        assert 'id="act-message"' in (await client.get(where)).text
+        action, fields = await form(client, f"{where}/message")
+        empty = await sent(client, action, {**fields, "text": " "}, 422)
+        assert "The message is empty" in empty.text
+        await sent(client, action, {**fields, "text": "Also the gate."})
+        fence.leave.set()
+        page = await rested(client, where, "completed")
+        assert fence.did == ["Measure", "Oil the gate"]
+        assert "plan version 2" in page
+        history = (await client.get(f"{where}?tab=history")).text
+        assert "said: Also the gate." in history
+        late = await client.get(f"{where}/message")
+        assert (late.status_code, "hears nothing any more" in late.text) == (409, True)

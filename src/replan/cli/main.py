@@ -18,6 +18,7 @@ from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
 from replan.cli.memory import memory
+from replan.cli.message import message
 from replan.cli.new import new
 from replan.cli.resume import resume
 from replan.cli.retry import retry
@@ -72,7 +73,7 @@ app = typer.Typer(
 )
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
-_runs = (resume, retry, skip, edit, stop, runs, stats, show, diff, export, rm)
+_runs = (resume, retry, skip, edit, message, stop, runs, stats, show, diff, export, rm)
 for _command in (*_runs, serve, worker, ui, check, doctor, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")

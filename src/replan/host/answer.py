@@ -11,6 +11,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import secret_warnings
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
+from replan.host.steering_outcome import report_missed
 from replan.memory.conversation import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
@@ -113,6 +114,7 @@ async def end_run(
 ) -> EnhancedState:
     """Report that the run is over, and return the update of the state."""
     usage = await call.usage(state)
+    await report_missed(call.emitter, call.services.log)
     await call.close(state, answer.message)
     await call.emitter.warn(*([answer.problem] if answer.problem else []))
     await call.emitter.warn(*secret_warnings("The answer", answer.message.text))

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
 
 from replan.errors import InputError, PlanConflictError
 from replan.events.emitter import Emitter
-from replan.events.types import PlanUpdated, RunSteered
+from replan.events.types import PlanUpdated
 from replan.host.approvals import approval_of, changed_by_person
 from replan.host.plan_bounds import check_outside_plan
+from replan.host.steering_outcome import report_outcome
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.plan.changes import difference
@@ -19,8 +19,6 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.team import SpecialistCard, seats_of
-
-_OUTCOME = "steering_outcome/"  # the prefix of notes with the events about what became of requests
 
 UNSAFE = "A person's edit adds work that must not happen twice to the plan."
 """Why a person is asked about an edited plan."""
@@ -138,24 +136,3 @@ async def _report_refusal(
         f"The edit of the plan by {by}, made from version {edit.version}, was refused at version "
         f"{plan.version}: {why}"
     )
-
-
-async def report_outcome(
-    request: Request,
-    status: Literal["taken", "refused"],
-    emitter: Emitter,
-    log: RunLog,
-    **fields: Any,
-) -> None:
-    """Report once what became of a request, also if its node begins again."""
-    about: dict[str, Any] = {
-        "kind": request.kind,
-        "status": status,
-        "request": request.name,
-        "by": request.by,
-        "text": request.text if request.kind == "message" else "",
-        "based_on": request.version,
-        **fields,
-    }
-    announced = emitter.announce(RunSteered, **about)
-    await log.note(request.run_id, f"{_OUTCOME}{request.name}", about, announced)

@@ -1,12 +1,12 @@
 """`feedback`: judge the round; the reply carries the final answer or the revised plan."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import FeedbackGenerated
+from replan.events.types import AnswerReset, FeedbackGenerated
 from replan.host.answer_step import (
     checked_reference,
     foreseen_result,
@@ -16,6 +16,10 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.early_plan import hear_revision
 from replan.host.host_call import HostCall
 from replan.host.new_settings import host_node
+from replan.host.steering_outcome import report_outcome
+from replan.langgraph_inside.tasks import checkpoint_of
+from replan.log.rows import Request
+from replan.ports.run_context import here
 from replan.prompts.host import (
     RESULTS_BUDGET,
     build_feedback_prompt,
@@ -42,6 +46,7 @@ from replan.state.rules import (
     needs_model,
     reached_limit,
     should_continue_execution,
+    spent_limit,
     why_reached,
 )
 
@@ -49,21 +54,17 @@ from replan.state.rules import (
 @host_node("feedback")
 async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Judge by rule if nothing needs judgement, else ask the model; the rules overrule it."""
-    services = call.services
     collected = state.get("current_collected_results")
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")
     limit = reached_limit(state)
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
-    budget = RESULTS_BUDGET
-    if services.is_direct or not needs_model(state):
-        judged = fallback_feedback(state, "The plan goes on.")
-    elif (foreseen := foreseen_result(state, call.emitter.warnings)) is not None:
-        judged = _foreseen(foreseen, call)
-    else:
-        judged, budget = await _ask_model(state, collected, call)
-    goes_on = should_continue_execution(judged, state)
+    words = await _new_words(call)
+    said: list[AnyMessage] = [HumanMessage(each.text) for each in words]
+    state = {**state, "messages": [*state.get("messages", []), *said]} if said else state
+    judged, budget = await _judge(state, collected, call, words)
+    goes_on = _goes_on(judged, state, call)
     if not limit and (limit := cut_off_by(judged, state)):
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     # Where every step is done, the answer may still find room: a shorter question asks for it.
@@ -76,22 +77,88 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
         final_answer=None if goes_on else judged.final_answer,
     )
     if judged.final_answer is not None:
-        cut = await call.report_cut()
+        cut = await _report_answer(judged, collected, state, call, budget)
         limit = limit or cut
-        # An answer by reference leaves nothing of the result out.
-        is_read = judged.answer_step is not None
-        unread = "" if is_read else unread_warning(state, services.prompts, budget, collected)
-        await call.emitter.warn(*([unread] if unread else []))
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
-    return {
+    update: EnhancedState = {
         "current_feedback_result": judged,
         "limit_reached": limit,
         **await call.update(state),
     }
+    if said:
+        update["messages"] = said
+    return update
+
+
+async def _judge(
+    state: EnhancedState, collected: CollectedResults, call: HostCall, words: Sequence[Request]
+) -> tuple[FeedbackResult, int]:
+    """Return the judgement, and the length of the results that it was made with."""
+    if words:
+        judged, budget = await _ask_model(state, collected, call, words)
+        await _report_words(words, judged, call)
+        return judged, budget
+    if call.services.is_direct or not needs_model(state):
+        return fallback_feedback(state, "The plan goes on."), RESULTS_BUDGET
+    if (foreseen := foreseen_result(state, call.emitter.warnings)) is not None:
+        return _foreseen(foreseen, call), RESULTS_BUDGET
+    return await _ask_model(state, collected, call, ())
+
+
+async def _report_answer(
+    judged: FeedbackResult,
+    collected: CollectedResults,
+    state: EnhancedState,
+    call: HostCall,
+    budget: int,
+) -> str:
+    """Report what an answer lacks; return why it was cut off, or an empty text."""
+    cut = await call.report_cut()
+    # An answer by reference leaves nothing of the result out.
+    is_read = judged.answer_step is not None
+    unread = "" if is_read else unread_warning(state, call.services.prompts, budget, collected)
+    await call.emitter.warn(*([unread] if unread else []))
+    return cut
+
+
+async def _new_words(call: HostCall) -> Sequence[Request]:
+    """What people said to the host since it judged last."""
+    steering = here().steering
+    if steering is None:
+        return ()
+    return await steering.take("message", checkpoint_of(call.runtime), call.services.log)
+
+
+def _goes_on(judged: FeedbackResult, state: EnhancedState, call: HostCall) -> bool:
+    """Whether another round follows: also where something came while this one was judged."""
+    if should_continue_execution(judged, state):
+        return True
+    steering = here().steering
+    if steering is None or not steering.is_asked or spent_limit(state):
+        return False
+    if judged.final_answer is not None:
+        # It was shown already, and the next round makes another one.
+        call.emitter.stream(AnswerReset)
+    return True
+
+
+async def _report_words(words: Sequence[Request], judged: FeedbackResult, call: HostCall) -> None:
+    """Report that the host has judged with these words, or why it has not."""
+    for each in words:
+        if judged.by == "model":
+            await report_outcome(each, "taken", call.emitter, call.services.log)
+            continue
+        why = f"The host gave no judgement. {judged.feedback}"
+        await report_outcome(each, "refused", call.emitter, call.services.log, reason=why)
+        by = each.by or "a person"
+        await call.emitter.warn(f"The message of {by} was not considered: {why}")
 
 
 async def _ask_model(
-    state: EnhancedState, collected: CollectedResults, call: HostCall
+    state: EnhancedState,
+    collected: CollectedResults,
+    call: HostCall,
+    words: Sequence[Request],
 ) -> tuple[FeedbackResult, int]:
     """Ask the model; if its reply cannot be had or read, decide by the status of the steps.
 
@@ -109,7 +176,7 @@ async def _ask_model(
         hear_revision(state, call, is_revision)
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
-        reading, budget = await _reading(state, collected, call, shown)
+        reading, budget = await _reading(state, collected, call, shown, words)
     except ModelCallError as error:
         missing = (
             "The host's model gave no judgement, so the status of the steps decided: "
@@ -129,15 +196,23 @@ async def _ask_model(
 
 
 async def _reading(
-    state: EnhancedState, collected: CollectedResults, call: HostCall, shown: AnswerStream | None
+    state: EnhancedState,
+    collected: CollectedResults,
+    call: HostCall,
+    shown: AnswerStream | None,
+    words: Sequence[Request],
 ) -> tuple[FeedbackReading, int]:
     """Read the model's judgement, if necessary of shorter results; return their length, too."""
     prompts = call.services.prompts
     holds_plan = prompts.merged_planning and may_be_revised(state)
     missing = missing_from(state) or "nothing" if reached_limit(state) else ""
 
+    said = "\n\n".join(each.text for each in words)
+
     def prompt_of(budget: int) -> list[BaseMessage]:
-        return build_feedback_prompt(collected, state, prompts, missing=missing, budget=budget)
+        return build_feedback_prompt(
+            collected, state, prompts, missing=missing, said=said, budget=budget
+        )
 
     whole = prompt_of(RESULTS_BUDGET)
 

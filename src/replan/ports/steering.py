@@ -9,6 +9,19 @@ STEERED = "steered/"
 """The prefix of the notes about who took such requests: their kind and a checkpoint follow."""
 
 
+OUTCOME = "steering_outcome/"
+"""The prefix of the notes about what became of such requests; the name of the request follows."""
+
+TOO_LATE = "The run ended before it was considered."
+"""Why nothing was done with a request."""
+
+
+def missed_warning(request: Request) -> str:
+    """The warning of a run that ended without considering a request."""
+    what = "edit of the plan" if request.kind == "edit" else "message"
+    return f"The {what} by {request.by or 'a person'} was refused: {TOO_LATE}"
+
+
 class Steering:
     """The requests that a run has not taken; its owner adds them, and its nodes take them."""
 

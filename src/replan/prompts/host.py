@@ -138,9 +138,13 @@ def build_feedback_prompt(
     host: HostPrompts,
     *,
     missing: str,
+    said: str = "",
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    """Ask for a verdict with the answer or a revision; `missing` is the reason to end."""
+    """Ask for a verdict with the answer or a revision.
+
+    `missing` is the reason to end, and `said` what the user said since the last verdict.
+    """
     by_reference = "" if "feedback" in host.as_json else _reference(state)
     answer = f"{_answer_body(host)}.{by_reference}" if host.merged_final_answer else "nothing."
     if missing:
@@ -153,9 +157,10 @@ def build_feedback_prompt(
         if not plan_of(state).allow_dynamic_update:
             revision = f"nothing. {load('fixed_plan')}"
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
+        reply_format += f"\n\n{load('said')}" if said else ""
     output = host.output if host.merged_final_answer else ""
     task = (*known, host.reflection or load("feedback"), reply_format, output)
-    data = _data(state, host, collected_results, missing=missing, budget=budget)
+    data = _data(state, host, collected_results, said=said, missing=missing, budget=budget)
     return [_system("feedback", host, host.seen_in(state), *task), data]
 
 
@@ -237,12 +242,13 @@ def _conversation(seen: Seen, *data: str) -> list[AnyMessage]:
     return with_data(said, summary_section(seen.summary), *data)
 
 
-def _data(
+def _data(  # noqa: PLR0913 - each is a part of the data
     state: EnhancedState,
     host: HostPrompts,
     collected: CollectedResults | None = None,
     *,
     feedback: FeedbackResult | None = None,
+    said: str = "",
     missing: str = "",
     budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
@@ -259,8 +265,10 @@ def _data(
         parts.append(KEEP_MARKS)
     parts.append(section("plan", within_budget(_judged_plan(plan, shown), budget)))
     if feedback is not None:
-        said = (feedback.feedback, feedback.plan_update_suggestion)
-        parts.append(section("feedback", "\n".join(text for text in said if text)))
+        judged = (feedback.feedback, feedback.plan_update_suggestion)
+        parts.append(section("feedback", "\n".join(text for text in judged if text)))
+    if said:
+        parts.append(section("said", within_budget(said, budget)))
     if missing:
         parts.append(section("missing", within_budget(missing, budget)))
         parts.append("The run ends now. Give the best answer there is, and say what is missing.")

@@ -21,10 +21,11 @@ from replan.errors import InputError
 from replan.events.types import Event
 from replan.facts.kept import Fact, facts_of
 from replan.log.report import RunReport
+from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.asked.steers import check_edit, edit_of, refuse_if_over
+from replan.runs.asked.steers import check_steer, refuse_if_over
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
@@ -47,7 +48,7 @@ from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.runs.work import Errand, Following, Resources
-from replan.runs.works import Works
+from replan.runs.works import Said, Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 
@@ -322,15 +323,42 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, it is over, waits for approval of its plan, or has no
                 round left; or the edit changes a step that has begun.
         """
+        return await self._steer(run_id, "edit", by, text=plan, version=version)
+
+    async def send_message(self, run_id: str, text: str, *, by: str = "") -> tuple[int, ...]:
+        """Tell the host of a run that is not over something, such as "also compare 2023".
+
+        The process that works on the run notices within a second. From then on nothing that has
+        not begun starts; once the steps at work have ended, the host judges the round with the
+        message, and can revise the plan. The event `run_steered` reports both, or that the run
+        ended before the message was considered.
+
+        Args:
+            run_id: The run.
+            text: What the host should know; it becomes a part of the request.
+            by: The person who says it.
+
+        Returns:
+            The steps at work, which the message waits for.
+
+        Raises:
+            InputError: There is no such run, it is over, waits for approval of its plan, has no
+                host, or its plan must not be revised; or the message is empty.
+        """
+        return await self._steer(run_id, "message", by, text=text)
+
+    async def _steer(
+        self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]
+    ) -> tuple[int, ...]:
         resources = self._resources
         record = await kept_record_of(run_id, resources)
-        at_work = check_edit(
-            edit_of(run_id, plan, version, by, resources.clock()),
+        at_work = check_steer(
+            Request(run_id=run_id, name="", kind=kind, at=resources.clock(), by=by, **said),
             await self._report(record),
             await state_of(run_id, resources),
             services_in(resources.graph) if has_team_of(record, resources.graph) else None,
         )
-        request = await self._works.ask(run_id, "edit", by, text=plan, version=version)
+        request = await self._works.ask(run_id, kind, by, **said)
         await refuse_if_over(request, await self.get(run_id), resources.log, resources.clock())
         return at_work
 

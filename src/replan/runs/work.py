@@ -24,10 +24,10 @@ from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.run_context import use
-from replan.ports.steering import STEERED, Steering
+from replan.ports.steering import OUTCOME, STEERED, TOO_LATE, Steering, missed_warning
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
-from replan.runs.asked.requests import TOO_LATE, answers_in, note_answers
+from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report
@@ -353,11 +353,14 @@ class Work:
         if not state.get("is_completed"):
             return state
         missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+        if not missed:
+            return state
+        told = await log.notes(run_id, OUTCOME)
         warnings = list(state.get("warnings", ()))
         for request in missed:
-            self._rests.steered(request, status="refused", reason=TOO_LATE)
-            what = "edit of the plan" if request.kind == "edit" else "message"
-            warnings.append(f"The {what} by {request.by or 'a person'} was refused: {TOO_LATE}")
+            if f"{OUTCOME}{request.name}" not in told:
+                self._rests.steered(request, status="refused", reason=TOO_LATE)
+                warnings.append(missed_warning(request))
         await self._take(missed)
         return cast("EnhancedState", {**state, "warnings": warnings})
 

@@ -11,7 +11,7 @@ from replan.calling.compiled import services_in
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT
-from replan.runs.asked.steers import check_edit
+from replan.runs.asked.steers import check_steer
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
@@ -181,7 +181,7 @@ class Works:
         )
         try:
             # Who asked may know neither the team nor what has begun since.
-            at_work = check_edit(request, report, state, services)
+            at_work = check_steer(request, report, state, services)
         except InputError as error:
             await work.refuse(request, str(error), report.plan)
         else:

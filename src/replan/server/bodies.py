@@ -142,6 +142,16 @@ class PlanBody(Value):
     version: int = Field(ge=1)
 
 
+class MessageBody(Value):
+    """What the host of a run is told.
+
+    Attributes:
+        text: What it should know.
+    """
+
+    text: str = Field(min_length=1, max_length=1_000_000)
+
+
 class ResumeBody(Value):
     """How a run is resumed.
 

@@ -15,6 +15,7 @@ TAGS = (
     "facts",
     "parameters",
     "missing",
+    "said",
     "call",
 )
 """What is marked."""

@@ -117,6 +117,9 @@ PROMPTS = {
     "specialist_of_its_own": StepPrompt.of(TEAM[1], "You compare laws.").messages(CONTEXT),
     "feedback": build_feedback_prompt(collect(RESULTS), STATE, MERGED, missing=""),
     "feedback_apart": build_feedback_prompt(collect(RESULTS), STATE, APART, missing=""),
+    "feedback_with_a_message": build_feedback_prompt(
+        collect(RESULTS), STATE, MERGED, missing="", said="Also compare 2023."
+    ),
     "feedback_at_the_end": build_feedback_prompt(
         collect(RESULTS), STATE, MERGED, missing="- 3. Compare both: not run"
     ),

@@ -11,9 +11,6 @@ from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 from replan.steps.step_record import ANSWERS
 
-TOO_LATE = "The run ended before it was considered."
-"""Why nothing was done with an edit or a message."""
-
 BEAT = 0.5  # seconds from one look at the rows of others to the next
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from replan.calling.new_or_continued import check_storable
 from replan.errors import InputError
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steered_plan import merged_edit
@@ -10,7 +11,7 @@ from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
-from replan.runs.asked.requests import TOO_LATE
+from replan.ports.steering import TOO_LATE
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 
@@ -19,11 +20,6 @@ def steps_at_work(report: RunReport) -> tuple[int, ...]:
     """The steps that somebody works on."""
     at_work = (each for each in report.planned if each.status is StepStatus.EXECUTING)
     return tuple(each.step.id for each in at_work)
-
-
-def edit_of(run_id: str, text: str, version: int, by: str, at: datetime) -> Request:
-    """An edit that is not on record yet."""
-    return Request(run_id=run_id, name="", kind="edit", at=at, by=by, text=text, version=version)
 
 
 def check_edit(
@@ -53,23 +49,46 @@ def check_edit(
     return at_work
 
 
+def check_steer(
+    request: Request, report: RunReport, state: EnhancedState, services: Services | None
+) -> tuple[int, ...]:
+    """Refuse a request that cannot be taken; return the steps that it waits for."""
+    check_storable({"plan" if request.kind == "edit" else "message": request.text})
+    if request.kind == "edit":
+        return check_edit(request, report, state, services)
+    _check_is_steered(report, is_direct=services is not None and services.is_direct)
+    if not request.text.strip():
+        raise InputError("The message is empty. Write what the host should know.")
+    if report.plan is not None and not report.plan.allow_dynamic_update:
+        raise InputError(
+            "The host must not revise the plan of this run, so a message would change nothing. "
+            "Edit the plan."
+        )
+    return steps_at_work(report)
+
+
 def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:
-    """The plan of a run that can be edited, or changed by a message.
+    """The plan of a run that can be edited.
 
     Raises:
         InputError: There is none.
     """
+    _check_is_steered(report, is_direct=is_direct)
+    if report.plan is None:
+        raise InputError("The run has no plan yet. Repeat this once it has one.")
+    return report.plan
+
+
+def _check_is_steered(report: RunReport, *, is_direct: bool) -> None:
     if is_direct:
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:
         raise InputError("The run is over. Hand in its edited document as the plan of a new run.")
-    if report.plan is None:
-        raise InputError("The run has no plan yet. Repeat this once it has one.")
     if any(each.kind == "plan" for each in report.pending_questions):
         raise InputError(
-            "The run waits for approval of its plan. Answer that with the edited plan."
+            "The run waits for approval of its plan. Answer that: with the edited plan, or with "
+            "`reject: WHY`."
         )
-    return report.plan
 
 
 def _differs(step: int, old: TaskPlan, new: TaskPlan) -> bool:

@@ -21,6 +21,7 @@ from replan.server.bodies import (
     AnswerBody,
     CorrectionBody,
     EventsQuery,
+    MessageBody,
     PlanBody,
     ResumeBody,
     RunsQuery,
@@ -186,6 +187,17 @@ async def edit_plan(call: Called, run_id: str, body: PlanBody) -> Run:
     """Edit the plan of a run that is not over; steps that have not begun follow it."""
     record = await call.served.record_of(run_id, call.who)
     await edit_plan_of(call.served, call.who, record, body.plan, body.version)
+    return await _current_run(call, record.run_id)
+
+
+@router.post(
+    f"{_RUN}/messages", summary="Tell the host of a run something", status_code=202, **needs("run")
+)
+async def send_message(call: Called, run_id: str, body: MessageBody) -> Run:
+    """Tell the host of a run that is not over something; it can revise the plan for it."""
+    record = await call.served.record_of(run_id, call.who)
+    runtime, by = call.served.runtime_of(record), call.who.person
+    await runtime.send_message(record.run_id, body.text, by=by)
     return await _current_run(call, record.run_id)
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from replan.server.doors.runs import Action
-from replan.ui.acts import answering, chatting, editing, starting, steering
+from replan.ui.acts import answering, chatting, editing, starting, steering, telling
 from replan.ui.site import Page
 
 _RUN, _STEP, _CHAT = "/runs/{run_id}", "/runs/{run_id}/steps/{step:int}", "/chat/{session_id}"
@@ -23,6 +23,8 @@ ACTING = (
     ),
     Page(method="GET", path=f"{_RUN}/plan", handler=editing.edit, role="run"),
     Page(method="POST", path=f"{_RUN}/plan", handler=editing.run_edited, role="run"),
+    Page(method="GET", path=f"{_RUN}/message", handler=telling.ask_message, role="run"),
+    Page(method="POST", path=f"{_RUN}/message", handler=telling.tell, role="run"),
     Page(method="GET", path="/start", handler=starting.ask_start, role="run"),
     Page(method="POST", path="/start", handler=starting.start, role="run"),
     Page(method="GET", path="/chat", handler=chatting.chats, role="read"),

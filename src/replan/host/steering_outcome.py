@@ -1,0 +1,39 @@
+"""What became of what people asked of a run at work: each is told once."""
+
+from typing import Any, Literal
+
+from replan.events.emitter import Emitter
+from replan.events.types import RunSteered
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
+from replan.ports.run_context import here
+from replan.ports.steering import OUTCOME, TOO_LATE, missed_warning
+
+
+async def report_outcome(
+    request: Request,
+    status: Literal["taken", "refused"],
+    emitter: Emitter,
+    log: RunLog,
+    **fields: Any,
+) -> None:
+    """Report once what became of a request, also if its node begins again."""
+    about: dict[str, Any] = {
+        "kind": request.kind,
+        "status": status,
+        "request": request.name,
+        "by": request.by,
+        "text": request.text if request.kind == "message" else "",
+        "based_on": request.version,
+        **fields,
+    }
+    announced = emitter.announce(RunSteered, **about)
+    await log.note(request.run_id, f"{OUTCOME}{request.name}", about, announced)
+
+
+async def report_missed(emitter: Emitter, log: RunLog) -> None:
+    """Report what the run that ends here has not considered."""
+    steering = here().steering
+    for request in (*steering.waiting("edit"), *steering.waiting("message")) if steering else ():
+        await report_outcome(request, "refused", emitter, log, reason=TOO_LATE)
+        await emitter.warn(missed_warning(request))
