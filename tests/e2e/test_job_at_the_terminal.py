@@ -32,6 +32,10 @@ def said(tmp_path, lines, *words):
         return warm.run("-m", "replan", "chat", *job, *storage, *words, stdin=stdin.fileno())
 
 
+def looked(tmp_path, *words):
+    return warm.run("-m", "replan", *words, "--storage", str(tmp_path / "runs.db"))
+
+
 def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     (tmp_path / "tea.yaml").write_text(JOB)
     (tmp_path / "kettle.py").write_text(KETTLE)
@@ -43,6 +47,12 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     assert again.returncode == 0, again.stderr
     assert "- cups: 3" in again.stdout
     assert "Result: 3 cups of green tea" in again.stdout
+    listed = looked(tmp_path, "runs")
+    assert "completed  1/1    tea   some tea please [session=" in listed.stdout, listed
+    shown = looked(tmp_path, "show", "last")
+    assert "step 1 tea asked (1/tea/1): Which tea? Choose one of: green, black." in shown.stdout
+    assert "answered 1/tea/2: three" in shown.stdout
+    assert "brew_it(kind=" in shown.stdout
     asks = "Green or black, dear?"
     with OpenAIServer({"phrase": [asks, "Which?"]}) as server:
         words = ("--phrasing-model", "openai:m", "--base-url", server.base_url)

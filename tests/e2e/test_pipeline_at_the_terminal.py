@@ -62,6 +62,12 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
     assert "--pipeline painting:RoomAgent" in first.stderr
     again = said_in(tmp_path, ["blue"], *pipeline, "--session", "last")
     assert (again.returncode, again.stdout) == (0, "the kitchen, door_painting: blue\n")
+    storage = ["--storage", str(tmp_path / "runs.db")]
+    listed = warm.run("-m", "replan", "runs", *storage)
+    assert "completed  1/1" in listed.stdout, listed
+    assert "the kitchen [session=" in listed.stdout
+    threads = warm.run("-m", "replan", "show", "last", "--step", "1", *storage)
+    assert "sub-thread: completed, 3 messages (wall_painting > door_painting)" in threads.stdout
     for wrong, problem in (
         (["--pipeline", "painting:Nobody"], "has no 'Nobody'"),
         (["--pipeline", "painting"], "Write module:Class"),

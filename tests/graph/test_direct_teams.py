@@ -8,6 +8,7 @@ import pytest
 from pipelines import FourDeep
 from replan import (
     AgentContext,
+    ClientAgentAdapter,
     ExecutionContext,
     Limits,
     Specialist,
@@ -15,6 +16,7 @@ from replan import (
     ask_user,
     build_agent,
     open_runtime,
+    open_storage,
     run,
 )
 from replan.errors import TeamError
@@ -140,10 +142,99 @@ async def test_the_secrets_of_a_job_are_in_no_context_while_it_waits():
     assert (result.error, used) == (None, ["4821"])
     assert not any("4821" in text for text in texts)
     assert [each.content for each in context.dialogue_history if each.role == "user"] == [
-        "book",
+        "***",
         "***",
         "***",
     ]
+
+
+def tea_job(**options: Any) -> JobSpec:
+    return JobSpec(
+        "tea",
+        slots=[
+            Slot("kind", question="Which tea?", choices=["green", "black"]),
+            Slot("pin", question="Your PIN?", secret=True, pattern=r"PIN-\d{6}"),
+        ],
+        commands=[Command("brew", needs=["kind", "pin"], action="brew_it")],
+        actions=[ActionSpec("brew_it", run=lambda kind, pin: f"{kind} tea, {len(pin)}")],
+        **options,
+    )
+
+
+def tea_agent(**options: Any) -> Any:
+    team = Team([Specialist("tea", "Brews.", job=tea_job(**options))])
+    return build_agent(team, context_key="k" * 16)
+
+
+async def test_the_job_of_a_session_is_one_run_and_its_secrets_are_in_no_file(tmp_path):
+    said = ("some tea, pin: PIN-471147", "black", "kind: green", "pin: PIN-481248", "yes")
+    async with open_storage(tmp_path / "runs.db") as storage:
+        for place, text in enumerate(said):
+            # Each turn is taken in another process.
+            client = ClientAgentAdapter(storage, tea_agent())
+            result = await client.process("s", text, turn_id=str(place))
+            assert result.success, result.error
+            assert (await client.process("s", text, turn_id=str(place))).response == result.response
+        (run,) = await storage.runs.recent(9, {"session": "s"})
+        assert (run.title, run.outcome) == ("tea", "completed")
+        job = (await client.export("s")).project_state["job"]
+        assert job["status"] == "completed"
+        assert job["collected_info"] == {"kind": "green", "pin": "***"}
+    assert result.response.endswith("Result: green tea, 10")
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not [secret for secret in (b"PIN-471147", b"PIN-481248") if secret in kept]
+
+
+async def test_no_prompt_is_on_record_of_a_job_with_secrets_in_a_session(tmp_path):
+    spec = JobSpec(
+        "safe",
+        slots=[Slot("word", question="Which word?", secret=True, longest=9)],
+        commands=[Command("open", needs=["word"], action="open_it")],
+        actions=[ActionSpec("open_it", run=lambda word: f"{word:.0}open", effects="unsafe")],
+    )
+    with ScriptedModel({"extract": "word: rosebud"}) as model:
+        team = Team([Specialist("safe", "Opens.", job=spec, extraction_model=model)])
+        async with open_storage(tmp_path / "runs.db") as storage:
+            client = ClientAgentAdapter(storage, build_agent(team, context_key="k" * 16))
+            said = "It is the one that he says at the end of the film, which is rosebud"
+            result = await client.process("s", said)
+    assert result.response.startswith("Please confirm: open, with\n- word: ***")
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"rosebud" not in kept
+
+
+async def test_what_is_sealed_for_a_session_is_used_by_nobody_else(tmp_path):
+    async with open_storage(tmp_path / "runs.db") as storage:
+        client = ClientAgentAdapter(storage, tea_agent())
+        await client.process("s", "some tea, pin: PIN-471147")
+        (run,) = await storage.runs.recent(1)
+        team = Team([Specialist("tea", "Brews.", job=tea_job())])
+        async with open_runtime(team, storage=storage) as runtime:
+            result = await (await runtime.answer(run.run_id, "green"))
+    # Who is none of its turns is asked for everything.
+    (asked,) = result.pending_questions
+    assert "I also need: pin" in asked.text
+
+
+async def test_the_next_message_of_a_session_goes_on_with_its_job_until_it_is_given_up():
+    agent, context = tea_agent(max_asks=1), AgentContext(session_id="s")
+
+    async def says(text: str, **options: Any) -> str:
+        nonlocal context
+        result = await agent.process(text, context, **options)
+        context = context.apply(result.context_updates)
+        return result.response
+
+    await says("green")
+    await says("hm")
+    job: Any = context.project_state["job"]
+    assert (job["status"], job["error_code"]) == ("failed", "no_progress")
+    assert "Shall I do it?" in await says("pin: PIN-471147")
+    assert (await says("yes")).endswith("Result: green tea, 10")
+    assert await says("thanks") == "This is done already. Say what you need to begin anew."
+    # A new request begins with nothing of the old one.
+    assert "Which tea?" in await says("pin: PIN-471147", new_request=True)
+    assert "job" not in context.project_state
 
 
 async def test_a_step_that_failed_is_retried_as_in_every_run(tmp_path):

@@ -78,9 +78,6 @@ class ContextSessions:
         shown = {name: each for name, each in metadata if name not in (_TURN, _OWNER)}
         return KeptSession(context.replace(session_metadata=shown), number, number)
 
-    async def begin(self, key: SessionKey, at: datetime) -> None:
-        """Nothing: such a store lists no sessions, so that none is found by having begun."""
-
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         if turn.takes_back is not None:
             self._cannot("take back a turn")

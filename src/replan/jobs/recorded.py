@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from langchain_core.messages import ToolCall
 from pydantic import JsonValue
@@ -21,6 +21,7 @@ from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
 from replan.state.person.verdicts import ask_what_became_of
+from replan.state.session.session import Seal
 from replan.values import restored
 
 ACTION, PHRASE = "job/", "phrase/"
@@ -120,17 +121,29 @@ class RecordedExtractor:
 
     extractor: Extractor
     record: Transcript
+    seal: Seal | None = None  # closes what is recorded; None: nothing is secret
 
     async def extract(self, wanted: Wanted) -> Extracted:
         """Return what is on record of the turn, if it is about the same words."""
         turn = wanted.job.turns
-        kept = await self.record.reply(turn)
-        if isinstance(kept, Mapping) and kept.get("said") == wanted.said:
+        kept = self._opened(await self.record.reply(turn))
+        if kept.get("said") == wanted.said:
             return restored(Extracted, kept.get(FOUND))
         found = await self.extractor.extract(wanted)
-        note = {"said": wanted.said, FOUND: found.model_dump(mode="json")}
-        await self.record.note_reply(turn, cast("JsonValue", note))
+        note: dict[str, Any] = {"said": wanted.said, FOUND: found.model_dump(mode="json")}
+        if self.seal is not None:
+            note = {FOUND: self.seal.closed(note)}
+        await self.record.note_reply(turn, note)
         return found
+
+    def _opened(self, note: JsonValue) -> Mapping[str, Any]:
+        """What a note says, if it is about a turn of a job."""
+        if not isinstance(note, dict):
+            return {}
+        found = note.get(FOUND)
+        if self.seal is not None and isinstance(found, str):
+            return self.seal.opened(found)
+        return note
 
 
 @dataclass(frozen=True)

@@ -98,13 +98,6 @@ class SessionStore(Protocol):
         """The session as it is, or as it was at a version; None if there is none."""
         ...
 
-    async def begin(self, key: SessionKey, at: datetime) -> None:
-        """Begin a session at version 0, so that it is found if its first turn is cut off.
-
-        An existing session stays unchanged.
-        """
-        ...
-
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         """Store a turn; version 0 creates the session.
 

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from secrets import token_bytes
@@ -25,6 +25,7 @@ from replan.state.questions import Question, fingerprint_of
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
+from replan.state.session.session import SEALED
 from replan.state.tightening import tightened
 from replan.steps.board import QUESTIONS
 from replan.storage.encryption import Cipher, cipher_of
@@ -79,10 +80,27 @@ class RunCarrier:
         # What will be needed is missed when the agent is built.
         _ = self._cipher if self.always_secret else None
 
+    @property
+    def secret_key(self) -> bytes:
+        """The key of secrets: without one of all agents, no other agent opens them."""
+        return self.key or self._own_key
+
     @cached_property
     def _cipher(self) -> Cipher:
-        # Without a key, no other agent opens secrets.
-        return cipher_of(self.key or self._own_key, _SALT)
+        return cipher_of(self.secret_key, _SALT)
+
+    def closed(self, value: JsonValue, place: Sequence[str]) -> str:
+        """Encrypt what belongs to one place."""
+        return base64.b64encode(self._cipher.encrypt(value, *place)).decode()
+
+    def opened(self, closed: str, place: Sequence[str]) -> Any:
+        """Decrypt what was encrypted for a place.
+
+        Raises:
+            binascii.Error: It is no base64.
+            UnreadableRecordError: Another key encrypted it, or it was changed.
+        """
+        return self._cipher.decrypt(base64.b64decode(closed, validate=True), *place)
 
     def written(
         self, run: PortableRun, session_id: str, *, stays: bool = False
@@ -102,8 +120,7 @@ class RunCarrier:
         written: dict[str, JsonValue] = {"run_id": run.run_id, "packed": packed}
         is_open = stays and self.key is None
         if not is_open and (self.always_secret or _has_secrets(run)):
-            closed = self._cipher.encrypt(packed, *_place(session_id, run.run_id))
-            encrypted = base64.b64encode(closed).decode()
+            encrypted = self.closed(packed, _place(session_id, run.run_id))
             written = {"run_id": run.run_id, "packed": encrypted, "is_encrypted": True}
         if self.key is None:
             return written
@@ -134,9 +151,7 @@ class RunCarrier:
         packed = carried.packed
         if carried.is_encrypted:
             try:
-                closed = base64.b64decode(packed, validate=True)
-                place = _place(context.session_id, carried.run_id)
-                packed = str(self._cipher.decrypt(closed, *place))
+                packed = str(self.opened(packed, _place(context.session_id, carried.run_id)))
             except (binascii.Error, UnreadableRecordError) as error:
                 raise _refused(
                     "packed",
@@ -145,6 +160,27 @@ class RunCarrier:
                     "new_request=True.",
                 ) from error
         return unpacked_run(packed)
+
+
+@dataclass(frozen=True)
+class SessionSeal:
+    """Closes what the runs of a session record of secrets, with the key of its agents."""
+
+    carrier: RunCarrier
+    session_id: str
+
+    def closed(self, value: JsonValue) -> str:
+        return f"{SEALED}{self.carrier.closed(value, self._own_place)}"
+
+    def opened(self, text: str) -> Any:
+        try:
+            return self.carrier.opened(text.removeprefix(SEALED), self._own_place)
+        except (binascii.Error, UnreadableRecordError) as error:
+            raise _refused("rows", "another key sealed it, or it was changed") from error
+
+    @property
+    def _own_place(self) -> tuple[str, ...]:
+        return (RUN, self.session_id)
 
 
 def carrier_of(services: Services, key: bytes | None) -> RunCarrier:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, cast
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -20,9 +20,10 @@ from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
 from replan.ports.run_context import here, use
 from replan.sessions.request import UserMessage
-from replan.sessions.sealed_job import JOB, JobSeal
+from replan.sessions.sealed_job import JobSeal
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
+from replan.state.session.session import JOB
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,6 @@ class JobAgent(SessionAgent):
     job asks for. Of the options, `new_request=True` abandons the job, and begins a new one. Events
     report recorded actions, warnings, and what `others` do.
     """
-
-    # No run of a storage reports its turns.
-    has_runs: ClassVar[bool] = False
 
     processor: JobProcessor
     clock: Callable[[], datetime]  # gives the time of messages, with its zone

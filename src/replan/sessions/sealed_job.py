@@ -17,18 +17,19 @@ from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
 from replan.secrets.signature import is_signature, signature_of
 from replan.state.session.context import AgentContext
+from replan.state.session.session import JOB
 from replan.storage.encryption import Cipher, cipher_of
 from replan.storage.faults import UnreadableRecordError
 from replan.texts.storable import as_stored
-
-JOB = "job"
-"""The key of the job in a session's `project_state`, and of its question."""
 
 SECRETS = "job_secrets"
 """The key of the sealed part of the job in a session."""
 
 SIGNATURE = "job_signature"
 """The key of the signature of both in a session."""
+
+OWN_NAMES = (JOB, SECRETS, SIGNATURE)
+"""The keys of `project_state` that are about the job."""
 
 _SALT = b"a job in context"
 # A plan has the values in it, and what an action gave may repeat one.

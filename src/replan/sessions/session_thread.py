@@ -9,9 +9,7 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 from replan.errors import InputError
-from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import ThreadRepository
-from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.pipeline.thread_rows import (
     QUESTIONS,
@@ -50,10 +48,33 @@ _SETTINGS: Mapping[str, Any] = {
 """The settings of a thread that are not its handlers'."""
 
 
-def going_on(services: Services) -> SpecialistPort | None:
-    """The one specialist of a team, if it goes on with what a session has of its work."""
-    alone = [*services.specialists.values()] if services.is_direct else []
-    return next((each for each in alone if getattr(each, "continues_sessions", False)), None)
+class ThreadWork:
+    """The thread of a pipeline between the turns of a session."""
+
+    def before(self, session: AgentContext) -> Mapping[str, JsonValue]:
+        rows = thread_of_session(session)
+        return {THREADS: {session.session_id: {**rows}}} if rows else {}
+
+    def is_unfinished(self, session: AgentContext) -> bool:
+        return has_work_left(carried_threads(session).get(session.session_id))
+
+    def given_up(self, state: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        return state
+
+    async def after(
+        self, run: EnhancedState, session: AgentContext, threads: ThreadRepository
+    ) -> Mapping[str, JsonValue]:
+        # A step that was done again began on another one; a run may have done nothing on any.
+        done = [*(await threads.rows(run.get("run_id", ""))).values()]
+        carried = carried_threads(session)
+        if not done:
+            return session.project_state
+        rows: Rows = under_id(session.session_id, done[-1])
+        if has_work_left(rows):
+            before = cast("Rows", carried.get(session.session_id) or {})
+            known = {each.key: each for each in questions_in(before)}
+            rows = with_questions(rows, {**known, **run.get("questions", {})}.values())
+        return {**session.project_state, THREADS: {**carried, session.session_id: {**rows}}}
 
 
 def thread_of_session(session: AgentContext) -> Rows:
@@ -81,27 +102,11 @@ def thread_of_session(session: AgentContext) -> Rows:
     return rows
 
 
-def has_work_left(rows: Rows) -> bool:
-    """Whether a thread was cut off, so that a turn without a message continues it."""
-    header = rows.get("")
-    settings = header.get("settings") if isinstance(header, dict) else None
-    return isinstance(settings, dict) and bool(settings.get(TASKS))
-
-
-async def thread_after(
-    run: EnhancedState, session: AgentContext, threads: ThreadRepository
-) -> Rows:
-    """The thread of a session after a run; as it was before if the run did nothing on one."""
-    before = thread_of_session(session)
-    # A step that was done again began on another one.
-    done = [*(await threads.rows(run.get("run_id", ""))).values()]
-    if not done:
-        return before
-    after = under_id(session.session_id, done[-1])
-    if not has_work_left(after):
-        return after
-    known = {each.key: each for each in questions_in(before)}
-    return with_questions(after, {**known, **run.get("questions", {})}.values())
+def has_work_left(rows: object) -> bool:
+    """Whether there are tasks of a thread that are not done yet."""
+    header = cast("dict[str, Any]", rows).get("") if isinstance(rows, dict) else None
+    settings = cast("dict[str, Any]", header).get("settings") if isinstance(header, dict) else None
+    return isinstance(settings, dict) and bool(cast("dict[str, Any]", settings).get(TASKS))
 
 
 def carried_threads(session: AgentContext) -> dict[str, JsonValue]:

@@ -24,7 +24,7 @@ from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
 from replan.sessions.session_agent import Report, SessionAgent
-from replan.sessions.session_thread import going_on, has_work_left, thread_of_session
+from replan.sessions.session_work import kept_work
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
@@ -107,9 +107,10 @@ class StatelessAgent(SessionAgent):
         if run is not None and place.carrier.key is None:
             run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
-        is_pipeline = going_on(services_in(place.graph)) is not None
-        has_begun = is_pipeline and has_work_left(thread_of_session(session))
-        if not (has_begun and run is None and message.is_empty):
+        work = kept_work(services_in(place.graph), place.carrier)
+        if run is None and message.is_empty and work is not None and work.is_unfinished(session):
+            begins_anew = False
+        else:
             _check(message, run, begins_anew=begins_anew)
         turn = Turn(
             clock=place.clock,
@@ -121,6 +122,7 @@ class StatelessAgent(SessionAgent):
             run_id=options.get("run_id") or place.new_id(),
             settings=settings,
             carrier=place.carrier,
+            work=work,
             listener=report or (lambda _: None),
         )
         following = Followed(

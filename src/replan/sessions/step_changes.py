@@ -9,6 +9,7 @@ from replan.plan.order import run_order
 from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult
+from replan.state.session.session import OWN_NAMES
 from replan.values import same
 
 
@@ -35,6 +36,8 @@ def step_changes(
     warnings: list[str] = []
     for result in new:
         for name, value in result.project_state.items():
+            if name in OWN_NAMES:
+                continue
             other = writers.get(name)
             if other and not same(changes[name], value) and _are_parallel(plan, other, result):
                 warnings.append(

@@ -23,23 +23,17 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
+from replan.sessions.carried_run import RUN, RunCarrier, SessionSeal, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
-from replan.sessions.session_thread import (
-    carried_threads,
-    going_on,
-    has_work_left,
-    thread_after,
-)
+from replan.sessions.session_work import KeptWork
 from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
 from replan.state.person.answers import shown_in
-from replan.state.pipeline.thread_rows import THREADS
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Content, Message, Stage
 from replan.state.session.session import Session, SessionWork
@@ -67,6 +61,7 @@ class Turn:
     run_id: str  # of a new run
     settings: RunSettings | None
     carrier: RunCarrier  # writes the run into the context
+    work: KeptWork | None  # what the session keeps of a team without a host
     listener: Callable[[Event], None]  # receives the events of the run
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
@@ -128,10 +123,31 @@ class Turn:
             tool_execution_results=self._tools.over,
         )
 
+    @property
+    def _session(self) -> AgentContext:
+        """The session before the turn, without work that the user gave up."""
+        if self.work is None or not self.begins_anew:
+            return self.context
+        state = self.work.given_up(self.context.project_state)
+        return self.context.replace(project_state={**state})
+
+    @property
+    def _seal(self) -> SessionSeal:
+        return SessionSeal(self.carrier, self.context.session_id)
+
+    @property
+    def _is_sealed(self) -> bool:
+        """Whether what a person answers is closed: the specialist takes secrets in a session."""
+        specialists = self._services.specialists.values()
+        return self.work is not None and any(
+            getattr(each, "takes_secrets", False) for each in specialists
+        )
+
     def _failure(self, result: RunResult) -> str:
         """Why there is no answer of a team without a host, if its one step failed."""
-        failed = failures_of(result) if self._services.is_direct else []
-        return "\n".join(str(each["error"]) for each in failed)
+        results = result.state.get("current_specialist_results", {}).values()
+        failed = [each for each in results if each.is_failed and not each.text]
+        return "\n".join(each.error for each in failed) if self._services.is_direct else ""
 
     @property
     def _services(self) -> Services:
@@ -143,7 +159,8 @@ class Turn:
         if self.run is not None:
             await place.take_up(self.run)
         if self.run is None or self.begins_anew:
-            return await self._begun()
+            state = await self._begun()
+            return await self._opened(state) if self._is_sealed else state
         state, is_answered = await place.go_on(self.run, self.settings)
         asks = asks_in(state) if self.run.waits and not is_answered else ()
         if not asks or self.message.is_empty:
@@ -156,15 +173,37 @@ class Turn:
         except UsageError as error:
             self._problem = str(error)
             return state
+        return await self._answer(state, asks, answers)
+
+    async def _answer(
+        self, state: Mapping[str, Any], asks: Sequence[Question], answers: Mapping[str, JsonValue]
+    ) -> dict[str, Any]:
+        """Answer what a run asks; secrets are on record as only this session can read them."""
         self._answered = frozenset(answers)
-        return await place.answer(self.run.run_id, asks, answers, self.settings)
+        asked: Mapping[str, Question] = state.get("questions", {}) if self._is_sealed else {}
+        closed: dict[str, JsonValue] = {
+            key: self._seal.closed(each) if key in asked and asked[key].secret else each
+            for key, each in answers.items()
+        }
+        return await self._place.answer(state["run_id"], asks, closed, self.settings)
+
+    async def _opened(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Say the first message to a job with secrets, which asks for it."""
+        asks = asks_in(state)
+        if self.message.is_empty or not asks:
+            return state
+        return await self._answer(state, asks, answers_to(self.message, asks, shown_in(asks)))
 
     def _work(self) -> SessionWork | None:
         """What the session has of the work of a team without a host."""
-        if going_on(self._services) is None:
+        if self.work is None:
             return None
-        state, session_id = self.context.project_state, self.context.session_id
-        return SessionWork(session_id=session_id, state=state, goes_on=self.message.is_empty)
+        return SessionWork(
+            session_id=self.context.session_id,
+            state=self.work.before(self._session),
+            goes_on=self.message.is_empty,
+            seal=self._seal,
+        )
 
     async def _begun(self) -> dict[str, Any]:
         """Begin a new run, with the history that models may see."""
@@ -174,9 +213,13 @@ class Turn:
         if summary is not None:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
             messages = []
-        content = self.message.content or _newest_request(history)
+        content, settings = self.message.content or _newest_request(history), self.settings
+        if self._is_sealed:
+            # What was said comes as an answer, and no prompt says it.
+            content = self._services.names[0]
+            settings = (settings or RunSettings()).replace(keep_prompts=False)
         given = {"messages": [*messages, message_of("user", content, len(history))]}
-        return await self._place.begin(given, seen, self.settings, self.run_id)
+        return await self._place.begin(given, seen, settings, self.run_id)
 
     async def _is_summary_due(self, result: RunResult) -> bool:
         """Whether the summary after the answer has yet to be written."""
@@ -213,7 +256,7 @@ class Turn:
         """The session after the turn, with what its steps changed in the project state."""
         at, before = self.clock().isoformat(), self.context
         answered = [Message(role="assistant", content=response, timestamp=at)] if response else []
-        kept, stage = with_changes(before.project_state, changes), stage_of(result)
+        kept, stage = with_changes(self._session.project_state, changes), stage_of(result)
         kept.pop(RUN, None)
         place, threads = self._place, self._services.threads
         if result.outcome in ("waiting", "interrupted"):
@@ -222,10 +265,11 @@ class Turn:
             kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
         elif result.document:
             kept[PLAN] = result.document
-        if RUN not in kept and going_on(self._services) is not None:
-            rows = await thread_after(result.state, before, threads)
-            kept[THREADS] = {**carried_threads(before), before.session_id: {**rows}}
-            stage = "stopped" if has_work_left(rows) else stage
+        if self.work is not None and RUN not in kept:
+            over = before.replace(project_state=kept)
+            kept = {**await self.work.after(result.state, over, threads)}
+            is_cut_off = self.work.is_unfinished(over.replace(project_state=kept))
+            stage = "stopped" if is_cut_off else stage
         summary = whole_summary(before.dialogue_history, result.state.get("memory_summary"))
         if summary is not None:
             kept[SUMMARY] = summary.model_dump(mode="json")

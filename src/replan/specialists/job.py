@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.errors import InputError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
@@ -24,7 +25,11 @@ from replan.ports.ask_user import ask
 from replan.ports.run_context import here
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.session.session import JOB, SEALED, Seal
 from replan.state.team import SpecialistCard
+
+OPENING = "What is it about?"
+"""What a job with secret slots asks in a session, and its first message answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +46,8 @@ class JobSpecialist:
     clock: Callable[[], datetime]
     chat: Chat | None = None
     phrases: Chat | None = None
+    continues_sessions: ClassVar[bool] = True
+    kept_names: ClassVar[frozenset[str]] = frozenset({JOB})
 
     @property
     def takes_secrets(self) -> bool:
@@ -49,14 +56,19 @@ class JobSpecialist:
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
-        processor = self._processor(context, config)
+        work = here().work
+        seal = work.seal if work is not None and self.takes_secrets else None
+        processor = self._processor(config, seal)
+        # The words of a run's request are not sealed, those of an answer are.
+        task = context.task if seal is None else _said(ask(OPENING, secret=True), seal)
+        found: Any = None if work is None else work.state.get(JOB)
         given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
         command = context.parameters.get("command")
         known = isinstance(command, str) and self.spec.command(command) is not None
         job = processor.new_job(
             str(command) if known else "", given, job_id=context.idempotency_key or None
         )
-        result = await processor.process(job, [context.task])
+        result = await processor.process(job if found is None else found, [task])
         while result.need_user_input:
             job, spec = result.job, self.spec
             answer = ask(
@@ -65,10 +77,14 @@ class JobSpecialist:
                 # Whatever is asked for, the answer may have a secret in it.
                 secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
             )
-            result = await processor.process(result.job, [_text(answer)])
-        return self._result(result)
+            result = await processor.process(result.job, [_said(answer, seal)])
+        ended = self._result(result)
+        if work is None:
+            return ended
+        whole = result.job.to_dict()
+        return ended.replace(project_state={JOB: whole if seal is None else seal.closed(whole)})
 
-    def _processor(self, context: ExecutionContext, config: RunnableConfig) -> JobProcessor:
+    def _processor(self, config: RunnableConfig, seal: Seal | None) -> JobProcessor:
         record = here().transcript
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
@@ -79,7 +95,7 @@ class JobSpecialist:
         executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
         return JobProcessor(
             self.spec,
-            extractor=RecordedExtractor(extractor, record),
+            extractor=RecordedExtractor(extractor, record, seal),
             executor=RecordedExecutor(executor, record),
             phraser=phraser,
             clock=self.clock,
@@ -101,8 +117,16 @@ class JobSpecialist:
         )
 
 
-def _text(answer: JsonValue) -> str:
-    """An answer as a message; a form becomes names and values."""
+def _said(answer: JsonValue, seal: Seal | None) -> str:
+    """An answer as a message; a form becomes names and values.
+
+    Raises:
+        InputError: It is sealed for a session, and this is none of its turns.
+    """
+    if isinstance(answer, str) and answer.startswith(SEALED):
+        if seal is None:
+            raise InputError("This answer is sealed for its session. Continue the session.")
+        answer = seal.opened(answer)
     if isinstance(answer, dict):
         return "\n".join(f"{name}: {each}" for name, each in answer.items())
     return "" if answer is None else str(answer)

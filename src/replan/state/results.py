@@ -197,13 +197,19 @@ class SpecialistResult(Value):
         return self.status is ExecutionStatus.FAILED
 
 
-def storable_result(result: SpecialistResult) -> SpecialistResult:
+def storable_result(
+    result: SpecialistResult, own: frozenset[str] = frozenset()
+) -> SpecialistResult:
     """Return a result that every storage keeps; of a message with odd extras, what it says.
+
+    Args:
+        result: The result.
+        own: The names of Replan in the project state that it may change.
 
     Raises:
         ContextError: It changes the project state in a way that is not allowed.
     """
-    check_project_state(result.project_state)
+    check_project_state(result.project_state, own)
     message = result.result
     if message is not None and unstorable(message):
         message = AIMessage(storable_text(message.text), id=message.id)

@@ -187,7 +187,8 @@ class StepWork:
         about = {"run_id": self.context.run_id, **self.names}
         try:
             given = await watched(work(self.context, config), about)
-            return storable_result(SpecialistResult.model_validate(given))
+            own: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
+            return storable_result(SpecialistResult.model_validate(given), own)
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

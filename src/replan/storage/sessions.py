@@ -82,10 +82,6 @@ class Sessions:
         # A copy: who gets it may change what is inside its mappings.
         return KeptSession(snapshot.context.replace(), snapshot.version, snapshot.newest)
 
-    async def begin(self, key: SessionKey, at: datetime) -> None:
-        row = self._new_row(key, at)
-        await self._database.write(lambda connection: connection.change(_INSERT, row))
-
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         number, attempts = version + 1, count()
         begun, own = self._new_row(key, turn.at), self._turn_row(key, number, turn)

@@ -164,19 +164,6 @@ async def test_the_sessions_of_a_user_are_listed_and_the_old_ones_found(sessions
     ]
     old = await sessions.unused_since(NOON + timedelta(minutes=10))
     assert sorted(old) == [keys[0], SessionKey("shop", "tom", "d")]
-    # One whose first turn is not over is there, and gets its title with the turn.
-    begun = SessionKey("shop", "anna", "e")
-    await sessions.begin(begun, NOON + timedelta(hours=1))
-    await sessions.begin(keys[0], NOON + timedelta(hours=1))
-    newest, *others = await sessions.recent("shop", "anna", 9)
-    assert (newest.session_id, newest.title, newest.version) == ("e", "", 0)
-    assert [each.session_id for each in others] == ["c", "b", "a"]
-    assert begun not in await sessions.unused_since(NOON + timedelta(minutes=59))
-    assert await texts_of(sessions, begun) == []
-    await talked(sessions, begun, "Hello", minute=90)
-    (newest, *_) = await sessions.recent("shop", "anna", 1)
-    assert (newest.session_id, newest.title, newest.version) == ("e", "Paint", 1)
-    assert newest.created_at == NOON + timedelta(hours=1)
 
 
 async def test_encrypted_storage_tells_nothing_of_what_was_said(tmp_path):

@@ -59,8 +59,7 @@ async def _plan(conversation: Conversation, _: str) -> None:
 
 
 async def _job(conversation: Conversation, _: str) -> None:
-    job = conversation.talk.opened.job
-    view = None if job is None else job.view(conversation.context)
+    view = conversation.job
     if view is None:
         conversation.show("There is no job in this session.")
         return

@@ -20,6 +20,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.sessions.carried_run import RunCarrier, asks_of_run
 from replan.sessions.request import how_to_answer
+from replan.sessions.session_job import JobWork
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
@@ -60,6 +61,7 @@ class Conversation:
     context: AgentContext = field(init=False)  # the session as it is kept
     asks: tuple[Question, ...] = ()  # what waits for the person
     plan: str = ""  # the document of the plan that is under way
+    job: Mapping[str, JsonValue] | None = None  # the status of the job
     draft: str = ""  # what the next line begins with
     _run: RunReport = field(init=False)  # the run that is under way
     _has_failed: bool = False
@@ -168,6 +170,7 @@ class Conversation:
 
     def _reset(self, session_id: str) -> None:
         self.session_id, self.asks, self.plan, self.draft = session_id, (), "", ""
+        self.job = None
         self.context = AgentContext(session_id=session_id)
         self._run = RunReport.begun("", now())
 
@@ -261,8 +264,11 @@ class Conversation:
             self.context = await opened.client.export(self.session_id)
         except InputError:
             return  # its first turn is not kept yet
-        run = RunCarrier(key=opened.key).carried(self.context)
+        carrier = RunCarrier(key=opened.key)
+        run = carrier.carried(self.context)
         self.asks = asks_of_run(run)
+        if opened.job is not None:
+            self.job = JobWork(opened.job, carrier).view(self.context, self.asks)
         if opened.is_alone:
             # What it asks is its newest message, and the next message answers it.
             self.asks = tuple(each for each in self.asks if each.is_decision)

@@ -12,23 +12,23 @@ from pydantic import JsonValue
 
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import models_from_environment
-from replan.assembly.jobs import job_agent
 from replan.assembly.pipelines import pipeline_team
 from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
+from replan.jobs.spec.job_spec import JobSpec
 from replan.ports.built_in import built_in_models
 from replan.ports.model_provider import ModelProvider
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
+from replan.team.specialist import Specialist
 from replan.team.team import Team
 from replan.team.team_file import TeamFile
 from replan.threads.phases.agent_and_handler import BaseAgent, Operation
@@ -58,9 +58,13 @@ class Opened:
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
     agent_name: str  # who talks, as a session remembers it
-    job: JobAgent | None = None  # what the conversation is about, in place of a team
-    has_secrets: bool = False  # whether what is typed may be a secret
+    job: JobSpec | None = None  # what the conversation is about, in place of a team
     pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline, in place of a team
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether what is typed may be a secret."""
+        return self.job is not None and any(slot.secret for slot in self.job.slots)
 
     @property
     def is_alone(self) -> bool:
@@ -127,7 +131,7 @@ def open_conversation(
 ) -> AbstractAsyncContextManager[Opened]:
     """What opens a conversation with a team, about a job, or with a pipeline."""
     if job is not None:
-        return open_job(job, order, user, site, phrasing_model)
+        return open_talk(partial(partner_of_job, job, phrasing_model, order, site), user, site)
     if pipeline is not None:
         return open_talk(partial(partner_of_pipeline, pipeline, order, site), user, site)
     return open_talk(partial(partner_in_file, order, site), user, site)
@@ -142,6 +146,7 @@ class Partner:
     name: str  # as a session remembers it
     workspace: Path
     notice: str | None = None
+    job: JobSpec | None = None  # a job alone
     pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline alone
 
 
@@ -167,6 +172,7 @@ async def open_talk(
                     key=key,
                     workspace=partner.workspace,
                     notices=tuple(each for each in notices if each),
+                    job=partner.job,
                     pipeline=partner.pipeline,
                 )
 
@@ -199,35 +205,27 @@ def partner_of_pipeline(reference: str, order: Order, site: Site, traces: Traces
     )
 
 
-@asynccontextmanager
-async def open_job(
-    path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
-) -> AsyncGenerator[Opened]:
-    """Open what a conversation about a job needs."""
-    spec, model, key = read_job_file(path), _own_model(order), user_key()
-    name = f"the job '{spec.name}'"
+def partner_of_job(
+    path: Path, phrasing_model: str | None, order: Order, site: Site, traces: Traces | None
+) -> Partner:
+    """A job alone."""
+    spec = read_job_file(path)
     offers = ", ".join(each.called("en") for each in spec.commands)
-    async with open_place(site.place) as storage:
-        agent = job_agent(
-            spec,
-            context_key=key,
-            model=model,
-            phrasing_model=phrasing_model,
-            base_url=order.base_url,
-            log=storage.log,
-        )
-        yield Opened(
-            storage=storage,
-            user=user,
-            client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
-            agent_name=name,
-            facts=facts_of(storage.store, user, ""),
-            key=key,
-            workspace=path.parent,
-            notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
-            job=agent,
-            has_secrets=any(slot.secret for slot in spec.slots),
-        )
+    asking = Specialist(
+        spec.name,
+        "Asks for what the job needs, and does it.",
+        job=spec,
+        extraction_model=_own_model(order),
+        phrasing_model=phrasing_model,
+    )
+    return Partner(
+        team=Team([asking], name=spec.name, traces=traces),
+        models=models_from_environment(order.base_url, site.environment),
+        name=f"the job '{spec.name}'",
+        workspace=path.parent,
+        notice=f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",
+        job=spec,
+    )
 
 
 def _team_identity(team: TeamFile) -> str:

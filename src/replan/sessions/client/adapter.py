@@ -78,8 +78,6 @@ class ClientAgentAdapter:
         kept_in = None if storage is None else getattr(agent, "kept_in", None)
         self._is_kept = kept_in is not None
         self._agent: Agent = agent if kept_in is None else kept_in(storage)
-        # The killed turn of a team is found by its run.
-        self._begins_sessions = storage is not None and not getattr(agent, "has_runs", True)
         self._agent_name = agent_name
         self._behind = set[asyncio.Task[None]]()  # summaries that are being written
         self._sessions = UserSessions(
@@ -289,8 +287,6 @@ class ClientAgentAdapter:
             version=now.version,
             agent=self._agent_name,
         )
-        if not now.version and self._begins_sessions:
-            await sessions.store.begin(key, sessions.clock())
         if not edit:
             return turn
         before = await sessions.before(key, now)

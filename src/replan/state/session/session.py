@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import Field, JsonValue
 
@@ -14,7 +14,12 @@ from replan.values import Value
 if TYPE_CHECKING:
     from replan.state.session.context import AgentContext
 
-OWN_NAMES = frozenset({"run", "plan", "memory_summary", "job", "job_secrets", "threads"})
+JOB = "job"
+"""The key of the job in a session's `project_state`, and of its question."""
+
+OWN_NAMES = frozenset(
+    {"run", "plan", "memory_summary", "job", "job_secrets", "job_signature", "threads"}
+)
 """The keys of `project_state` that Replan writes itself."""
 
 MOST_BYTES_OF_A_STEP = 1_000_000
@@ -55,23 +60,51 @@ class Session(Value):
         return deepcopy(self)
 
 
+SEALED = "sealed:"
+"""What a text begins with that only a turn of its session can read."""
+
+
+class Seal(Protocol):
+    """Closes what a session has, so that only agents with its key can read it."""
+
+    def closed(self, value: JsonValue) -> str:
+        """Return a text that begins with `SEALED`."""
+        ...
+
+    def opened(self, text: str) -> Any:
+        """Return what was closed.
+
+        Raises:
+            ContextError: Another key closed it, or it was changed.
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionWork:
     """What a session keeps of the work of a team without a host, whose one specialist goes on.
 
     Attributes:
         session_id: The session.
-        state: Its project state, with what Replan writes itself.
+        state: The entries of its project state that are about this work.
         goes_on: Whether the user said nothing new, so that what is left is to be done.
+        seal: Closes what a run of it records of secrets.
     """
 
     session_id: str
     state: Mapping[str, JsonValue]
-    goes_on: bool = False
+    goes_on: bool
+    seal: Seal
 
 
-def check_project_state(changes: Mapping[str, JsonValue]) -> None:
+def check_project_state(
+    changes: Mapping[str, JsonValue], own: frozenset[str] = frozenset()
+) -> None:
     """Refuse changes of the project state that a step may not make, or that no store keeps.
+
+    Args:
+        changes: The new values by names.
+        own: The names of Replan that a specialist of its own may write.
 
     Raises:
         ContextError: Names each bad entry.
@@ -84,7 +117,7 @@ def check_project_state(changes: Mapping[str, JsonValue]) -> None:
     if size > MOST_BYTES_OF_A_STEP:
         problem = f"one step may write {MOST_BYTES_OF_A_STEP:,} bytes of JSON"
         reading.refuse(path, f"{size:,} bytes", problem, "Write files, and name them here.")
-    for name in changes.keys() & OWN_NAMES:
+    for name in changes.keys() & (OWN_NAMES - own):
         problem = "this entry is Replan's own"
         reading.refuse((*path, name), changes[name], problem, "Use another name.")
     reading.end()

@@ -1,0 +1,57 @@
+"""What a session keeps of the work of a team without a host: the next turn goes on with it."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from replan.ports.thread_repository import ThreadRepository
+from replan.services import Services
+from replan.sessions.carried_run import RunCarrier
+from replan.sessions.session_job import JobWork
+from replan.sessions.session_thread import ThreadWork
+from replan.specialists.job import JobSpecialist
+from replan.specialists.pipeline import PipelineSpecialist
+from replan.state.enhanced import EnhancedState
+from replan.state.session.context import AgentContext
+
+ProjectState = Mapping[str, JsonValue]
+
+
+class KeptWork(Protocol):
+    """The work of a job or a pipeline between the turns of a session."""
+
+    def before(self, session: AgentContext) -> ProjectState:
+        """Read what a session has of it, and check it before anything uses it.
+
+        Raises:
+            UsageError: It cannot be used.
+        """
+        ...
+
+    def is_unfinished(self, session: AgentContext) -> bool:
+        """Whether it was cut off, so that a turn without a message continues it."""
+        ...
+
+    def given_up(self, state: ProjectState) -> ProjectState:
+        """A project state after a user gave it up for a new request."""
+        ...
+
+    async def after(
+        self, run: EnhancedState, session: AgentContext, threads: ThreadRepository
+    ) -> ProjectState:
+        """The project state of a session after a run that is over."""
+        ...
+
+
+def kept_work(services: Services, carrier: RunCarrier) -> KeptWork | None:
+    """What keeps the work of a team in its sessions, if its one specialist goes on with it."""
+    if not services.is_direct:
+        return None
+    match services.specialists[services.names[0]]:
+        case PipelineSpecialist():
+            return ThreadWork()
+        case JobSpecialist() as job:
+            return JobWork(job.spec, carrier)
+        case _:
+            return None
