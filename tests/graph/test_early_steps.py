@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from langchain_core.tools import StructuredTool
 from pydantic import PrivateAttr
 
 from replan import Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
@@ -134,6 +135,33 @@ async def test_nothing_else_begins_early(where, member, host, options):
     found = [each.type for each in events]
     begun = found.index("specialist_invoked") if "specialist_invoked" in found else len(found)
     assert "plan_created" in found[:begun]
+
+
+def tool(effects, name="look"):
+    metadata = {} if effects is None else {"effects": effects}
+    about = {"name": name, "description": "Look.", "metadata": metadata}
+    return StructuredTool.from_function(lambda words: words, **about)
+
+
+@pytest.mark.parametrize(
+    ("tools", "fields", "begins"),
+    [
+        ([tool("pure")], {}, True),
+        ([tool("pure"), tool(None, "find")], {}, False),
+        ([tool("pure"), tool(None, "find")], {"effects": "pure"}, True),
+        ([tool("unsafe")], {"effects": "pure"}, False),
+        ([tool("pure")], {"approve": ["look"]}, False),
+        ([tool("pure")], {"queue": "far"}, False),
+        (["web_search"], {"effects": "pure"}, False),
+        ([], {"effects": "pure"}, True),
+        ([], {}, False),
+        ([], {"effects": "pure", "remembers": True}, False),
+    ],
+)
+def test_a_chat_model_begins_early_if_all_that_it_calls_is_declared_pure(tools, fields, begins):
+    model = ScriptedModel({})
+    member = Specialist(name="a", intended_use="Works.", chat_model=model, tools=tools, **fields)
+    assert member.begins_early is begins
 
 
 async def test_a_step_that_asks_for_approval_in_its_line_does_not_begin_early(where):

@@ -105,7 +105,7 @@ def services_of(
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
         model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
         output=(team.specialists[0] if team.is_direct else host).shape,
-        early_members=_early_members(team, specialists),
+        early_members=_early_members(team),
         is_direct=team.is_direct,
         remembers=any(part.remembers for part in parts.values()),
         queues={each.name: each.queue for each in team.specialists if each.queue},
@@ -135,13 +135,9 @@ def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:
     )
 
 
-def _early_members(team: Team, specialists: Mapping[str, SpecialistPort]) -> frozenset[str]:
-    """Whose steps may begin before their plan is complete: work here that is declared pure."""
-    if team.is_direct or not team.host.early_steps:
-        return frozenset()
-    cards = [specialists[each.name].card for each in team.specialists if not each.queue]
-    pure = [each for each in cards if each.is_declared and each.effects == "pure"]
-    return frozenset(card.name for card in pure if not card.asks_first)
+def _early_members(team: Team) -> frozenset[str]:
+    is_on = team.host.early_steps and not team.is_direct
+    return frozenset(each.name for each in team.specialists if is_on and each.begins_early)
 
 
 def _enforcing(models: HostModels) -> HostModels:

@@ -75,6 +75,22 @@ class Chat(Answering):
         return is_unsafe or super().must_be_named
 
     @property
+    def begins_early(self) -> bool:
+        """Whether its steps may begin before their plan is complete; so with tools if all are pure.
+
+        What a tool of a server changes outside is not known before it is called.
+        """
+        if self.remembers or self.approve or self.queue:
+            return False
+        if not self.tools:
+            return super().begins_early
+        metadata: list[Mapping[str, Any]] = [
+            getattr(one, "metadata", None) or {} for one in self.tools
+        ]
+        is_pure = all((each.get("effects") or self.effects) == "pure" for each in metadata)
+        return is_pure and not any(isinstance(one, str) for one in self.tools)
+
+    @property
     def card(self) -> SpecialistCard:
         """The card that the host sees, with the models that its steps may name."""
         return super().card.replace(models=tuple(self.step_models))

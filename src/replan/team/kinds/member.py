@@ -74,6 +74,11 @@ class Member(Part):
         return bool(self.approve)
 
     @property
+    def begins_early(self) -> bool:
+        """Whether its steps may begin before their plan is complete: it changes nothing outside."""
+        return self.effects == "pure" and not (self.approve or self.queue)
+
+    @property
     def approved_tools(self) -> tuple[str, ...]:
         """The tools that a person must approve, call by call."""
         return () if isinstance(self.approve, bool) else tuple(self.approve)
