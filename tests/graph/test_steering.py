@@ -26,6 +26,7 @@ PLAN = """\
 - [ ] 3. Send @a (after 2)
 - [ ] 4. Aside @a (after 2)
 """
+NEW = "- [ ] 5. Stamp @a\n"
 
 
 class Desk:
@@ -242,3 +243,79 @@ async def test_a_faulty_document_is_refused_with_all_its_mistakes():
             await edited(run, desk, lambda text: text.replace("(after 2)", "(after 8)"))
         desk.leave[1].set()
         await run
+
+
+async def test_a_new_step_begins_while_a_slow_one_is_still_at_work(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        more = "- [ ] 5. Stamp @a\n- [ ] 6. Glue @a (after 5)\n- [ ] 7. Wax @b\n"
+        assert await edited(run, desk, lambda text: text + more) == (1,)
+        await asyncio.wait_for(desk.began[6].wait(), 20)
+        assert not desk.began[7].is_set()  # its work is not pure
+        desk.leave[1].set()
+        result = await run
+        assert (result.outcome, result.plan.version, result.warnings) == ("completed", 2, ())
+        kinds = [e.type async for e in runtime.events("r")]
+        assert "early_step_dropped" not in kinds
+        report = await runtime.get("r")
+        assert [each.status_text for each in report.steps] == ["completed"] * 7
+    assert sorted(each[0] for each in desk.did) == ["1", "2", "3", "4", "5", "6", "7"]
+
+
+async def test_a_step_that_began_ahead_gets_the_results_of_the_round(where):
+    desk = Desk(held={2})
+    inputs = {}
+
+    async def work(context):
+        inputs[context.plan_step.id] = dict(context.inputs)
+        return await desk.work(context)
+
+    team = desk.team()
+    worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
+    async with open_runtime(team.replace(specialists=[worker]), storage=where) as runtime:
+        plan = PLAN.replace("(after 2)", "(after 2; retries 0)")
+        run = await runtime.start({"plan": plan}, run_id="r")
+        text = await edited(run, desk, lambda text: text + "- [ ] 5. Stamp @a (after 1)\n", step=2)
+        assert text == (2,)
+        await asyncio.wait_for(desk.began[5].wait(), 20)
+        desk.leave[2].set()
+        assert (await run).outcome == "completed"
+    assert inputs[5] == {1: "done 1"}
+    assert len(desk.did) == 5
+
+
+async def test_what_began_ahead_ends_and_is_told_if_the_edit_is_refused_after_all(where):
+    desk = Desk(held={1, 5})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        plan = PLAN.replace("3. Send @a (after 2)", "3. Send @a (if 1 failed)")
+        run = await runtime.start({"plan": plan}, run_id="r")
+        # When step 1 is done, step 3 is skipped, and cannot change any more.
+        await edited(run, desk, lambda text: text.replace("Send", "Burn") + NEW)
+        await asyncio.wait_for(desk.began[5].wait(), 20)
+        desk.leave[1].set()
+        result = await run
+        assert (result.outcome, result.plan.version) == ("completed", 1)
+        told = [(e.type, e.step_id) async for e in runtime.events("r") if "dropped" in e.type]
+        assert told == [("early_step_dropped", 5)]
+        assert [each[1] for each in await steered(runtime, "r")] == ["waits", "refused"]
+    (warning,) = result.warnings
+    assert "Step 3 is skipped" in warning
+
+
+async def test_a_second_edit_meets_what_began_ahead_of_the_first(where):
+    desk = Desk(held={1, 5})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: text + NEW)
+        await asyncio.wait_for(desk.began[5].wait(), 20)
+        assert await edited(run, desk, lambda text: text.replace("Send", "Burn"), by="eva") == (1,)
+        desk.leave[1].set()
+        desk.leave[5].set()
+        result = await run
+        assert (result.outcome, result.plan.version) == ("completed", 2)
+        assert [each[1:3] for each in await steered(runtime, "r")][2:] == [
+            ("taken", "anna"),
+            ("refused", "eva"),
+        ]
+    assert sorted(each[0] for each in desk.did) == ["1", "2", "3", "4", "5"]

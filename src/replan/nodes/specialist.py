@@ -5,18 +5,23 @@ Its `Attempts` call the specialist, and its `StepRecord` keeps what must survive
 """
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
+from replan.errors import InputError
 from replan.host.new_settings import with_settings_of_call
+from replan.host.steered_plan import merged_edit, waits_for_approval
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of
 from replan.log.whole_results import short_results
+from replan.nodes.result_collector import settle_round
 from replan.ports.run_context import here
+from replan.ports.steering import Steering
 from replan.services import Services
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, plan_of, rounds_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
 from replan.steps.board import Boards, Sent, read_state
@@ -44,6 +49,8 @@ async def specialist(
     assignment = Assignment(step_id=sent["step_id"], specialist=sent["specialist"])
     step = StepRun.of(assignment, board, services, runtime, config)
     with board.seat(step.key):
+        if early is not None and (steering := here().steering) is not None:
+            board.beside(partial(_follow_edit, steering, early, step))
         # All siblings of the super-step take their seats before any of them looks for one.
         await asyncio.sleep(0)
         await board.complete(services.log)
@@ -60,6 +67,22 @@ async def specialist(
     if step.limit is not None:
         update["limit_hits"] = {step.key: step.limit}
     return cast("EnhancedState", short_results(update, services.log))
+
+
+async def _follow_edit(steering: Steering, early: EarlySteps, step: StepRun) -> None:
+    """Begin pure steps of an edited plan at once, while others of the round are still at work."""
+    board, services = step.board, step.services
+    if board.settings.round_scope != "plan" or board.round >= rounds_of(board.state):
+        return
+    edit = await steering.next_edit()
+    await board.complete(services.log)
+    state, now = board.state_so_far, services.clock()
+    plan = with_history(settle_round(plan_of(state), state, now), state)
+    # Its merge says why, when the round is over.
+    with suppress(InputError):
+        edited = merged_edit(plan, edit, services.team, now)
+        if not waits_for_approval(plan, edited, board.settings, services):
+            early.begin_ahead(state, edited, board, step.runtime, step.config)
 
 
 def _state_of_round(

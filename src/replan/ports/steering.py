@@ -1,5 +1,6 @@
 """What people ask of a run while it is at work: edits of its plan, and messages to its host."""
 
+import asyncio
 from typing import cast
 
 from replan.log.rows import Request, RequestKind
@@ -27,9 +28,19 @@ class Steering:
 
     def __init__(self) -> None:
         self._asked: dict[str, Request] = {}
+        self._edited = asyncio.Event()
 
     def add(self, request: Request) -> None:
         self._asked[request.name] = request
+        if request.kind == "edit":
+            self._edited.set()
+
+    async def next_edit(self) -> Request:
+        """Wait until an edit of the plan waits, and return the first one."""
+        while not (edits := self.waiting("edit")):
+            self._edited.clear()
+            await self._edited.wait()
+        return edits[0]
 
     @property
     def is_asked(self) -> bool:

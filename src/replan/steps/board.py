@@ -11,7 +11,7 @@ tool node does. If a version of LangGraph does not allow this, the whole state i
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -160,6 +160,10 @@ class Board:
         self._seated = 0
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
+        self.begun = set[int]()  # the steps that somebody has begun in the round
+        # Whether nothing begins while people ask something of the run.
+        self.heeds_steering = True
+        self._beside: asyncio.Task[None] | None = None
 
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; a resumed round may have other settings."""
@@ -206,11 +210,25 @@ class Board:
                 # A task that comes back to the same round, after a question, must read again.
                 self.read_again()
                 self.ended.clear()
+                if self._beside is not None:
+                    self._beside.cancel()
+
+    def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something beside the round, from its first task until its last one ends."""
+        if self._beside is None:
+            self._beside = asyncio.ensure_future(work())
 
     def read_again(self) -> None:
         """Read results and attempts again when they are needed next."""
         self._known.pop("results", None)
         self._known.pop("ledger", None)
+
+    @property
+    def state_so_far(self) -> EnhancedState:
+        """The state of the round, with the results that it has by now."""
+        known = self.state.get("current_specialist_results", {})
+        fresh = {result.key: result for result in self._fresh}
+        return {**self.state, "current_specialist_results": {**known, **fresh}}
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Publish the outcome of a seat; the first one counts."""
@@ -265,7 +283,8 @@ class Board:
     async def is_halted(self, log: RunLog) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
         steering = here().steering
-        if steering is not None and steering.is_asked and self.round < rounds_of(self.state):
+        is_asked = steering is not None and steering.is_asked and self.heeds_steering
+        if is_asked and self.round < rounds_of(self.state):
             return True
         recorded = (await self.recall(log, self.state)).known
         # Steps that nobody does have failed before anything of the round began.

@@ -7,7 +7,7 @@ work. What the finished plan does not hold is cancelled, and told.
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
@@ -91,15 +91,54 @@ class EarlySteps:
             new = self._new_seats(
                 [step for step in plan.open_steps() if step.id not in known], plan
             )
-            if new:
-                self.board.add(plan, new)
-            for each in new:
-                node = as_node(config, f"specialist_{each.specialist}")
-                own = context.copy()
-                run = own.run(StepRun.of, each, self.board, self._services, runtime, node)
-                self._begin(run, own)
+            self._begin_all(new, plan, runtime, config, context)
 
         return take
+
+    def begin_ahead(
+        self,
+        state: EnhancedState,
+        plan: TaskPlan,
+        beside: Board,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+    ) -> None:
+        """Begin steps of the plan of the next round, beside the round that is at work.
+
+        Args:
+            state: The state, with the results of the round so far.
+            plan: The plan of the next round.
+            beside: The board of the round at work, whose places they share.
+            runtime: LangGraph's, of a node of the round.
+            config: That node's configuration.
+        """
+        if self._begun:
+            return
+        number = state.get("current_round", 0) + 1
+        before: EnhancedState = {**state, "current_round": number, "dispatched": []}
+        self.board = Board(before, early=beside)
+        self.board.heeds_steering = False
+        plan = within_limit(plan, settings_of(state).limits.max_steps)
+        steps = [step for step in plan.open_steps() if step.id not in beside.begun]
+        new = self._new_seats(steps, plan)
+        self._begin_all(new, plan, runtime, config, contextvars.copy_context())
+
+    def _begin_all(
+        self,
+        new: Sequence[Assignment],
+        plan: TaskPlan,
+        runtime: Runtime[RunSettings],
+        config: RunnableConfig,
+        context: contextvars.Context,
+    ) -> None:
+        if self.board is None or not new:
+            return
+        self.board.add(plan, new)
+        for each in new:
+            node = as_node(config, f"specialist_{each.specialist}")
+            own = context.copy()
+            run = own.run(StepRun.of, each, self.board, self._services, runtime, node)
+            self._begin(run, own)
 
     def _new_seats(self, steps: Iterable[PlanStep], plan: TaskPlan) -> list[Assignment]:
         """The seats of steps that can begin and have not begun yet."""
@@ -149,6 +188,7 @@ class EarlySteps:
         early = self._begun.pop(step.key, None)
         if early is None:
             return await step.result()
+        step.board.begun.add(step.step.id)
         if _key(early.run) != _key(step) or _words(early.run.step) != _words(step.step):
             # The plan was edited in the meantime.
             await _cancel([early.task])

@@ -118,6 +118,7 @@ class StepRun:
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
             if await self.board.is_halted(self.services.log):
                 return self._park({})
+            self.board.begun.add(self.step.id)
             return await self._attempt(inputs)
 
     async def _attempt(self, inputs: Mapping[int, str]) -> SpecialistResult | None:

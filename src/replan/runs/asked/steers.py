@@ -18,8 +18,10 @@ from replan.state.enhanced import EnhancedState, rounds_of
 
 def steps_at_work(report: RunReport) -> tuple[int, ...]:
     """The steps that somebody works on."""
+    # What began ahead of an edit that is not merged is in no plan yet.
+    planned = report.plan.by_id if report.plan else {}
     at_work = (each for each in report.planned if each.status is StepStatus.EXECUTING)
-    return tuple(each.step.id for each in at_work)
+    return tuple(each.step.id for each in at_work if each.step.id in planned)
 
 
 def check_edit(
