@@ -185,6 +185,20 @@ async def test_the_job_of_a_session_is_one_run_and_its_secrets_are_in_no_file(tm
     assert not [secret for secret in (b"PIN-471147", b"PIN-481248") if secret in kept]
 
 
+async def test_without_a_key_any_process_goes_on_with_the_job_of_a_stored_session():
+    team = Team([Specialist("tea", "Brews.", job=tea_job(max_asks=1))])
+    said = ("some tea, pin: PIN-471147", "hm", "kind: green", "pin: PIN-471147", "yes")
+    async with open_storage(":memory:") as storage:
+        for text in said:
+            client = ClientAgentAdapter(storage, build_agent(team))
+            result = await client.process("s", text)
+            assert result.success, result.error
+            context = await client.export("s")
+            assert "PIN-471147" not in json.dumps(context.project_state.get("job"))
+    # The run that failed took the secret with it.
+    assert result.response.endswith("Result: green tea, 10")
+
+
 async def test_no_prompt_is_on_record_of_a_job_with_secrets_in_a_session(tmp_path):
     spec = JobSpec(
         "safe",
@@ -226,7 +240,7 @@ async def test_the_next_message_of_a_session_goes_on_with_its_job_until_it_is_gi
         return result.response
 
     await says("green")
-    await says("hm")
+    assert (await says("hm")).endswith("What you have told me is kept; write again to go on.")
     job: Any = context.project_state["job"]
     assert (job["status"], job["error_code"]) == ("failed", "no_progress")
     assert "Shall I do it?" in await says("pin: PIN-471147")

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from replan.jobs.job_reading import read_job, unconfirmed
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.views import view_of
+from replan.jobs.views import shown_job, view_of
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.carried_run import RunCarrier, SessionSeal
 from replan.sessions.sealed_job import OWN_NAMES, JobSeal, job_seal
@@ -24,18 +24,32 @@ class JobWork:
 
     spec: JobSpec
     carrier: RunCarrier
+    stays: bool = False  # whether contexts stay in a storage that other processes read, too
 
     @cached_property
-    def _seal(self) -> JobSeal:
-        has_secrets = any(slot.secret for slot in self.spec.slots)
-        return job_seal(self.spec, self.carrier.secret_key if has_secrets else self.carrier.key)
+    def _has_secrets(self) -> bool:
+        return any(slot.secret for slot in self.spec.slots)
+
+    @cached_property
+    def _seal(self) -> JobSeal | None:
+        """What writes jobs; None if secrets have no key that other processes have, too."""
+        if not self._has_secrets:
+            return job_seal(self.spec, self.carrier.key)
+        key = self.carrier.key if self.stays else self.carrier.secret_key
+        return None if key is None else job_seal(self.spec, key)
+
+    def seal(self, session_id: str) -> SessionSeal | None:
+        is_sealed = self._has_secrets and self._seal is not None
+        return SessionSeal(self.carrier, session_id) if is_sealed else None
 
     def before(self, session: AgentContext) -> Mapping[str, JsonValue]:
-        written = self._seal.opened(session)
+        seal = self._seal
+        written = session.project_state.get(JOB) if seal is None else seal.opened(session)
         if written is None:
             return {}
         job = read_job(written, self.spec)
-        return {JOB: (job if self._seal.key is not None else unconfirmed(job)).to_dict()}
+        is_signed = seal is not None and seal.key is not None
+        return {JOB: (job if is_signed else unconfirmed(job)).to_dict()}
 
     def is_unfinished(self, session: AgentContext) -> bool:
         del session
@@ -52,9 +66,14 @@ class JobWork:
         kept = [each.project_state[JOB] for each in found if JOB in each.project_state]
         if not kept:
             return session.project_state
-        job, seal = kept[-1], SessionSeal(self.carrier, session.session_id)
-        whole = seal.opened(job) if isinstance(job, str) else job
-        return self._seal.written(read_job(whole, self.spec), session)
+        job = kept[-1]
+        if isinstance(job, str):
+            job = SessionSeal(self.carrier, session.session_id).opened(job)
+        whole = read_job(job, self.spec)
+        if self._seal is not None:
+            return self._seal.written(whole, session)
+        # What is secret is asked for again.
+        return {**session.project_state, JOB: shown_job(self.spec, whole).to_dict()}
 
     def view(
         self, session: AgentContext, asks: tuple[Question, ...]
@@ -63,5 +82,5 @@ class JobWork:
         asked = [each.details for each in asks if isinstance(each.details, dict)]
         if asked:
             return asked[0]
-        written = self._seal.opened(session)
+        written = self.before(session).get(JOB)
         return None if written is None else view_of(self.spec, read_job(written, self.spec))

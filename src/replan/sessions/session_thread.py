@@ -55,6 +55,9 @@ class ThreadWork:
         rows = thread_of_session(session)
         return {THREADS: {session.session_id: {**rows}}} if rows else {}
 
+    def seal(self, session_id: str) -> None:
+        return None
+
     def is_unfinished(self, session: AgentContext) -> bool:
         return has_work_left(carried_threads(session).get(session.session_id))
 

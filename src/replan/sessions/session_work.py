@@ -14,6 +14,7 @@ from replan.specialists.job import JobSpecialist
 from replan.specialists.pipeline import PipelineSpecialist
 from replan.state.enhanced import EnhancedState
 from replan.state.session.context import AgentContext
+from replan.state.session.session import Seal
 
 ProjectState = Mapping[str, JsonValue]
 
@@ -27,6 +28,10 @@ class KeptWork(Protocol):
         Raises:
             UsageError: It cannot be used.
         """
+        ...
+
+    def seal(self, session_id: str) -> Seal | None:
+        """What closes what users say, before it is recorded; None if nothing in it is secret."""
         ...
 
     def is_unfinished(self, session: AgentContext) -> bool:
@@ -44,14 +49,20 @@ class KeptWork(Protocol):
         ...
 
 
-def kept_work(services: Services, carrier: RunCarrier) -> KeptWork | None:
-    """What keeps the work of a team in its sessions, if its one specialist goes on with it."""
+def kept_work(services: Services, carrier: RunCarrier, *, stays: bool) -> KeptWork | None:
+    """What keeps the work of a team in its sessions, if its one specialist goes on with it.
+
+    Args:
+        services: Those of the team.
+        carrier: Has the key of its sessions.
+        stays: Whether contexts stay in the storage of their runs, which any process reads.
+    """
     if not services.is_direct:
         return None
     match services.specialists[services.names[0]]:
         case PipelineSpecialist():
             return ThreadWork()
         case JobSpecialist() as job:
-            return JobWork(job.spec, carrier)
+            return JobWork(job.spec, carrier, stays)
         case _:
             return None

@@ -42,6 +42,7 @@ class Workplace:
     carrier: RunCarrier = field(default_factory=RunCarrier)  # of the runs in contexts
     kept_in: Callable[[Storage], Graph]  # the graph of the same team in a storage
     refusal: str = ""  # why no turn can be taken, if so
+    stays: bool = False  # whether contexts stay in the storage of their runs
 
 
 class StatelessAgent(SessionAgent):
@@ -107,7 +108,7 @@ class StatelessAgent(SessionAgent):
         if run is not None and place.carrier.key is None:
             run = within_team(run, services_in(place.graph), settings)
         begins_anew = bool(options.get("new_request"))
-        work = kept_work(services_in(place.graph), place.carrier)
+        work = kept_work(services_in(place.graph), place.carrier, stays=place.stays)
         if run is None and message.is_empty and work is not None and work.is_unfinished(session):
             begins_anew = False
         else:
@@ -155,7 +156,7 @@ class KeptAgent(StatelessAgent):
             )
         )
         places = storage_places(self._runtime, storage, workplace.clock)
-        super().__init__(replace(workplace, graph=graph, places=places, refusal=""))
+        super().__init__(replace(workplace, graph=graph, places=places, refusal="", stays=True))
 
     async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
         """Write the summary that is due after an answer, and return its changes.
@@ -184,7 +185,14 @@ def agent_on(
     graph = runtime.graph
     places = storage_places(runtime, storage, clock)
     return StatelessAgent(
-        Workplace(graph=graph, places=places, clock=clock, new_id=new_id, kept_in=lambda _: graph)
+        Workplace(
+            graph=graph,
+            places=places,
+            clock=clock,
+            new_id=new_id,
+            kept_in=lambda _: graph,
+            stays=True,
+        )
     )
 
 

@@ -23,7 +23,7 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.carried_run import RUN, RunCarrier, SessionSeal, asks_of_run
+from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
 from replan.sessions.run_place import RunPlace
@@ -36,7 +36,7 @@ from replan.state.memory import MemoryOptions, Summary
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Content, Message, Stage
-from replan.state.session.session import Session, SessionWork
+from replan.state.session.session import Seal, Session, SessionWork
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -132,16 +132,9 @@ class Turn:
         return self.context.replace(project_state={**state})
 
     @property
-    def _seal(self) -> SessionSeal:
-        return SessionSeal(self.carrier, self.context.session_id)
-
-    @property
-    def _is_sealed(self) -> bool:
-        """Whether what a person answers is closed: the specialist takes secrets in a session."""
-        specialists = self._services.specialists.values()
-        return self.work is not None and any(
-            getattr(each, "takes_secrets", False) for each in specialists
-        )
+    def _seal(self) -> Seal | None:
+        """What closes what a person says to a specialist that takes secrets."""
+        return None if self.work is None else self.work.seal(self.context.session_id)
 
     def _failure(self, result: RunResult) -> str:
         """Why there is no answer of a team without a host, if its one step failed."""
@@ -160,7 +153,7 @@ class Turn:
             await place.take_up(self.run)
         if self.run is None or self.begins_anew:
             state = await self._begun()
-            return await self._opened(state) if self._is_sealed else state
+            return state if self._seal is None else await self._opened(state)
         state, is_answered = await place.go_on(self.run, self.settings)
         asks = asks_in(state) if self.run.waits and not is_answered else ()
         if not asks or self.message.is_empty:
@@ -180,9 +173,9 @@ class Turn:
     ) -> dict[str, Any]:
         """Answer what a run asks; secrets are on record as only this session can read them."""
         self._answered = frozenset(answers)
-        asked: Mapping[str, Question] = state.get("questions", {}) if self._is_sealed else {}
+        seal, asked = self._seal, cast("Mapping[str, Question]", state.get("questions", {}))
         closed: dict[str, JsonValue] = {
-            key: self._seal.closed(each) if key in asked and asked[key].secret else each
+            key: seal.closed(each) if seal and key in asked and asked[key].secret else each
             for key, each in answers.items()
         }
         return await self._place.answer(state["run_id"], asks, closed, self.settings)
@@ -214,7 +207,7 @@ class Turn:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
             messages = []
         content, settings = self.message.content or _newest_request(history), self.settings
-        if self._is_sealed:
+        if self._seal is not None:
             # What was said comes as an answer, and no prompt says it.
             content = self._services.names[0]
             settings = (settings or RunSettings()).replace(keep_prompts=False)

@@ -57,7 +57,7 @@ class JobSpecialist:
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
         work = here().work
-        seal = work.seal if work is not None and self.takes_secrets else None
+        seal = None if work is None else work.seal
         processor = self._processor(config, seal)
         # The words of a run's request are not sealed, those of an answer are.
         task = context.task if seal is None else _said(ask(OPENING, secret=True), seal)
@@ -82,7 +82,12 @@ class JobSpecialist:
         if work is None:
             return ended
         whole = result.job.to_dict()
-        return ended.replace(project_state={JOB: whole if seal is None else seal.closed(whole)})
+        # Who talks with the job hears how it can go on, also where it failed.
+        told = without_secrets(self.spec, result.job, result.response_message)
+        return ended.replace(
+            result=AIMessage(told) if told else None,
+            project_state={JOB: whole if seal is None else seal.closed(whole)},
+        )
 
     def _processor(self, config: RunnableConfig, seal: Seal | None) -> JobProcessor:
         record = here().transcript

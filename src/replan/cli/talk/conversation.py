@@ -268,7 +268,7 @@ class Conversation:
         run = carrier.carried(self.context)
         self.asks = asks_of_run(run)
         if opened.job is not None:
-            self.job = JobWork(opened.job, carrier).view(self.context, self.asks)
+            self.job = JobWork(opened.job, carrier, stays=True).view(self.context, self.asks)
         if opened.is_alone:
             # What it asks is its newest message, and the next message answers it.
             self.asks = tuple(each for each in self.asks if each.is_decision)

@@ -88,13 +88,13 @@ class SessionWork:
         session_id: The session.
         state: The entries of its project state that are about this work.
         goes_on: Whether the user said nothing new, so that what is left is to be done.
-        seal: Closes what a run of it records of secrets.
+        seal: Closes what a run of it records of secrets; None if there are none.
     """
 
     session_id: str
     state: Mapping[str, JsonValue]
     goes_on: bool
-    seal: Seal
+    seal: Seal | None
 
 
 def check_project_state(
