@@ -143,7 +143,7 @@ from replan.team.host import Host as Host
 from replan.team.specialist import Specialist as Specialist
 from replan.team.team import Team as Team
 from replan.team.tool_server import ToolServer as ToolServer
-from replan.threads.ai_adapter import AIAdapter as AIAdapter
+from replan.threads.host_utils import AIAdapter as AIAdapter
 from replan.threads.phases.agent_and_handler import (
     BaseAgent as BaseAgent,
     Operation as Operation,

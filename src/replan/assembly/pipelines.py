@@ -17,8 +17,7 @@ from replan.state.limits import Limits, Price
 from replan.storage.memory_threads import MemoryThreads
 from replan.team.specialist import Specialist
 from replan.team.team import Team
-from replan.threads.ai_adapter import AIAdapter
-from replan.threads.host_utils import HostUtils
+from replan.threads.host_utils import AIAdapter, HostUtils
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
 from replan.threads.turns.building import check_levels

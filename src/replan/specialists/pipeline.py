@@ -22,9 +22,7 @@ from replan.specialists.returned_values import shaped_result
 from replan.state.pipeline.thread_rows import THREADS, questions_in, under_id
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
-from replan.threads.ai_adapter import AIAdapter
-from replan.threads.host_utils import HostUtils
-from replan.threads.phase_at_work import Audience
+from replan.threads.host_utils import AIAdapter, Audience, HostUtils
 from replan.threads.response import Response
 from replan.threads.turns.building import PhaseGraph, Pipeline
 from replan.threads.turns.main_turn import Turn, exclusively, turn_on

@@ -17,8 +17,7 @@ from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel
-from replan.threads.ai_adapter import AIAdapter
-from replan.threads.host_utils import HostUtils, using_host_utils
+from replan.threads.host_utils import AIAdapter, HostUtils, using_host_utils
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.sub_threads.interaction_unit import InteractionUnit

@@ -18,7 +18,7 @@ from replan.state.pipeline.thread_paths import (
 from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.storage.memory_threads import MemoryThreads
-from replan.threads.ai_adapter import to_langchain
+from replan.threads.host_utils import to_langchain
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

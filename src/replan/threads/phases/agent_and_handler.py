@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 
 from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
-from replan.threads.ai_adapter import AIAdapter
-from replan.threads.host_utils import host_utils, in_phase
+from replan.threads.host_utils import AIAdapter, host_utils, in_phase
 from replan.threads.phases.suggestions import (
     check_suggestion,
     enter_suggested_phase,

@@ -52,6 +52,12 @@ def next_phase(thread: Thread) -> str:
     return suggested_phase(thread) or thread.phase
 
 
+def take_suggestion(task: Task, own: Thread, phase: str | None) -> None:
+    """Take the phase that a response suggests, unless one is suggested already."""
+    if phase and suggested_phase(own) is None:
+        own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
+
+
 async def store_suggestion(task: Task, thread: Thread, phase: str) -> None:
     """Store a suggestion with the thread that a task is about."""
     own = thread_of(task, thread)

@@ -16,6 +16,7 @@ from replan.threads.phases.suggestions import (
     round_of,
     store_suggestion,
     suggested_phase,
+    take_suggestion,
     thread_of,
 )
 from replan.threads.phases.usable_response import check_sub_response
@@ -119,8 +120,7 @@ class InteractionUnit:
         shown_before = audience.texts
         response = await self._handled(task, thread, agent)
         own = thread_of(task, thread)
-        if response.phase_suggestion and suggested_phase(own) is None:
-            own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
+        take_suggestion(task, own, response.phase_suggestion)
         bot = self._put(response, own, thread, task)
         if (suggested_phase(own) or self.next_phase) == COMPLETED:
             await self._suggest_and_store(task, thread)

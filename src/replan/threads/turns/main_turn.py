@@ -18,7 +18,7 @@ from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, using_host_utils
 from replan.threads.messages import add_message, change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
+from replan.threads.phases.suggestions import SUGGESTION, next_phase, take_suggestion
 from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.task import RETRY, UI_ACTION, Task
@@ -215,8 +215,7 @@ class Turn:
         """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
         thread, utils = self._thread, self._utils
         message = await self._message(response, shown_before)
-        if response.phase_suggestion and suggested_phase(thread) is None:
-            thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
+        take_suggestion(task, thread, response.phase_suggestion)
         if message is not None and (asked := response.sub_thread_request) is not None:
             key = asked.meta_path.removeprefix("meta.")
             status = {"brief_status": {"phase": INITIAL}}
