@@ -1,4 +1,4 @@
-"""Why every run ends: what is left of it, as numbers that fall. See docs/termination.md."""
+"""Why every run ends: what is left of it, as numbers that fall. See docs/limits.md."""
 
 from dataclasses import dataclass
 
