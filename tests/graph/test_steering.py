@@ -15,6 +15,7 @@ from replan import (
     Team,
     open_runtime,
 )
+from replan.log.rows import Request
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."
@@ -87,6 +88,23 @@ async def test_steps_that_have_not_begun_follow_an_edit_and_those_at_work_are_ke
         assert (await runtime.get("r")).revisions[-1].by == "anna"
 
 
+async def test_marks_and_remarks_alone_make_a_version_too(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+
+        def text(content):
+            return "Mind the stamps.\n\n" + content.replace("[ ] 3. Send", "[-] 3. Send")
+
+        await edited(run, desk, text)
+        desk.leave[1].set()
+        result = await run
+        assert (result.outcome, result.plan.version) == ("completed", 2)
+        assert result.plan.content.startswith("Mind the stamps.")
+        assert [each[0] for each in sorted(desk.did)] == ["1", "2", "4"]
+        assert (await runtime.get("r")).plan.update_history[-1].by == "person"
+
+
 async def test_an_edit_of_another_version_is_refused_with_both_versions(where):
     desk = Desk(held={1, 2})
     async with open_runtime(desk.team(), storage=where) as runtime:
@@ -102,15 +120,35 @@ async def test_an_edit_of_another_version_is_refused_with_both_versions(where):
     assert "3 Burn" in desk.did
 
 
-async def test_of_two_edits_of_one_version_the_second_is_refused_and_told(where):
+async def test_of_two_edits_of_one_version_the_second_is_refused(where):
     desk = Desk(held={1})
     async with open_runtime(desk.team(), storage=where) as runtime:
         run = await runtime.start({"plan": PLAN}, run_id="r")
         await edited(run, desk, lambda text: text.replace("3. Send", "3. Burn"))
-        await edited(run, desk, lambda text: text.replace("3. Send", "3. Keep"), by="eva")
+        why = "An edit of version 1 of the plan, by anna, waits to be merged. Repeat yours in ver"
+        with pytest.raises(InputError, match=why):
+            await edited(run, desk, lambda text: text.replace("3. Send", "3. Keep"), by="eva")
         desk.leave[1].set()
-        result = await run
-        assert [e[1:5] for e in await steered(runtime, "r")][2:] == [
+        assert (await run).plan.version == 2
+    assert "3 Burn" in desk.did
+
+
+async def test_of_two_edits_at_the_same_moment_the_second_is_refused_and_told(where):
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where, grace=0) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await desk.began[1].wait()
+        await run.stop()
+        await run
+        # Two processes have checked theirs, and put them on record.
+        for name, by, word in (("e1", "anna", "Burn"), ("e2", "eva", "Keep")):
+            fields = {"run_id": "r", "name": name, "kind": "edit", "by": by, "version": 1}
+            text = PLAN.replace("Send", word)
+            at = runtime.resources.clock()
+            await runtime.storage.log.add_request(Request(**fields, text=text, at=at))
+        desk.leave[1].set()
+        result = await runtime.resume("r")
+        assert [e[1:5] for e in await steered(runtime, "r")] == [
             ("taken", "anna", 1, 2),
             ("refused", "eva", 1, 2),
         ]
@@ -301,21 +339,3 @@ async def test_what_began_ahead_ends_and_is_told_if_the_edit_is_refused_after_al
         assert [each[1] for each in await steered(runtime, "r")] == ["waits", "refused"]
     (warning,) = result.warnings
     assert "Step 3 is skipped" in warning
-
-
-async def test_a_second_edit_meets_what_began_ahead_of_the_first(where):
-    desk = Desk(held={1, 5})
-    async with open_runtime(desk.team(), storage=where) as runtime:
-        run = await runtime.start({"plan": PLAN}, run_id="r")
-        await edited(run, desk, lambda text: text + NEW)
-        await asyncio.wait_for(desk.began[5].wait(), 20)
-        assert await edited(run, desk, lambda text: text.replace("Send", "Burn"), by="eva") == (1,)
-        desk.leave[1].set()
-        desk.leave[5].set()
-        result = await run
-        assert (result.outcome, result.plan.version) == ("completed", 2)
-        assert [each[1:3] for each in await steered(runtime, "r")][2:] == [
-            ("taken", "anna"),
-            ("refused", "eva"),
-        ]
-    assert sorted(each[0] for each in desk.did) == ["1", "2", "3", "4", "5"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from replan.errors import InputError, PlanConflictError
 from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated
-from replan.host.approvals import approval_of, changed_by_person
+from replan.host.approvals import BY_PERSON, approval_of, changed_by_person
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steering_outcome import report_outcome
 from replan.log.rows import Request
@@ -14,7 +14,7 @@ from replan.log.run_log import RunLog
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import unsealed
-from replan.plan.model import PlanStep, TaskPlan
+from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -41,15 +41,30 @@ def merged_edit(
     """
     if edit.version != plan.version:
         raise PlanConflictError(edit.version, plan.version)
+    plan = plan.replace(content=unsealed(plan.content))
     new = changed_by_person(plan, _with_newer_marks(plan, unsealed(edit.text)), team, at)
     if new == plan:
         raise InputError(f"The edit changes nothing of version {plan.version} of the plan.")
-    return new
+    return new if new.version > plan.version else _next_version(new, at)
+
+
+def _next_version(plan: TaskPlan, at: datetime) -> TaskPlan:
+    """The plan as a new version, where only marks or texts between its steps were changed."""
+    update = PlanUpdate(
+        version=plan.version + 1,
+        update_type=PlanUpdateType.MODIFY_PLAN,
+        description=BY_PERSON,
+        timestamp=at,
+        changes={},
+        by="person",
+    )
+    history = (*plan.update_history, update)
+    return plan.replace(version=update.version, updated_at=at, update_history=history)
 
 
 def _with_newer_marks(plan: TaskPlan, text: str) -> str:
     document = PlanDocument.recover(text)
-    shown = PlanDocument.recover(unsealed(plan.content)).plan.by_id
+    shown = PlanDocument.recover(plan.content).plan.by_id
     ended = [
         _as_it_ended(step, plan.step(step.id))
         for step in document.plan.steps

@@ -1,6 +1,8 @@
 """What people ask of a run while it is at work: edits of its plan, and messages to its host."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import cast
 
 from replan.log.rows import Request, RequestKind
@@ -29,6 +31,26 @@ class Steering:
     def __init__(self) -> None:
         self._asked: dict[str, Request] = {}
         self._edited = asyncio.Event()
+        self._checks = 0
+        self._checked = asyncio.Event()
+        self._checked.set()
+
+    @contextmanager
+    def checking(self) -> Generator[None]:
+        """Let no step begin while a request is checked, which may be about that step."""
+        self._checks += 1
+        self._checked.clear()
+        try:
+            yield
+        finally:
+            self._checks -= 1
+            if not self._checks:
+                self._checked.set()
+
+    async def holds_up(self) -> bool:
+        """Whether nothing that has not begun may start, once all that came is checked."""
+        await self._checked.wait()
+        return self.is_asked
 
     def add(self, request: Request) -> None:
         self._asked[request.name] = request
@@ -44,7 +66,7 @@ class Steering:
 
     @property
     def is_asked(self) -> bool:
-        """Whether anything waits; then nothing that has not begun starts in the round."""
+        """Whether anything waits."""
         return bool(self._asked)
 
     def waiting(self, kind: RequestKind) -> tuple[Request, ...]:

@@ -25,7 +25,7 @@ from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.asked.steers import check_steer, refuse_if_over
+from replan.runs.asked.steers import check_steer, refuse_if_over, refuse_second_edit
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
@@ -321,7 +321,7 @@ class Runtime(Generic[T_co]):
             PlanConflictError: The plan has another version by now.
             PlanDocumentError: The document has mistakes.
             InputError: There is no such run, it is over, waits for approval of its plan, or has no
-                round left; or the edit changes a step that has begun.
+                round left; another edit waits; or the edit changes a step that has begun.
         """
         return await self._steer(run_id, "edit", by, text=plan, version=version)
 
@@ -352,8 +352,10 @@ class Runtime(Generic[T_co]):
     ) -> tuple[int, ...]:
         resources = self._resources
         record = await kept_record_of(run_id, resources)
+        asked = Request(run_id=run_id, name="", kind=kind, at=resources.clock(), by=by, **said)
+        await refuse_second_edit(asked, resources.log)
         at_work = check_steer(
-            Request(run_id=run_id, name="", kind=kind, at=resources.clock(), by=by, **said),
+            asked,
             await self._report(record),
             await state_of(run_id, resources),
             services_in(resources.graph) if has_team_of(record, resources.graph) else None,

@@ -128,7 +128,7 @@ class Work:
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
-        self._steering = Steering()
+        self.steering = Steering()  # what people ask of the run while it is at work
         # The names of what was heeded: a row may be read before it is marked as taken.
         self._heeded = set[str]()
         self._state: EnhancedState = {}  # the state in which it rests
@@ -164,7 +164,7 @@ class Work:
             return
         elif request.kind in STEERS:
             self._heeded.add(request.name)
-            self._steering.add(request)
+            self.steering.add(request)
             self._rests.steered(request, status="waits", waiting_for=at_work)
         else:
             self._heeded.add(request.name)
@@ -280,7 +280,7 @@ class Work:
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _run_until_rest(self) -> EnhancedState:
-        use(answered_by=self._whose, steering=self._steering)
+        use(answered_by=self._whose, steering=self.steering)
         if self.errand.goes_on:
             await self.log.recall()
         use(worked_before=(self.errand.thread_id, self.log.worked))

@@ -11,7 +11,7 @@ from replan.calling.compiled import services_in
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT
-from replan.runs.asked.steers import check_steer
+from replan.runs.asked.steers import check_steer, refuse_second_edit
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
@@ -173,14 +173,18 @@ class Works:
         if request.kind not in STEERS:
             await work.heed(request)
             return
-        record = await record_of(request.run_id, self._resources)
-        report = await report_of(record, self._resources, is_here=True)
-        state, services = (
-            await state_of(request.run_id, self._resources),
-            services_in(self._resources.graph),
-        )
+        with work.steering.checking():
+            await self._steer(request, work)
+
+    async def _steer(self, request: Request, work: Work) -> None:
+        """Let a run take a request that steers it, or refuse it."""
+        resources = self._resources
+        record = await record_of(request.run_id, resources)
+        report = await report_of(record, resources, is_here=True)
+        state, services = await state_of(request.run_id, resources), services_in(resources.graph)
         try:
             # Who asked may know neither the team nor what has begun since.
+            await refuse_second_edit(request, resources.log)
             at_work = check_steer(request, report, state, services)
         except InputError as error:
             await work.refuse(request, str(error), report.plan)

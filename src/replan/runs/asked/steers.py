@@ -1,9 +1,11 @@
 """What people ask of a run at work, as it is checked before it is put on record."""
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import Any, cast
 
 from replan.calling.new_or_continued import check_storable
-from replan.errors import InputError
+from replan.errors import InputError, PlanConflictError
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steered_plan import merged_edit
 from replan.log.report import RunReport
@@ -11,7 +13,7 @@ from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
-from replan.ports.steering import TOO_LATE
+from replan.ports.steering import OUTCOME, TOO_LATE
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 
@@ -19,7 +21,7 @@ from replan.state.enhanced import EnhancedState, rounds_of
 def steps_at_work(report: RunReport) -> tuple[int, ...]:
     """The steps that somebody works on."""
     # What began ahead of an edit that is not merged is in no plan yet.
-    planned = report.plan.by_id if report.plan else {}
+    planned: Collection[int] = report.plan.by_id if report.plan else ()
     at_work = (each for each in report.planned if each.status is StepStatus.EXECUTING)
     return tuple(each.step.id for each in at_work if each.step.id in planned)
 
@@ -98,6 +100,31 @@ def _differs(step: int, old: TaskPlan, new: TaskPlan) -> bool:
     if after is None or after.status is not before.status:
         return True
     return bool(difference(TaskPlan(steps=(before,)), TaskPlan(steps=(after,))))
+
+
+async def refuse_second_edit(request: Request, log: RunLog) -> None:
+    """Refuse an edit of a version of which another one waits, or was merged just now.
+
+    Raises:
+        InputError: One waits.
+        PlanConflictError: One was merged.
+    """
+    if request.kind != "edit":
+        return
+    asked = await log.requests([request.run_id])
+    earlier = [each for each in asked if (each.at, each.name) < (request.at, request.name)]
+    edits = [each for each in earlier if (each.kind, each.version) == ("edit", request.version)]
+    for edit in edits:
+        key = f"{OUTCOME}{edit.name}"
+        told = cast("Any", (await log.notes(request.run_id, key)).get(key))
+        if told is None:
+            by, version = edit.by or "a person", edit.version
+            raise InputError(
+                f"An edit of version {version} of the plan, by {by}, waits to be merged. Repeat "
+                f"yours in version {version + 1}, which it makes."
+            )
+        if told["status"] == "taken":
+            raise PlanConflictError(request.version, told["version"])
 
 
 async def refuse_if_over(request: Request, report: RunReport, log: RunLog, at: datetime) -> None:
