@@ -44,6 +44,7 @@ ReplanError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Self
 
 from replan.secrets.known import MASK
@@ -144,6 +145,8 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         is_secret = value == MASK or holds_key(value[:_SEARCHED])
         return MASK if is_secret else repr(masked_beginning(value, _LONGEST_VALUE))
+    if isinstance(value, FunctionType):
+        return value.__name__
     try:
         return masked_beginning(repr(value), _LONGEST_VALUE)
     except Exception:  # noqa: BLE001 - a foreign class, or a number of too many digits

@@ -176,7 +176,10 @@ def brought_nothing(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
     # Clients wrap what happened ("Connection error."), so the first cause is reported too.
-    text, root = _class_and_message(error), _class_and_message(list(causes_of(error))[-1])
+    first = list(causes_of(error))[-1]
+    text, root = _class_and_message(error), _class_and_message(first)
+    # Clients call it a timeout, too, if nobody listens at an address.
+    text = root if isinstance(first, ConnectionRefusedError) else text
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)
     if not is_limit and root.partition(": ")[2] not in text:

@@ -83,6 +83,8 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
     from replan.user_files.named import refusing_damaged
     from replan.user_files.whole import load_run
 
+    if what.endswith((".yaml", ".yml")):
+        raise InputError(f"'{what}' is neither a plan nor a run. Draw a team with --team {what}.")
     run = asyncio.run(load_run(what, place))
     if run.plan is None:
         raise InputError(f"The run {run.run_id[:8]} has no plan.")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from replan.cli.chat import chat
 from replan.cli.check import check
@@ -29,6 +30,7 @@ from replan.cli.schema import schema
 from replan.cli.serve import serve
 from replan.cli.sessions import sessions
 from replan.cli.shared.process import end_process
+from replan.cli.shared.wrong_use import explain
 from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stats import stats
@@ -61,6 +63,14 @@ class Program(TyperGroup):
         if args and (meant := _MEANT.get(args[0])):
             ctx.fail(f"No such command '{args[0]}'. This does it: replan {meant}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call a command; what its parser refuses says what to type."""
+        try:
+            return super().invoke(ctx)
+        except TyperException as error:
+            explain(error)
+            raise
 
 
 app = typer.Typer(

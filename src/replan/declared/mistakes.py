@@ -1,5 +1,6 @@
 """Mistakes in declarations: the field, the value, the reason and the fix of each."""
 
+import re
 from collections.abc import Container, Iterator
 from typing import Any, Protocol, cast, get_args
 
@@ -42,8 +43,13 @@ def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
         yield where
 
 
-# Fields that a team had once, and what to write instead.
-_FORMER = {"local": "Write use: replan_local:NAME in its place."}
+# Fields that a team had once or never, and what to write instead.
+_FORMER = {
+    "local": "Write use: replan_local:NAME in its place.",
+    "retries": "Write limits: {step_retries: NUMBER} at the top, or (retries NUMBER) in the plan.",
+    "retry": "Write limits: {step_retries: NUMBER} at the top, or (retries NUMBER) in the plan.",
+    "timeout": "Write limits: {step_timeout: SECONDS} at the top, or (timeout 30s) in the plan.",
+}
 _NUMBER = "Write a number, without quotes."
 _FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
 # What pydantic finds: the code of the mistake, the reason, the fix.
@@ -70,6 +76,16 @@ _WORDS = {
     ),
     "too_long": ("out_of_bounds", "This has too many entries.", "Give {max_length:,} at most."),
     "too_short": ("empty", "This is empty.", "Give at least one."),
+    "string_pattern_mismatch": (
+        "bad_value",
+        "This has characters that are not allowed here.",
+        "Write what fits the pattern {pattern}.",
+    ),
+    "datetime_from_date_parsing": (
+        "bad_value",
+        "This is not a time.",
+        "Write one such as 2026-01-31T09:30:00Z.",
+    ),
     "string_too_short": ("empty", "This is empty.", "Write something, or leave the field out."),
 }
 _SEE = "See `replan schema`."
@@ -152,6 +168,8 @@ def _unknown(where: Where, kind: type[BaseModel]) -> tuple[str, str, str]:
     known = list(fields)
     inside = [field for field in known if name in _fields_in(fields[field].annotation)]
     at = f"Write it under {inside[0]}: in Python {inside[0]}=...({name}=...)." if inside else ""
+    if len(where) > 1 and name in kind.model_fields:
+        at = f"It is a field of the whole: write it at the top, not under {where[0]}."
     fix = _FORMER.get(name) or did_you_mean(
         name.casefold(), known, at or f"The fields are: {', '.join(known)}."
     )
@@ -163,7 +181,7 @@ def _purpose(where: Where, kind: type[BaseModel]) -> str:
     field = model.model_fields.get(name)
     text = (field and field.description) or texts_of(model).get(name, "")
     # The first clause is enough in a message; an editor shows the whole.
-    text = text.partition(":")[0].rstrip(".")
+    text = re.split(r"[:.(](?:\s|$)| \(", text)[0]
     return f" ({text[0].lower()}{text[1:]})" if text else ""
 
 

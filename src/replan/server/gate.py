@@ -104,7 +104,7 @@ class Gate:
             return NOBODY
         identity = await self.identity_of(request)
         if identity is None:
-            detail = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
+            detail = "There is no valid token. Send it in the header Authorization, after Bearer."
             raise RefusedError(401, "no_token", detail)
         return identity
 

@@ -118,9 +118,10 @@ def _settle_here(done: Sequence[Done]) -> None:
 class Retrier:
     """Repeats what can pass for a while; then raises an error that says what is safe."""
 
-    def __init__(self, where: str, seconds: float) -> None:
+    def __init__(self, where: str, seconds: float, *, is_opening: bool = False) -> None:
         self.where = where
         self.seconds = seconds
+        self._is_opening = is_opening  # whether nothing was begun that could be continued
         self._given_up: Fault | None = None
         self._failed_at = 0.0
         self._is_over = False
@@ -177,7 +178,7 @@ class Retrier:
         # A database that was waited for in vain is not waited for by each write that is left.
         self._given_up = fault if fault.can_pass else None
         self._failed_at = time.monotonic()
-        raise storage_error(self.where, fault) from error
+        raise storage_error(self.where, fault, is_opening=self._is_opening) from error
 
     async def _attempt(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         self._check()

@@ -165,8 +165,8 @@ def _of_psycopg(driver: Any) -> Fault:
     return _OF_POSTGRES.get(state) or _OF_POSTGRES.get(state[:2]) or _unknown(driver)
 
 
-def storage_error(where: str, fault: Fault) -> StorageError:
-    if not fault.is_safe:
+def storage_error(where: str, fault: Fault, *, is_opening: bool = False) -> StorageError:
+    if is_opening or not fault.is_safe:
         return StorageError(where, fault.problem, fault.fix)
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.fix} {GO_ON}")
 

@@ -142,7 +142,7 @@ class PostgresDatabase(Database):
         def attempt() -> "asyncio.Future[T]":
             return asyncio.ensure_future(asyncio.to_thread(self._prepare, new_facts, opened))
 
-        return await Retrier(self.where, patience).run(attempt)
+        return await Retrier(self.where, patience, is_opening=True).run(attempt)
 
     def _prepare(self, new_facts: Callable[[], Facts], opened: Callable[[Facts], T]) -> T:
         with self.connect() as driver:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, did_you_mean, fields_of, list_in
+from replan.declared.fields import Row, did_you_mean, fields_of, list_in, name_like
 from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
@@ -65,6 +65,11 @@ def _tool_call_checker() -> "ToolCallChecker":
     from replan.models.streams import holds_tool_call  # noqa: PLC0415 - a team is light
 
     return holds_tool_call
+
+
+_is_currency = name_like(
+    r"\S{0,8}", "This is not the name of a currency.", "Write it as EUR is, without blanks."
+)
 
 
 class Team(Part, RunSettings):
@@ -124,7 +129,7 @@ class Team(Part, RunSettings):
     workspace: Workspace = Field(default=None, validate_default=True, examples=["."])
     out: Out = Field(default=None, validate_default=True, examples=["reports"])
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
-    currency: str = Field(default="", pattern=r"^\S{0,8}$", examples=["EUR"])
+    currency: Annotated[str, AfterValidator(_is_currency)] = Field(default="", examples=["EUR"])
     knowledge: Knowledge | None = Field(default=None, examples=["docs"])
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 

@@ -50,5 +50,9 @@ def write_new(path: Path, text: str, *, force: bool | None = None) -> None:
     except FileExistsError as error:
         how = "" if force is None else ", or overwrite it with --force"
         raise InputError(f"'{path}' exists already. Name another file{how}.") from error
+    except FileNotFoundError as error:
+        raise InputError(
+            f"'{path}' cannot be written: there is no such folder. Create it first."
+        ) from error
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error

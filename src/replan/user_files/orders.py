@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import Field, JsonValue, ValidationError
 
 from replan.assembly.graphs import Graph, build_graph
+from replan.declared.mistakes import code_reason_fix
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
@@ -231,9 +233,8 @@ def read_limits(texts: list[str]) -> Limits | None:
         if name in names and not sign:
             raise InputError(f"The limit {name} has no value. Write {name}=NUMBER.")
         if name not in names:
-            raise InputError(
-                f"'{text}' is not a limit. Write NAME=VALUE with one of: {', '.join(names)}."
-            )
+            near = ", ".join(get_close_matches(name, names, cutoff=0.7) or names)
+            raise InputError(f"'{text}' is not a limit. Write NAME=VALUE with one of: {near}.")
         part = given.setdefault("per_step", {}) if "." in name else given
         part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value
     try:
@@ -242,7 +243,10 @@ def read_limits(texts: list[str]) -> Limits | None:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         value = "empty" if first["input"] == "" else first["input"]
-        raise InputError(f"The limit {name} cannot be {value}: {first['msg']}.") from error
+        code, reason, fix = code_reason_fix(first, "")
+        fix = f"Write {name}=NUMBER." if code == "wrong_type" else fix
+        reason = f"{reason[:1].lower()}{reason[1:]}"
+        raise InputError(f"The limit {name} cannot be {value}: {reason} {fix}") from error
 
 
 def _is_open(address: str | None) -> bool:

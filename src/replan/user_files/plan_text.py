@@ -28,8 +28,15 @@ def read_plan_text(path: Path) -> str:
                 f"The plan document '{path}' has more than {_MOST_BYTES:,} bytes, and a plan at "
                 f"most {PLAN.characters:,} characters. Keep long data in separate files."
             )
-        return content.decode("utf-8")
+        text = content.decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(f"There is no plan document '{path}'. Check the path.") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        problem = "it is not text in UTF-8. Save it as that"
+        raise InputError(f"The plan document '{path}' cannot be read: {problem}.") from error
+    except OSError as error:
         raise InputError(f"The plan document '{path}' cannot be read: {error}.") from error
+    if not text.strip():
+        fix = "Write a line for each step: - [ ] 1. What to do @SPECIALIST"
+        raise InputError(f"The plan document '{path}' is empty. {fix}")
+    return text

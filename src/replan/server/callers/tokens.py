@@ -181,6 +181,9 @@ def _file_of(path: Path) -> TokenFile:
     try:
         held = path.read_bytes()
         text = held[: _LARGEST + 1].decode("utf-8-sig")
+    except FileNotFoundError:
+        problem = "there is no such file. Check the path"
+        raise InputError(f"The tokens in {path} cannot be read: {problem}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The tokens in {path} cannot be read: {error}.") from None
     if len(held) > _LARGEST:

@@ -26,12 +26,12 @@ def account(report: RunReport) -> str:
     usage = report.usage
     return (
         f"{report.outcome}: {counted(usage.calls, 'model call')}, "
-        f"{counted(usage.total_tokens, 'token')}{_money(usage, report.currency)}, "
+        f"{counted(usage.total_tokens, 'token')}{money(usage, report.currency)}, "
         f"{report.worked:.1f} s\n"
     )
 
 
-def _money(used: TokenCount, currency: str) -> str:
+def money(used: TokenCount, currency: str = "") -> str:
     """What calls cost, after a comma; nothing where none of them has a price."""
     if not used.known_cost:
         return ""

@@ -294,6 +294,8 @@ def tool_counts(report: RunReport) -> list[str]:
 
 
 def _waiting(report: RunReport) -> list[str]:
+    if not report.pending_questions:
+        return []
     from replan.views.run.evidence import evidence_of  # noqa: PLC0415 - imports LangGraph
     from replan.views.run.open_asks import named_lines  # noqa: PLC0415 - the same
 

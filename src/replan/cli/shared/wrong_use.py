@@ -1,0 +1,67 @@
+"""What the parser of the command line refuses, in words that say what to type instead."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from replan.declared.fields import did_you_mean
+
+_MEANT: Mapping[str, str] = {
+    "--limit": "--set",
+    "--max-cost": "--set",
+    "--budget": "--set",
+    "--config": "--team",
+    "--file-team": "--team",
+    "--db": "--storage",
+    "--database": "--storage",
+    "--format": "--json",
+    "--output": "--out",
+}
+"""What people type who know other programs, and the option that does it here, if there is one."""
+
+_WORDS = (
+    (r"Input should be a valid integer.*", "this is not a whole number. Write one, such as 2."),
+    (r"Input should be a valid number.*", "this is not a number. Write one, such as 2.5."),
+    (r"Input should be greater than or equal to (\S+)", r"this is too small. Write \1 or more."),
+    (r"Input should be less than or equal to (\S+)", r"this is too large. Write \1 or less."),
+    (r"(?:file|dir|path) ('.*') does not exist\.", r"there is no \1. Check the path."),
+    (r"dir ('.*') is a file\.", r"\1 is a file. Name a folder."),
+    (r"file ('.*') is a directory\.", r"\1 is a folder. Name a file."),
+    (r"(Got unexpected extra argument.*)", r"\1. Put a text of several words in quotes."),
+)
+_NO_CHOICE = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<known>'.*')\.", re.DOTALL)
+
+
+def explain(error: Any) -> None:
+    """Change the message of an error of the parser, so that it says what to type."""
+    match type(error).__name__:
+        case "MissingParameter":
+            error.message = getattr(error.param, "help", None) or error.message
+        case "NoSuchOption":
+            _explain_option(error)
+        case _:
+            error.message = _in_words(error.message)
+            if error.message.startswith("No such command") and "Did you mean" not in error.message:
+                known = ", ".join(error.ctx.command.list_commands(error.ctx))
+                error.message += f" The commands are: {known}."
+
+
+def _in_words(message: str) -> str:
+    if found := _NO_CHOICE.fullmatch(message):
+        known = re.findall(r"'([^']*)'", found["known"])
+        fix = did_you_mean(found["given"], known, f"Write one of: {', '.join(known)}.")
+        return f"'{found['given']}' is not one of the choices. {fix}"
+    for pattern, words in _WORDS:
+        if re.fullmatch(pattern, message, re.DOTALL):
+            return re.sub(pattern, words, message, flags=re.DOTALL)
+    return message
+
+
+def _explain_option(error: Any) -> None:
+    known = [name for each in error.ctx.command.params for name in each.opts if name[:2] == "--"]
+    meant = _MEANT.get(error.option_name)
+    if meant in known:
+        error.message = f"{error.message}. Did you mean {meant}?"
+        error.possibilities = None
+    elif not error.possibilities:
+        error.message = f"{error.message}. The options are: {', '.join(known)}."
