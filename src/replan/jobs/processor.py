@@ -14,11 +14,10 @@ from replan.jobs.job_reading import read_job
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
-from replan.jobs.phases.job_turn import Turn
+from replan.jobs.phases.job_turn import ProcessInput
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
-    ProcessInput,
     ProcessOutput,
     fail,
     failed,
@@ -159,7 +158,7 @@ class JobProcessor:
             JobError: The job is not one of this spec.
         """
         job = read_job(job, self.spec)
-        turn = Turn(self.collector, messages_of(messages), self._clock().date())
+        turn = ProcessInput(self.collector, messages_of(messages), self._clock().date())
         if job.is_over and not turn.message:
             return _result(failed(job))
         if job.phase is JobPhase.COMPLETED and is_acknowledgement(turn.message):
@@ -176,7 +175,7 @@ class JobProcessor:
             output = self._with_understood(output, turn)
         return _result(output, understood=understood)
 
-    async def _through_phases(self, job: Job, turn: Turn) -> ProcessOutput:
+    async def _through_phases(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         for _ in range(MOST_TRANSITIONS):
             job = self._corrector.corrected(job)
             if job.is_over:
@@ -187,7 +186,7 @@ class JobProcessor:
             handler = next((each for each in self._handlers if each.can_handle(job.phase)), None)
             if handler is None:
                 return fail(job, "broken", f"Nothing handles the phase {job.phase}.")
-            output = await handler.process(job, ProcessInput(turn=turn))
+            output = await handler.process(job, turn)
             job = output.job
             if output.needs_user_interaction or job.is_over:
                 return output
@@ -206,7 +205,7 @@ class JobProcessor:
         text = await self._phraser.phrase(asked, keeps, job.language)
         return replace(output, user_prompt=text)
 
-    def _with_understood(self, output: ProcessOutput, turn: Turn) -> ProcessOutput:
+    def _with_understood(self, output: ProcessOutput, turn: ProcessInput) -> ProcessOutput:
         """Say which values were understood, where the output does not show all of them."""
         job, spec = output.job, self.spec
         names = [name for name in turn.understood if name in job.collected_info]

@@ -25,7 +25,7 @@ from replan.ports.ask_user import ask
 from replan.ports.run_context import here
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
-from replan.state.session.session import JOB, SEALED, Seal
+from replan.state.session.session import JOB, SEALED, Seal, SessionWork
 from replan.state.team import SpecialistCard
 
 OPENING = "What is it about?"
@@ -78,16 +78,7 @@ class JobSpecialist:
                 secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
             )
             result = await processor.process(result.job, [_said(answer, seal)])
-        ended = self._result(result)
-        if work is None:
-            return ended
-        whole = result.job.to_dict()
-        # Who talks with the job hears how it can go on, also where it failed.
-        told = without_secrets(self.spec, result.job, result.response_message)
-        return ended.replace(
-            result=AIMessage(told) if told else None,
-            project_state={JOB: whole if seal is None else seal.closed(whole)},
-        )
+        return self._result(result, work)
 
     def _processor(self, config: RunnableConfig, seal: Seal | None) -> JobProcessor:
         record = here().transcript
@@ -107,18 +98,24 @@ class JobSpecialist:
             new_id=lambda: record.key,
         )
 
-    def _result(self, result: ProcessResult) -> SpecialistResult:
-        job = shown_job(self.spec, result.job)
+    def _result(self, result: ProcessResult, work: SessionWork | None) -> SpecialistResult:
+        job, kept = shown_job(self.spec, result.job), dict[str, JsonValue]()
         told = without_secrets(self.spec, result.job, result.response_message)
         text = AIMessage(told) if told else None
         output: Any = job.to_dict()
+        if work is not None:
+            whole: Any = result.job.to_dict()
+            kept = {JOB: whole if work.seal is None else work.seal.closed(whole)}
         if result.is_completed:
-            return SpecialistResult(result=text, output=output)
+            return SpecialistResult(result=text, output=output, project_state=kept)
         return SpecialistResult(
+            # Who talks with the job hears how it can go on.
+            result=None if work is None else text,
             status=ExecutionStatus.FAILED,
             error=job.error or "the job is not completed",
             retry=False,
             output=output,
+            project_state=kept,
         )
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
-from replan.jobs.phases.job_turn import Turn, apply_message
+from replan.jobs.phases.job_turn import ProcessInput, apply_message
 from replan.jobs.phases.outputs import (
     PhaseHandler,
-    ProcessInput,
     ProcessOutput,
     ask,
     fail,
@@ -42,11 +41,11 @@ class ExecutionHandler(PhaseHandler):
         command, plan = spec.command(job.command), job.plan
         if command is None or plan is None:
             return fail(job, "broken", "There is no plan.")
-        if self._is_answer(job, command, given.turn):
-            result = Outcome(success=True, result=storable_text(given.turn.message))
+        if self._is_answer(job, command, given):
+            result = Outcome(success=True, result=storable_text(given.message))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
             return self._completed(job, command)
-        job, is_confirmed = await apply_message(spec, engine.tracker, job, given.turn)
+        job, is_confirmed = await apply_message(spec, engine.tracker, job, given)
         if (too_many := too_many_corrections(engine, job)) is not None:
             return too_many
         if job.plan is None or job.validation_errors:
@@ -56,13 +55,13 @@ class ExecutionHandler(PhaseHandler):
             # A yes after a no may only acknowledge it.
             if is_confirmed is not True or job.refused:
                 is_said, job = is_confirmed is not None, job.replace(refused=is_confirmed is False)
-                asked = self._confirmation(job, command, given.turn)
-                return asked if is_said else await self._unless_understood(asked, job, given.turn)
+                asked = self._confirmation(job, command, given)
+                return asked if is_said else await self._unless_understood(asked, job, given)
             job = job.replace(confirmed=plan.id)
-            given.turn.progressed = True
-        return await self._done(job, command, plan, given.turn)
+            given.progressed = True
+        return await self._done(job, command, plan, given)
 
-    def _confirmation(self, job: Job, command: Command, turn: Turn) -> ProcessOutput:
+    def _confirmation(self, job: Job, command: Command, turn: ProcessInput) -> ProcessOutput:
         """Show all values, and ask whether they are right; after a no, what can be done."""
         language, spec = job.language, self._engine.spec
         if job.refused:
@@ -86,7 +85,9 @@ class ExecutionHandler(PhaseHandler):
             text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
-    async def _unless_understood(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
+    async def _unless_understood(
+        self, asked: ProcessOutput, job: Job, turn: ProcessInput
+    ) -> ProcessOutput:
         """Say that an answer to the confirmation was not understood, if it was not."""
         is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
         if not is_answer or job.is_over or (await turn.extracted(job)).values:
@@ -101,7 +102,9 @@ class ExecutionHandler(PhaseHandler):
             return spec.slot(name).called(job.language)
         return say("command", job.language)
 
-    async def _done(self, job: Job, command: Command, plan: JobPlan, turn: Turn) -> ProcessOutput:
+    async def _done(
+        self, job: Job, command: Command, plan: JobPlan, turn: ProcessInput
+    ) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
         if command.action == "ask_user":
             return self._asked(job, plan, command, turn)
@@ -210,12 +213,14 @@ class ExecutionHandler(PhaseHandler):
             execution_result=result,
         )
 
-    def _is_answer(self, job: Job, command: Command, turn: Turn) -> bool:
+    def _is_answer(self, job: Job, command: Command, turn: ProcessInput) -> bool:
         """Whether the message answers the question that the action asked."""
         is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
         return is_open and bool(turn.message) and not turn.is_applied
 
-    def _asked(self, job: Job, plan: JobPlan, command: Command, turn: Turn) -> ProcessOutput:
+    def _asked(
+        self, job: Job, plan: JobPlan, command: Command, turn: ProcessInput
+    ) -> ProcessOutput:
         """Ask the question of the command; the next message is the answer."""
         question = parameters_of(command, plan.items[0], 1)
         text = str(question.get("question", ""))

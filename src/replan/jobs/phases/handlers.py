@@ -2,11 +2,10 @@
 
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
-from replan.jobs.phases.job_turn import apply_message, with_command
+from replan.jobs.phases.job_turn import ProcessInput, apply_message, with_command
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
-    ProcessInput,
     ProcessOutput,
     ask,
     fail,
@@ -28,14 +27,14 @@ class IntentRecognitionHandler(PhaseHandler):
         """Recognise the command, or ask which one is wanted."""
         engine, spec = self._engine, self._engine.spec
         if not job.command:
-            found = (await given.turn.extracted(job)).command
+            found = (await given.extracted(job)).command
             if spec.command(found) is None:
                 # What was said already is not asked for later.
-                job, _ = await apply_message(spec, engine.tracker, job, given.turn)
-                asked = ask(engine, job, given.turn, (COMMAND,), self._question(job))
+                job, _ = await apply_message(spec, engine.tracker, job, given)
+                asked = ask(engine, job, given, (COMMAND,), self._question(job))
                 return too_many_corrections(engine, job) or asked
             job = with_command(spec, job, found)
-            given.turn.progressed = True
+            given.progressed = True
         return go_on(job, self.next_phase)
 
     def _question(self, job: Job) -> str:
@@ -53,7 +52,7 @@ class InformationCollectionHandler(PhaseHandler):
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Process the message, then ask for what is missing or wrong."""
         engine = self._engine
-        job, _ = await apply_message(engine.spec, engine.tracker, job, given.turn)
+        job, _ = await apply_message(engine.spec, engine.tracker, job, given)
         if (too_many := too_many_corrections(engine, job)) is not None:
             return too_many
         wrong = tuple(issue.field for issue in job.validation_errors)
@@ -62,7 +61,7 @@ class InformationCollectionHandler(PhaseHandler):
             return go_on(job, self.next_phase)
         issues = (*job.remarks, *job.validation_errors)
         prompt = engine.collector.generate_collection_prompt(names, job.language, issues)
-        return ask(engine, job.replace(remarks=()), given.turn, names, prompt)
+        return ask(engine, job.replace(remarks=()), given, names, prompt)
 
 
 class PlanGenerationHandler(PhaseHandler):

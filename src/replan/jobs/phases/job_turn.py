@@ -17,14 +17,15 @@ from replan.texts.storable import storable_text
 from replan.values import same
 
 
-class Turn:
-    """The messages of a turn. They are read once, and their values count once."""
+class ProcessInput:
+    """The messages of a turn of a job. They are read once, and their values count once."""
 
     def __init__(
         self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
     ) -> None:
         self.message = newest_user_text(messages)
-        self._collector, self._messages, self._today = collector, messages, today
+        self.messages = messages
+        self._collector, self._today = collector, today
         self._found: Extracted | None = None
         self.is_applied = False
         self.progressed = False  # whether something that it says got the job anywhere
@@ -39,7 +40,7 @@ class Turn:
                     spec=self._collector.spec,
                     job=job,
                     said=self.message,
-                    messages=self._messages,
+                    messages=self.messages,
                     today=self._today,
                 )
                 self._found = await self._collector.extractor.extract(wanted)
@@ -66,7 +67,7 @@ def newest_user_text(messages: Sequence[JobMessage]) -> str:
 
 
 async def apply_message(
-    spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn
+    spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput
 ) -> tuple[Job, bool | None]:
     """Return the job after a message, and whether the user confirmed what the job showed.
 

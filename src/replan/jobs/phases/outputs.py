@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from replan.jobs.actions import Executor
 from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
-from replan.jobs.phases.job_turn import Turn
+from replan.jobs.phases.job_turn import ProcessInput
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import joined, say
@@ -27,13 +27,6 @@ class Engine:
     planner: Planner
     executor: Executor
     clock: Callable[[], datetime]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProcessInput:
-    """What a handler is given in addition to the job."""
-
-    turn: Turn  # what the user said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +71,9 @@ def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
     return ProcessOutput(job=job, next_phase=phase)
 
 
-def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str) -> ProcessOutput:
+def ask(
+    engine: Engine, job: Job, turn: ProcessInput, names: tuple[str, ...], text: str
+) -> ProcessOutput:
     """Ask the user; the job fails if it asked too often without progress."""
     progressed = turn.progressed
     is_stuck = engine.tracker.is_stuck(job, progressed=progressed)
