@@ -1,6 +1,7 @@
 """A person says something to the host of a run at work: it judges the next round with it."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -220,3 +221,27 @@ async def test_a_message_to_a_run_that_rests_is_heard_when_it_goes_on(where):
         result = await runtime.resume("r")
         assert (result.outcome, result.plan.version) == ("completed", 2)
         assert await runtime.storage.log.requests(["r"]) == []
+
+
+def test_code_that_is_not_asynchronous_steers_a_run(tmp_path):
+    begun, go = threading.Event(), threading.Event()
+
+    def work(context):
+        begun.set()
+        assert go.wait(20)
+        return context.task_description
+
+    model = ScriptedModel({"feedback": [REVISED, always(END)]})
+    team = Team(Host(model), [Specialist("a", "Reads.", run=work, effects="pure")])
+    with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
+        run = runtime.start({"plan": PLAN}, run_id="r")
+        assert begun.wait(20)
+        plan = runtime.get("r").plan
+        assert runtime.send_message("r", ASKED, by="eva") == (1,)
+        text = plan.content.replace("Compare", "Weigh")
+        assert runtime.edit_plan("r", text, version=plan.version, by="eva") == (1,)
+        go.set()
+        result = run.result()
+    assert result.outcome == "completed"
+    assert [step.description for step in result.plan.steps][-1] == "Read 2023"
+    assert [each.by for each in result.plan.update_history] == ["person", "model"]

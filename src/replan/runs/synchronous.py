@@ -109,6 +109,16 @@ class SyncRuntime(Generic[T_co]):
         begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
         return SyncRun(begun, self._portal)
 
+    def edit_plan(self, run_id: str, plan: str, *, version: int, by: str = "") -> tuple[int, ...]:
+        """Edit the plan of a run that is not over; see `Runtime.edit_plan`."""
+        return self._portal.call(
+            lambda: self._runtime.edit_plan(run_id, plan, version=version, by=by)
+        )
+
+    def send_message(self, run_id: str, text: str, *, by: str = "") -> tuple[int, ...]:
+        """Tell the host of a run that is not over something; see `Runtime.send_message`."""
+        return self._portal.call(lambda: self._runtime.send_message(run_id, text, by=by))
+
     def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
         """Stop a run gracefully; see `Runtime.stop`."""
         self._portal.call(lambda: self._runtime.stop(run_id, by=by, force=force))

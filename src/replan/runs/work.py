@@ -176,6 +176,8 @@ class Work:
 
     async def refuse(self, request: Request, why: str, plan: TaskPlan | None) -> None:
         """Refuse a request that steers the run, before anything is held up for it."""
+        if not self.is_news(request):
+            return
         if not self._rests.has_begun:
             # Nothing can be reported yet: the node that would take it says so.
             await self.heed(request)
