@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check quality docs lock format versions clean
+.PHONY: help demo test check quality docs dist lock format versions clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -86,6 +86,11 @@ quality: $(if $(MODEL),$(QUALITY)/.installed) ## Compare answers of a real model
 docs: $(DOCS) ## Build the documentation, with the reference from the docstrings, into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
+
+dist: $(DEV) ## Build the wheel and the source archive into dist/, with the same bytes each time, and check them
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --directory dist
+	@$(AS_PIP) $(UV) tool run --quiet twine check --strict dist/*
 
 format: $(DEV) ## Format the code and fix what the linter can fix
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
