@@ -125,7 +125,7 @@ async def test_the_page_shows_it_folded_beside_other_views_and_again_where_it_is
         page = (await client.get("/runs/r1")).text
         card = page.partition('<details class="ask card"')[2].partition("</details>\n<details")[0]
         assert 'hx-preserve="true" open>' in card
-        assert 'href="/ui/runs/r1/steps/3">step 3 buyer</a>' in card
+        assert 'href="/ui/runs/r1/steps/3">The step</a>' in card
         for row in (
             '<tr class="a-same"><th scope="row">article</th><td><pre>lamp</pre></td>',
             '<th scope="row">pieces</th><td><pre>48</pre></td><td><pre>480</pre></td>',

@@ -69,6 +69,7 @@ def _limit_why(report: RunReport) -> str:
         return f"{one_line(limit)} was reached"
     value = reached[-1].value
     number = f"{value:.0f}" if value == int(value) else f"{value:g}"
+    number += f" {report.currency}".rstrip() if limit == "max_cost" else ""
     if why:
         return f"{one_line(limit)}={number} was reached: {why}"
     kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""

@@ -94,7 +94,7 @@ async def _question_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -
 
 async def _approval_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
-    desk.say(f"\n{_quote(ask.text, who)}\n{_quote(_pretty(ask.details))}\n")
+    desk.say(f"\n{_quote(ask.text, who)}\n{_quote(_pretty(_call_in(ask.details)))}\n")
     _say_evidence(evidence, desk)
     shown = draft = _pretty(_arguments(ask.details))
 
@@ -183,6 +183,13 @@ def _file_of(text: str, suffix: str) -> Generator[Path]:
 
 def _place(mistake: Mistake) -> str:
     return f"line {mistake.line}, column {mistake.column}: {mistake.reason} {mistake.fix}"
+
+
+def _call_in(details: JsonValue) -> JsonValue:
+    """What a person decides about a call: not the place that it has in its step."""
+    if not isinstance(details, dict):
+        return details
+    return {name: value for name, value in details.items() if name != "call"}
 
 
 def _arguments(details: JsonValue) -> JsonValue:
