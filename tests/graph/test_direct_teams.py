@@ -199,6 +199,35 @@ async def test_without_a_key_any_process_goes_on_with_the_job_of_a_stored_sessio
     assert result.response.endswith("Result: green tea, 10")
 
 
+async def test_a_team_inside_an_action_does_not_take_the_job_of_the_session():
+    spec = JobSpec(
+        "cup",
+        slots=[Slot("size", question="Which size?")],
+        commands=[Command("wash", needs=["size"], action="wash_it")],
+        actions=[ActionSpec("wash_it", run=lambda size: f"a {size} cup", effects="keyed")],
+    )
+    inner = Team([Specialist("cup", "Washes.", job=spec)])
+
+    async def brew(kind: str) -> str:
+        washed = await run(inner, "size: small")
+        return f"{kind} tea in {washed.output['collected_info']['size']}"
+
+    outer = JobSpec(
+        "tea",
+        slots=[Slot("kind", question="Which tea?")],
+        commands=[Command("brew", needs=["kind"], action="brew_it")],
+        actions=[ActionSpec("brew_it", run=brew, effects="keyed")],
+    )
+    agent, context = (
+        build_agent(Team([Specialist("tea", "Brews.", job=outer)])),
+        AgentContext(session_id="s"),
+    )
+    for kind in ("green", "black"):
+        result = await agent.process(f"kind: {kind}", context)
+        context = context.apply(result.context_updates)
+        assert result.response.endswith(f"Result: {kind} tea in small"), result
+
+
 async def test_no_prompt_is_on_record_of_a_job_with_secrets_in_a_session(tmp_path):
     spec = JobSpec(
         "safe",
@@ -237,8 +266,10 @@ async def test_the_next_message_of_a_session_goes_on_with_its_job_until_it_is_gi
         nonlocal context
         result = await agent.process(text, context, **options)
         context = context.apply(result.context_updates)
+        outcomes.append(result.metadata["outcome"])
         return result.response
 
+    outcomes = list[Any]()
     await says("green")
     assert (await says("hm")).endswith("What you have told me is kept; write again to go on.")
     job: Any = context.project_state["job"]
@@ -246,6 +277,7 @@ async def test_the_next_message_of_a_session_goes_on_with_its_job_until_it_is_gi
     assert "Shall I do it?" in await says("pin: PIN-471147")
     assert (await says("yes")).endswith("Result: green tea, 10")
     assert await says("thanks") == "This is done already. Say what you need to begin anew."
+    assert outcomes == ["waiting", "failed", "waiting", "completed", "completed"]
     # A new request begins with nothing of the old one.
     assert "Which tea?" in await says("pin: PIN-471147", new_request=True)
     assert "job" not in context.project_state

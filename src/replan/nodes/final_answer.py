@@ -74,7 +74,7 @@ async def _outcome_and_limit(
     if missing:
         cut = NO_ANSWER
         await call.report_limit(NO_ANSWER, 0, missing)
-    has_answer = not (missing or call.refused or call.end.words)
+    has_answer = not (missing or call.refused or call.end.words or call.services.is_direct)
     outcome: Outcome = (
         "rejected"
         if is_rejected(state)

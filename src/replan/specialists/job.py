@@ -22,7 +22,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.ports.ask_user import ask
-from replan.ports.run_context import here
+from replan.ports.run_context import here, using
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.session.session import JOB, SEALED, Seal, SessionWork
@@ -57,6 +57,14 @@ class JobSpecialist:
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
         work = here().work
+        # A team inside an action has no session.
+        with using(work=None):
+            result = await self._process(context, config, work)
+        return self._result(result, work)
+
+    async def _process(
+        self, context: ExecutionContext, config: RunnableConfig, work: SessionWork | None
+    ) -> ProcessResult:
         seal = None if work is None else work.seal
         processor = self._processor(config, seal)
         # The words of a run's request are not sealed, those of an answer are.
@@ -78,7 +86,7 @@ class JobSpecialist:
                 secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
             )
             result = await processor.process(result.job, [_said(answer, seal)])
-        return self._result(result, work)
+        return result
 
     def _processor(self, config: RunnableConfig, seal: Seal | None) -> JobProcessor:
         record = here().transcript
