@@ -355,3 +355,20 @@ async def test_an_answer_without_a_plan_begins_nothing():
         state = await graph.ainvoke({"messages": [("user", "Go.")]})
     assert desk.did == []
     assert state["final_answer"].text == "Paris.\n\nIn France."
+
+
+async def test_what_an_early_step_streams_is_its_specialists():
+    model = ScriptedModel(
+        {"think": written(ONE, TWO, LAST), "specialist": always("Text."), "feedback": END}
+    )
+    member = Specialist(name="a", intended_use="Works.", chat_model=model, effects="pure")
+    graph = build_graph(Team(Host(model), [member]))
+    begun, nodes = [], {}
+    given = {"messages": [("user", "Go.")]}
+    async for mode, part in graph.astream(given, stream_mode=["custom", "messages"]):
+        if mode == "custom":
+            begun.append(part.type)
+        else:
+            nodes[part[1]["langgraph_node"]] = part[0].text
+    assert begun.index("specialist_invoked") < begun.index("plan_created")
+    assert nodes.keys() == {"specialist_a", "feedback"}
