@@ -74,11 +74,11 @@ async def _outcome_and_limit(
     if missing:
         cut = NO_ANSWER
         await call.report_limit(NO_ANSWER, 0, missing)
-    has_answer = not (missing or call.refused or call.end.words or call.services.is_direct)
+    is_told_by_host = not (missing or call.refused or call.end.words or call.services.is_direct)
     outcome: Outcome = (
         "rejected"
         if is_rejected(state)
-        else outcome_of(plan, limit, is_reported=has_answer and has_reports(state))
+        else outcome_of(plan, limit, is_reported=is_told_by_host and has_reports(state))
     )
     limit = limit or cut
     if outcome == "completed" and ((limit and proposed_in(state)) or cut):

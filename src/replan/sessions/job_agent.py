@@ -19,6 +19,7 @@ from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
 from replan.ports.run_context import here, use
+from replan.sessions.carried_run import RUN
 from replan.sessions.request import UserMessage
 from replan.sessions.sealed_job import JobSeal
 from replan.sessions.session_agent import Report, SessionAgent
@@ -65,7 +66,11 @@ class JobAgent(SessionAgent):
         stop: asyncio.Event | None = options.get("stop")
         if stop is not None and stop.is_set():
             raise InputError("The turn was stopped before it began.")
-        job = None if options.get("new_request") else self._job_in(session)
+        if options.get("new_request"):
+            others = {k: v for k, v in session.project_state.items() if k != RUN}
+            job, session = None, session.replace(project_state=others)
+        else:
+            job = self._job_in(session)
         if job is None:
             # A turn that was killed and is taken again under its name begins the same job.
             job = self.processor.new_job(job_id=options.get("run_id"))
@@ -80,6 +85,11 @@ class JobAgent(SessionAgent):
         return self._result(result, response, session.updates_to(after), beside)
 
     def _job_in(self, session: AgentContext) -> Job | None:
+        if RUN in session.project_state:
+            raise InputError(
+                "The job of this session waits in a run. Let build_agent(Team([Specialist(..., "
+                "job=...)])) take the turn, or give the job up with new_request=True."
+            )
         written = self.seal.opened(session)
         if written is None:
             return None

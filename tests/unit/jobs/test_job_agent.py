@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan import ClientAgentAdapter, open_storage
+from replan import ClientAgentAdapter, Specialist, Team, build_agent, open_storage
 from replan.assembly.jobs import job_agent, job_processor
 from replan.errors import UsageError
 from replan.jobs.phases.planning import with_plan
@@ -151,6 +151,29 @@ async def test_answers_by_name_and_what_is_wrong():
     assert not (await agent.process("", {"session_id": "s"})).success
     async for each in agent.stream("x", {"session_id": "s"}):
         assert isinstance(each, AgentResult)
+
+
+async def test_a_session_goes_between_the_agent_of_a_job_and_a_team_of_it():
+    done, context = [], AgentContext(session_id="s")
+    alone = job_agent(spec_of(done), context_key=KEY, clock=lambda: NOW)
+    team = build_agent(
+        Team([Specialist("visit", "Visits.", job=spec_of(done))]),
+        context_key=KEY,
+        clock=lambda: NOW,
+    )
+    for agent, said in ((alone, "tomorrow"), (team, "pin: 4711")):
+        result = await agent.process(said, context)
+        context = context.apply(result.context_updates)
+    assert result.response.startswith("Please confirm")
+    # The job waits in a run, which an agent that makes no runs would not see.
+    refused = await alone.process("yes", context)
+    assert (refused.success, refused.context_updates, done) == (False, {}, [])
+    assert "build_agent" in refused.error
+    context = context.apply((await team.process("yes", context)).context_updates)
+    assert done == [("2026-03-03", "4711")]
+    assert (await alone.process("thanks", context)).success
+    new = await alone.process("tomorrow", context, new_request=True)
+    assert new.metadata["outcome"] == "waiting"
 
 
 async def test_a_job_file_is_enough(tmp_path):
