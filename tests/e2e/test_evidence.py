@@ -120,6 +120,24 @@ async def test_a_run_that_stops_to_ask_names_what_failed_once(where):
     assert lines[-1] == "    step 1, Look the last fair up: ConnectionError: the ledger is down"
 
 
+async def test_a_call_of_the_same_tool_at_another_step_is_shown_too():
+    def twice(messages):
+        number = sum(isinstance(each, ToolMessage) for each in messages)
+        return "Ordered." if number else called("order", 0, article="lamp", pieces=48)
+
+    model = ScriptedModel({"specialist": always(twice), "feedback": always(END)})
+    buyer = Specialist("buyer", "Buys.", chat_model=model, tools=[order], approve=["order"])
+    plan = "- [ ] 1. Order lamps @buyer\n- [ ] 2. Order them for the fair @buyer (after 1)\n"
+    async with open_runtime(Team(Host(model), [buyer]), storage=":memory:") as runtime:
+        await (await runtime.start({"plan": plan}, run_id="r1"))
+        await (await runtime.answer("r1", {"1/buyer/1": "approve"}, by="eva"))
+        report = await runtime.get("r1")
+    (ask,) = report.pending_questions
+    known = evidence_of(ask, report)
+    assert known.before == 'at step 1, order(article="lamp", pieces=48), approved by eva'
+    assert {each.kind for each in known.arguments} == {"same"}
+
+
 async def test_the_page_shows_it_folded_beside_other_views_and_again_where_it_is_confirmed(where):
     async with open_storage(where) as storage, shown(team(), storage) as client:
         page = (await client.get("/runs/r1")).text

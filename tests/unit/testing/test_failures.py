@@ -131,6 +131,15 @@ def test_the_first_cause_is_told_unless_it_says_the_same():
     assert describe(same) == "RuntimeError: refused: busy"
 
 
+def test_a_refused_connection_is_no_timeout_whatever_its_client_says():
+    refused = ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 9)")
+    outer = caused(RuntimeError("Request timed out."), refused)
+
+    assert describe(outer) == (
+        "ConnectionRefusedError: [Errno 111] Connect call failed ('127.0.0.1', 9)"
+    )
+
+
 def test_an_error_that_is_its_own_cause_is_told():
     error = RuntimeError("round")
     error.__cause__ = error

@@ -76,7 +76,7 @@ def evidence_of(
     return Evidence(
         said=_said(_reply_before(ask, report), texts),
         arguments=tuple(_changes(ask, asked_before, report)),
-        before="" if asked_before is None else _before_text(asked_before, report),
+        before="" if asked_before is None else _before_text(ask, asked_before, report),
         grounds=tuple(grounds[-_MOST:]),
         left_out=max(0, len(grounds) - _MOST),
         failed=tuple(
@@ -165,27 +165,28 @@ def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
 
 
 def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
-    """The newest question of this kind, about this tool, that the step asked before."""
+    """The newest such question before: of the step, else of any that wants to call the tool."""
     details = ask.details if isinstance(ask.details, dict) else {}
     tool = str(details.get("tool", "")) if ask.kind == "approval" else ""
-    own = [
-        each
-        for each in report.events
-        if isinstance(each, InputRequested)
-        and (each.step_id, each.specialist) == (ask.step_id, ask.specialist)
-        and (each.kind, each.tool) == (ask.kind, tool)
-    ]
-    place = next((at for at, each in enumerate(own) if each.key == ask.key), len(own))
-    return own[place - 1] if place else None
+    before = list[InputRequested]()
+    for event in report.events:
+        if isinstance(event, InputRequested) and event.key == ask.key:
+            break
+        if isinstance(event, InputRequested) and (event.kind, event.tool) == (ask.kind, tool):
+            before.insert(0, event)
+    at = ask.step_id, ask.specialist
+    own = (each for each in before if (each.step_id, each.specialist) == at)
+    return next(own, before[0] if before and tool else None)
 
 
-def _before_text(asked: InputRequested, report: RunReport) -> str:
+def _before_text(ask: Question, asked: InputRequested, report: RunReport) -> str:
     answers = [
         each
         for each in report.events
         if isinstance(each, AnswerReceived) and short_key(each.key) == short_key(asked.key)
     ]
     what = short_call_text(asked.tool, asked.arguments) if asked.tool else one_line(asked.text)
+    what = what if asked.step_id == ask.step_id else f"at step {asked.step_id}, {what}"
     if not answers:
         return cut(what, _LONGEST)
     last = answers[-1]
