@@ -172,10 +172,12 @@ def _matches(record: RunRecord, text: str) -> bool:
 
 
 async def _row(site: Site, record: RunRecord) -> Row:
-    mark = record.run_id, record.updated_at
-    if (known := site.rows.get(mark)) is not None:
+    served, mark = site.served, (record.run_id, record.updated_at)
+    # A process that was killed could not say the status of its run, and an answer may be on its
+    # way to one that waits.
+    is_at_rest = record.outcome != "running" and not await served.storage.log.requests([mark[0]])
+    if is_at_rest and (known := site.rows.get(mark)) is not None:
         return known
-    served = site.served
     report = await read_summary(graph_for(served, record), served.storage, record, served.clock())
     done, total = report.progress
     warnings = [counted(len(report.warnings), "warning")] if report.warnings else []
@@ -190,8 +192,7 @@ async def _row(site: Site, record: RunRecord) -> Row:
         asks=report.pending_questions,
         remarks=(*warnings, *remark_texts(report.anomalies)),
     )
-    # A process that was killed could not say the status of its run.
-    if record.outcome != "running":
+    if is_at_rest:
         site.rows[mark] = row
         while len(site.rows) > _KEPT:
             site.rows.popitem(last=False)
