@@ -30,8 +30,13 @@ async def sent(client, path, fields, status=303, **options):
 
 async def rested(client, where, until):
     """The page of a run once it stands so; each look is answered when the run was read anew."""
+    return await seen(client, where, f'class="badge o-{until}')
+
+
+async def seen(client, where, text):
+    """A page once it has a text."""
     async with asyncio.timeout(10):
         while True:
             page = (await client.get(where)).text
-            if f'class="badge o-{until}' in page:
+            if text in page:
                 return page

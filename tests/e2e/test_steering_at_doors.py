@@ -6,7 +6,7 @@ import pytest
 
 import warm
 from acts_teams import END, Fence
-from page_forms import form, parsed, rested, sent
+from page_forms import form, parsed, rested, seen, sent
 from pages import shown
 from replan import open_storage
 from replan.testing import ScriptedModel
@@ -64,6 +64,7 @@ def test_the_terminal_edits_the_plan_of_a_run_of_another_process(owner, tmp_path
     done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "1")
     assert done.returncode == 0, done.stderr
     assert " waits for step 1\n" in done.stdout
+    assert " waits for step 1\nbegan " in typed(tmp_path, "show", "r").stdout
     (tmp_path / "go on").touch()
     assert last_line(owner) == "completed 2 Plant"
     done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "2")
@@ -151,6 +152,7 @@ async def test_the_plan_of_a_run_at_work_is_edited_on_the_page():
         assert "version 7 of the plan, and the plan is at version 1" in stale.text
         edited = {**fields, "plan": fields["plan"].replace("Paint @painter", "Oil @worker")}
         await sent(client, action, edited)
+        await seen(client, where, "the edit of owner waits for step 1")
         fence.leave.set()
         page = await rested(client, where, "completed")
         assert fence.did == ["Measure", "Oil"]

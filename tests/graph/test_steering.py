@@ -88,6 +88,19 @@ async def test_steps_that_have_not_begun_follow_an_edit_and_those_at_work_are_ke
         assert (await runtime.get("r")).revisions[-1].by == "anna"
 
 
+async def test_what_of_an_edit_may_have_been_misread_is_told():
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=":memory:") as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: text.replace("3. Send", "3. Send (after 1) it"))
+        desk.leave[1].set()
+        await run
+        found = [e async for e in runtime.events("r") if e.type == "plan_parse_warning"]
+    assert [(each.kind, each.step) for e in found for each in e.parse_warnings] == [
+        ("dependency", 3)
+    ]
+
+
 async def test_marks_and_remarks_alone_make_a_version_too(where):
     desk = Desk(held={1})
     async with open_runtime(desk.team(), storage=where) as runtime:

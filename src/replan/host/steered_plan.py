@@ -5,7 +5,7 @@ from datetime import datetime
 
 from replan.errors import InputError, PlanConflictError
 from replan.events.emitter import Emitter
-from replan.events.types import PlanUpdated
+from replan.events.types import PlanParseWarning, PlanUpdated
 from replan.host.approvals import BY_PERSON, approval_of, changed_by_person
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steering_outcome import report_outcome
@@ -13,6 +13,7 @@ from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.services import Services
@@ -104,6 +105,12 @@ def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
     return step.id in plan.by_id and _is_same_work(plan.step(step.id), step)
 
 
+def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
+    """What in an edited document may have been misread."""
+    known = {each.text for each in overlooked(old.content)}
+    return tuple(each for each in overlooked(new.content) if each.text not in known)
+
+
 async def with_edits(
     plan: TaskPlan,  # as the round leaves it, with its history
     edits: Sequence[Request],
@@ -124,6 +131,8 @@ async def with_edits(
         await emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=changes, by="person"
         )
+        if doubts := _new_doubts(plan, new):
+            await emitter.emit(PlanParseWarning, parse_warnings=doubts)
         if waits_for_approval(plan, new, settings_of(state), services):
             following = state.get("current_round", 0) + 1
             update["approval"] = approval_of(new, following, before=settled, reason=UNSAFE)

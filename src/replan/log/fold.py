@@ -211,6 +211,7 @@ class Fold:
         self.doubted = set[_StepAt]()  # those about which a person was asked what they did
         self.asked_at = dict[str, datetime]()  # when questions were asked, by their keys
         self.decision: events.AnswerReceived | None = None  # the newest one about a plan
+        self.steered = dict[str, events.RunSteered]()  # what became of requests, by their names
         self.limits = list[events.LimitReached]()
         self.judged: events.FeedbackGenerated | None = None
         self.stopped: events.RunStopped | None = None
@@ -228,6 +229,8 @@ class Fold:
         self._apply_to_steps(event)
         self._apply_to_attempts(event)
         self._apply_to_run(event)
+        if isinstance(event, events.RunSteered):
+            self.steered[event.request] = event
 
     def _apply_to_calls(self, event: Event) -> None:
         match event:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
-from replan.events.types import Event, ToolCompleted
+from replan.events.types import Event, RunSteered, ToolCompleted
 from replan.log.amounts import Spending
 from replan.log.calls import Calls, with_charged
 from replan.log.fold import (
@@ -175,6 +175,13 @@ class RunReport(StateFacts):
     def _seconds_paused(self, *why: str) -> float:
         own = [(each.ended or self.ended) - each.began for each in self.pauses if each.why in why]
         return sum(own, timedelta()).total_seconds()
+
+    @property
+    def steers(self) -> tuple[RunSteered, ...]:
+        """What people ask of it that it has noticed and not taken yet."""
+        if self.is_over:
+            return ()
+        return tuple(each for each in self.fold.steered.values() if each.status == "waits")
 
     @cached_property
     def pauses(self) -> tuple[Pause, ...]:

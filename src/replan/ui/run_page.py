@@ -131,6 +131,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     )
     why, drawn = why_text(report), run.plan.version if run.plan else 0
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
+    parts += "".join(each.request for each in report.steers)
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,

@@ -39,7 +39,8 @@ def run_fingerprint(run: WholeReport) -> str:
     """Name the status of a run, as far as it matters for steering it."""
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
-    moves = sum(e.type in ("run_resumed", "run_corrected", "run_stopped") for e in run.events)
+    moved = ("run_resumed", "run_corrected", "run_steered", "run_stopped")
+    moves = sum(event.type in moved for event in run.events)
     asks = [ask_fingerprint(each) for each in run.pending_questions]
     version = plan.version if plan else 0
     return fingerprint_of(run.run_id, run.outcome, version, moves, list(steps), list(asks))

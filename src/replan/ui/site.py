@@ -32,6 +32,7 @@ from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verd
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, minute, seconds
+from replan.views.event_lines import steering_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.history import why_text
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
@@ -157,6 +158,7 @@ def templates() -> Environment:
         "tokens": tokens,
         "used": usage_text,
         "day": day_and_time,
+        "steering": steering_text,
         "why": partial(why_text, has_failures=False),
         "error": error_of,
         "short": short_error,

@@ -19,6 +19,7 @@ from replan.log.step_reports import EARLY, AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
 from replan.views.cells import amount, counted, cut, folded, one_line, padded, seconds
+from replan.views.event_lines import steering_text
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text, why_text
 
 MARKS = {
@@ -116,6 +117,7 @@ def _head(report: RunReport) -> list[str]:
         f"{one_line(report.outcome)}{_counts(report)}",
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
+        *map(steering_text, report.steers),
         f"began {day_and_time(report.began)}, {duration_text(report)}",
         f"used {used_text(report)}",
         *(f"label: {one_line(f'{name}={value}')}" for name, value in report.labels.items()),
