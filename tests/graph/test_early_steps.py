@@ -6,8 +6,8 @@ import pytest
 from langchain_core.tools import StructuredTool
 from pydantic import PrivateAttr
 
-from replan import Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
-from replan.testing import Reply, ScriptedModel, always
+from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
+from replan.testing import Reply, Reset, ScriptedModel, always
 
 HEAD = "---\ncomplexity: complex\nreasoning: Work.\n---\n"
 END = "---\nverdict: complete\nfeedback: Done.\n---\nThe end."
@@ -372,3 +372,17 @@ async def test_what_an_early_step_streams_is_its_specialists():
             nodes[part[1]["langgraph_node"]] = part[0].text
     assert begun.index("specialist_invoked") < begun.index("plan_created")
     assert nodes.keys() == {"specialist_a", "feedback"}
+
+
+async def test_a_model_that_breaks_off_in_its_plan_is_replaced_by_its_fallback():
+    """Nobody saw the beginning of the reply but the steps that began, which go on."""
+    desk = Desk()
+    broken = Reply(text=HEAD + ONE + TWO + LAST, chunks=[HEAD, ONE, TWO, LAST], fault=Reset(3))
+    first = ScriptedModel({"think": always(broken), "feedback": always(broken)})
+    other = ScriptedModel({"think": written(ONE, TWO, LAST), "feedback": END})
+    host = Host(Fallback(first, other))
+    state = await build_graph(Team(host, [desk.member(effects="pure")])).ainvoke(
+        {"messages": [("user", "Go.")]}
+    )
+    assert (state["outcome"], state["final_answer"].text) == ("completed", "The end.")
+    assert sorted(desk.did) == ["1 One", "2 Two", "9 Last"]

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, retry_if_exception
 
-from replan.errors import LimitReachedError, ModelCallError
+from replan.errors import LimitReachedError, ModelCallError, ReplanError
 from replan.events.calls import Calls
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
@@ -25,6 +26,7 @@ from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried, tries_of
+from replan.models.streams import OnText
 from replan.ports.run_context import here, use, using
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET, request_messages
 from replan.prompts.repeated import REPEATED, repeats_instructions
@@ -115,14 +117,8 @@ class HostCall:
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
-        hearers = [answer.feed] if answer is not None and is_heard else []
-        hearers += [self.plan.feed] if self.plan is not None else []
-
-        def tell(text: str) -> None:
-            for hear in hearers:
-                hear(text)
-
-        on_text = tell if hearers else None
+        shown = answer.feed if answer is not None and is_heard else None
+        on_text = _each_of(shown, self.plan and self.plan.feed)
 
         async def reply() -> AIMessage:
             # The first calls are as many as the model is configured to have.
@@ -147,6 +143,13 @@ class HostCall:
             return await reply()
         except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
             failed = error
+        if on_text is not None and shown is None and self._has_fallback(chat, failed):
+            # Nobody saw the reply that broke off, and a fallback gives a whole one.
+            on_text = None
+            try:
+                return await reply()
+            except Exception as error:  # noqa: BLE001 - as above
+                failed = error
         retrying = AsyncRetrying(
             retry=retry_if_exception(can_pass),
             # The model's own tries count, too: there is one set of them.
@@ -156,6 +159,11 @@ class HostCall:
             reraise=True,
         )
         return await retried(reply, retrying, failed)
+
+    def _has_fallback(self, chat: Chat, error: Exception) -> bool:
+        """Whether another model may give the reply in which this one failed."""
+        is_over = isinstance(error, ReplanError | GraphBubbleUp) or self.tried >= self.tries
+        return chat.other is not None and not is_over
 
     def _restart(self, answer: AnswerStream | None) -> None:
         """The reply is asked for again."""
@@ -354,6 +362,17 @@ class HostCall:
     @property
     def _account(self) -> Account:
         return self.services.accounts.of(self.services.log, self.run_id)
+
+
+def _each_of(*hearers: OnText | None) -> OnText | None:
+    """What gives a piece of text to each of some; None if there is nobody."""
+    present = [each for each in hearers if each is not None]
+
+    def tell(text: str) -> None:
+        for hear in present:
+            hear(text)
+
+    return tell if present else None
 
 
 def _length(messages: list[BaseMessage]) -> int:

@@ -123,7 +123,7 @@ class Chat:
             return await asked.reply()
         except Exception as error:
             # A reply that was partly shown must not begin again.
-            if self.other is None or asked.chunks or isinstance(error, _OURS):
+            if self.other is None or asked.is_shown or isinstance(error, _OURS):
                 raise
             why = describe(error)
         here().warn(
@@ -159,6 +159,11 @@ class _ReplyRequest:
     chunks: list[AIMessageChunk] = field(default_factory=list[AIMessageChunk])
     calls: int = 0  # how many were made
     refusals: int = 0  # how many of them only said that the server does not stream
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether somebody may have seen a part of the reply."""
+        return self.is_heard and bool(self.chunks)
 
     async def reply(self) -> AIMessage:
         try:
@@ -208,7 +213,7 @@ class _ReplyRequest:
         tries = most if left is None else min(most, left)
         return AsyncRetrying(
             # The beginning of a reply must not be shown twice.
-            retry=retry_if_exception(lambda error: not self.chunks and can_pass(error)),
+            retry=retry_if_exception(lambda error: not self.is_shown and can_pass(error)),
             stop=lambda _: self.calls - self.refusals >= tries,
             wait=_pause,
             reraise=True,
@@ -218,6 +223,7 @@ class _ReplyRequest:
         on_text = self.on_text and whole_characters(self.on_text)
         async with AsyncExitStack() as stack:
             model = await self._reserve(stack, {})
+            self.chunks.clear()
             stream = model.astream(list(self.messages), self.config)
             await read(stream, self.chunks, on_text, self.toolset)
         return self._join_pieces()
