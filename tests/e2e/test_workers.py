@@ -192,6 +192,24 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
     assert [once[f"{name}-before"] for name in runs] == [1, 1, 1]
 
 
+async def test_the_plan_of_a_run_that_a_worker_does_is_edited(house):
+    house.gate("slow")
+    async with queued(house) as (runtime, _):
+        text = "- [ ] 1. slow @worker\n- [ ] 2. next @worker (after 1)\n"
+        run = await runtime.start({"plan": text}, run_id="edited")
+        house.worker("--concurrency", 1)
+        await house.has_begun("slow")
+        report = await run.report()
+        edited = report.plan.content.replace("next", "other") + "- [ ] 3. more @worker\n"
+        assert await run.edit_plan(edited, version=1, by="anna") == (1,)
+        # It is pure, and waits for nothing.
+        await house.has_begun("more")
+        house.open("slow")
+        result = await run
+        assert (result.outcome, result.plan.version) == ("completed", 2)
+    assert [name for name, _ in house.begun] == ["slow", "more", "other"]
+
+
 async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_them_back(house):
     async with queued(house) as (runtime, _):
         for number in range(10):

@@ -352,3 +352,38 @@ async def test_what_began_ahead_ends_and_is_told_if_the_edit_is_refused_after_al
         assert [each[1] for each in await steered(runtime, "r")] == ["waits", "refused"]
     (warning,) = result.warnings
     assert "Step 3 is skipped" in warning
+
+
+async def test_a_revision_on_top_of_an_edit_that_waits_for_approval_is_approved_with_it(where):
+    desk = Desk(held={1})
+
+    async def work(context):
+        await desk.work(context)
+        if context.plan_step.id == 1:
+            raise ValueError("no address")
+        return "done"
+
+    revised = (
+        "---\nverdict: continue\nupdate: Ask first.\n---\n# Letters\n\n"
+        "- [ ] 1. Ask for the address @a (retries 0)\n- [ ] 2. Text @a (after 1)\n"
+        "- [ ] 3. Send @b (after 2)\n- [ ] 4. Aside @a (after 2)\n"
+    )
+    team = desk.team(feedback=[revised, always(END)])
+    members = [
+        Specialist(name="a", intended_use="Works.", run=work, effects="pure"),
+        Specialist(name="b", intended_use="Sends.", run=work, effects="unsafe"),
+    ]
+    plan = PLAN.replace("1. Address @a", "1. Address @a (retries 0)")
+    settings = RunSettings(approval="plan")
+    async with open_runtime(team.replace(specialists=members), storage=where) as runtime:
+        run = await runtime.start({"plan": plan}, run_id="r", settings=settings)
+        await edited(run, desk, lambda text: text.replace("Send @a", "Send @b"))
+        desk.leave[1].set()
+        result = await run
+        assert (result.outcome, result.plan.version) == ("waiting", 3)
+        (asked,) = (await runtime.get("r")).pending_questions
+        assert "Send @b" in asked.text
+        assert "Ask for the address" in asked.text
+        rejected = await (await runtime.answer("r", {asked.key: "reject"}))
+        assert rejected.outcome == "rejected"
+    assert [each[0] for each in desk.did] == ["1"]

@@ -87,7 +87,7 @@ def _check_is_steered(report: RunReport, *, is_direct: bool) -> None:
     if is_direct:
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:
-        raise InputError("The run is over. Hand in its edited document as the plan of a new run.")
+        raise InputError("The run is over. Begin a new one, with its edited document as the plan.")
     if any(each.kind == "plan" for each in report.pending_questions):
         raise InputError(
             "The run waits for approval of its plan. Answer that: with the edited plan, or with "
