@@ -29,6 +29,8 @@ _WORDS = (
     (r"file ('.*') is a directory\.", r"\1 is a folder. Name a file."),
     (r"(Got unexpected extra argument.*)", r"\1. Put a text of several words in quotes."),
 )
+_BARE_COMMAND = re.compile(r"No such command '.*'\.", re.DOTALL)
+_EXTRA_FILE = re.compile(r"Got unexpected .*\((?P<file>\S+\.(?P<kind>yaml|yml|md))\)")
 _NO_CHOICE = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<known>'.*')\.", re.DOTALL)
 
 
@@ -39,11 +41,24 @@ def explain(error: Any) -> None:
             error.message = getattr(error.param, "help", None) or error.message
         case "NoSuchOption":
             _explain_option(error)
+        case "BadOptionUsage":
+            error.message += f" Write it behind the option: {error.option_name} VALUE"
         case _:
-            error.message = _in_words(error.message)
-            if error.message.startswith("No such command") and "Did you mean" not in error.message:
-                known = ", ".join(error.ctx.command.list_commands(error.ctx))
+            error.message = _extra_file(error) or _in_words(error.message)
+            context = error.ctx
+            is_bare = _BARE_COMMAND.fullmatch(error.message)
+            if is_bare and context is not None:
+                known = ", ".join(context.command.list_commands(context))
                 error.message += f" The commands are: {known}."
+
+
+def _extra_file(error: Any) -> str:
+    """What to type where a file is in the place of the option that takes it."""
+    found = _EXTRA_FILE.fullmatch(error.message)
+    option = found and ("--team" if found["kind"] != "md" else "--plan")
+    if not found or option not in _options(error):
+        return ""
+    return f"{error.message}. Write it behind its option: {option} {found['file']}"
 
 
 def _in_words(message: str) -> str:
@@ -57,11 +72,17 @@ def _in_words(message: str) -> str:
     return message
 
 
+def _options(error: Any) -> list[str]:
+    """The options of the command that is called, where the parser says which one that is."""
+    params = error.ctx.command.params if error.ctx is not None else ()
+    return [name for each in params for name in each.opts if name.startswith("--")]
+
+
 def _explain_option(error: Any) -> None:
-    known = [name for each in error.ctx.command.params for name in each.opts if name[:2] == "--"]
+    known = _options(error)
     meant = _MEANT.get(error.option_name)
     if meant in known:
         error.message = f"{error.message}. Did you mean {meant}?"
         error.possibilities = None
-    elif not error.possibilities:
+    elif known and not error.possibilities:
         error.message = f"{error.message}. The options are: {', '.join(known)}."
