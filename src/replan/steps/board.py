@@ -283,8 +283,13 @@ class Board:
     async def is_halted(self, log: RunLog) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
         steering = here().steering
-        is_heeded = self.heeds_steering and self.round < rounds_of(self.state)
-        if steering is not None and is_heeded and await steering.holds_up():
+        # In its last round, a run follows nobody any longer.
+        if (
+            steering is not None
+            and self.heeds_steering
+            and self.round < rounds_of(self.state)
+            and await steering.holds_up()
+        ):
             return True
         recorded = (await self.recall(log, self.state)).known
         # Steps that nobody does have failed before anything of the round began.
