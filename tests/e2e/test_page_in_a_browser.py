@@ -45,6 +45,30 @@ async def entered(client, chromium, **options):
     return page
 
 
+async def test_what_fails_while_a_question_is_open_comes_to_it_and_typed_text_stays(chromium):
+    gate = asyncio.Event()
+
+    async def work(_):
+        await gate.wait()
+        raise ValueError("no tape")
+
+    plan = "- [ ] 1. Measure @worker (retries 0)\n- [ ] 2. Choose a colour @painter\n"
+    async with (
+        open_storage(":memory:") as storage,
+        open_runtime(team(work), storage=storage) as runtime,
+        shown(team(), storage) as client,
+    ):
+        page = await entered(client, chromium)
+        run = await runtime.start({"plan": plan}, run_id="r1", labels={"team": "house"})
+        await page.goto(f"{client.base_url}runs/r1")
+        await page.fill(".ask textarea", "Ochre, if")
+        assert await page.get_by_text("Failed so far").count() == 0
+        gate.set()
+        await page.wait_for_selector(".ask >> text=Failed so far: step 1, Measure")
+        assert await page.input_value(".ask textarea") == "Ochre, if"
+        assert (await run).outcome == "waiting"
+
+
 async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(chromium, tmp_path):
     gates = {step: asyncio.Event() for step in (1, 2, 4)}
 

@@ -130,7 +130,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         f"{each.key} {each.fingerprint} {each.problem}" for each in run.pending_questions
     )
     why, drawn = why_text(report), run.plan.version if run.plan else 0
-    parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
+    failed = report.count(StepStatus.FAILED)
+    parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)} {failed}"
     parts += "".join(each.request for each in report.steers)
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
