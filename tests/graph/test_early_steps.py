@@ -7,6 +7,7 @@ from langchain_core.tools import StructuredTool
 from pydantic import PrivateAttr
 
 from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
+from replan.server import response_schemas
 from replan.testing import Reply, Reset, ScriptedModel, always
 
 HEAD = "---\ncomplexity: complex\nreasoning: Work.\n---\n"
@@ -341,6 +342,8 @@ async def test_a_run_that_is_stopped_leaves_no_early_step_at_work(where):
             assert [each.outcome for each in report.ledger] == ["cancelled"]
             (step,) = report.steps
             assert (step.step.description, step.standing) == ("One", "pending, before the plan")
+            (shown,) = response_schemas.Run.of(report).steps
+            assert (shown.specialist, shown.status, shown.before_plan) == ("a", "pending", True)
             desk.held.clear()
             never.set()
             assert (await runtime.resume("r")).outcome == "completed"

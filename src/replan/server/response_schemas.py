@@ -34,6 +34,7 @@ class Step(Value):
         status: `running`, `waiting` for a person, `pending`, or how it ended.
         result: The beginning of its result.
         feedback: Why it failed or was skipped.
+        before_plan: Whether it began before the plan is complete that will have it.
     """
 
     id: int
@@ -42,6 +43,7 @@ class Step(Value):
     status: str
     result: str
     feedback: str
+    before_plan: bool = False
 
 
 class Run(Value):
@@ -108,7 +110,11 @@ def _selected(value: object, *names: str) -> dict[str, Any]:
 
 def _step(report: StepReport) -> Step:
     own = _selected(report.step, "id", "description", "result", "feedback")
-    return Step(**own, specialist=report.step.assigned_to, status=report.status_text)
+    # What began before its plan is known by who does it.
+    specialist = report.step.assigned_to or "".join(report.specialists[:1])
+    return Step(
+        **own, specialist=specialist, status=report.status_text, before_plan=report.is_early
+    )
 
 
 class RunSummary(Value):

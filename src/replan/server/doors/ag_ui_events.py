@@ -80,7 +80,10 @@ class Course:
             case events.SpecialistInvoked():
                 yield from self._step_began(event)
             case (
-                events.SpecialistCompleted() | events.SpecialistRetried() | events.InputRequested()
+                events.SpecialistCompleted()
+                | events.SpecialistRetried()
+                | events.InputRequested()
+                | events.EarlyStepDropped()
             ):
                 yield from self._step_stopped(event)
             case events.ToolInvoked() | events.ToolCompleted():
