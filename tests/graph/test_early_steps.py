@@ -1,9 +1,12 @@
 """Pure steps begin while the host still writes their plan; what the plan does not hold ends."""
 
 import asyncio
+import gc
 
 import pytest
 from langchain_core.tools import StructuredTool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 from pydantic import PrivateAttr
 
 from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
@@ -389,3 +392,59 @@ async def test_a_model_that_breaks_off_in_its_plan_is_replaced_by_its_fallback()
     )
     assert (state["outcome"], state["final_answer"].text) == ("completed", "The end.")
     assert sorted(desk.did) == ["1 One", "2 Two", "9 Last"]
+
+
+async def test_a_team_inside_an_early_step_ends_no_early_step_of_the_team_around_it():
+    began, go = asyncio.Event(), asyncio.Event()
+
+    async def inside(context):
+        began.set()
+        await asyncio.wait_for(go.wait(), SECONDS)
+        return "done"
+
+    async def around(context):
+        if context.plan_step.id != 1:
+            return "done"
+        script = {"think": written(ONE, TWO), "feedback": END.replace("The end", "From inside")}
+        inner = Team(Host(ScriptedModel(script)), [Specialist("a", "Works.", run=inside)])
+        state = await build_graph(inner).ainvoke({"messages": [("user", "Go.")]})
+        return state["final_answer"].text
+
+    with Pausing({"think": written(ONE, "- [ ] 2. Two @a\n", LAST), "feedback": END}) as model:
+        model.before(LAST, began)
+        member = Specialist("a", "Works.", run=around, effects="pure")
+        async with open_runtime(Team(Host(model), [member]), storage=":memory:") as runtime:
+            run = await runtime.start("Go.", run_id="r")
+            await asyncio.wait_for(began.wait(), SECONDS)
+            go.set()
+            result = await asyncio.wait_for(run, SECONDS)
+            events = [each async for each in runtime.events("r")]
+    assert (result.outcome, result.results["1/a"].text) == ("completed", "From inside.")
+    assert kinds(events, "early_step_dropped") == []
+
+
+async def test_nothing_is_complained_about_where_a_dropped_step_was_a_graph_that_asked():
+    complaints, asked = [], asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+
+    async def ask(state):
+        asked.set()
+        interrupt("Which year?")
+
+    graph = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    wrong = "- [ ] 3. Three @nobody\n"
+    script = {
+        "think": written(ONE, "- [ ] 2. Two @b\n", wrong),
+        "plan_creation": written("- [ ] 1. Other @b\n", head=""),
+        "feedback": END,
+    }
+    with Pausing(script) as model:
+        model.before(wrong, asked)
+        asking = Specialist("a", "Asks.", invokable=graph, effects="pure")
+        team = Team(Host(model), [asking, Desk().member("b", effects="pure")])
+        async with open_runtime(team, storage=":memory:") as runtime:
+            assert (await runtime.run("Go.")).outcome == "completed"
+    del asking, team, runtime
+    gc.collect()
+    await asyncio.sleep(0)
+    assert complaints == []

@@ -13,6 +13,7 @@ from replan import (
     RunSettings,
     Specialist,
     Team,
+    build_graph,
     open_runtime,
 )
 from replan.log.rows import Request
@@ -387,3 +388,50 @@ async def test_a_revision_on_top_of_an_edit_that_waits_for_approval_is_approved_
         rejected = await (await runtime.answer("r", {asked.key: "reject"}))
         assert rejected.outcome == "rejected"
     assert [each[0] for each in desk.did] == ["1"]
+
+
+async def test_an_edit_is_merged_into_the_plan_of_the_run_and_not_of_a_team_inside(where):
+    desk = Desk(held={1})
+    letter = "- [ ] 1. Inside @a\n- [ ] 2. After it @a (after 1)\n"
+
+    async def around(context):
+        script = {"think": f"---\ncomplexity: complex\n---\n{letter}", "feedback": END}
+        inside = desk.team().replace(host=Host(model=ScriptedModel(script)))
+        state = await build_graph(inside).ainvoke({"messages": [("user", "Write.")]})
+        return state["final_answer"].text
+
+    team = desk.team()
+    worker = Specialist(name="a", intended_use="Works.", run=around, effects="pure")
+    async with open_runtime(team.replace(specialists=[worker]), storage=where) as runtime:
+        run = await runtime.start({"plan": "- [ ] 1. Write @a\n"}, run_id="r")
+        await edited(run, desk, lambda text: text + "- [ ] 2. Send @a (after 1)\n")
+        desk.leave[1].set()
+        result = await run
+        assert [each[1] for each in await steered(runtime, "r")] == ["waits", "taken"]
+    assert (result.plan.version, result.results[1].text) == (2, "The end.")
+    assert desk.did == ["1 Inside", "2 After it"] * 2
+
+
+async def test_a_new_step_of_a_revision_beside_one_that_began_ahead_gets_whole_results(where):
+    desk, inputs = Desk(held={1, 5}), {}
+    new = "- [ ] 6. Seal @a (after 1)\n- [ ] 7. Post @a (after 6)\n"
+    judged = f"---\nverdict: continue\nupdate: More.\n---\n- [x] 1. Write @a\n{NEW}{new}"
+
+    async def work(context):
+        inputs[context.plan_step.id] = dict(context.inputs)
+        return await desk.work(context) + " of a long letter" * 200
+
+    team = desk.team(feedback=[judged, END])
+    worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
+    async with open_runtime(team.replace(specialists=[worker]), storage=where) as runtime:
+        run = await runtime.start({"plan": "- [ ] 1. Write @a\n"}, run_id="r")
+        await edited(run, desk, lambda text: text + NEW)
+        await asyncio.wait_for(desk.began[5].wait(), 20)
+        await run.send_message("Post it, too.")
+        desk.leave[1].set()
+        await asyncio.wait_for(desk.began[6].wait(), 20)
+        desk.leave[5].set()
+        result = await run
+    assert result.outcome == "completed"
+    assert inputs[6] == {1: result.results[1].text}
+    assert len(desk.did) == 4

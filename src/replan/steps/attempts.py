@@ -160,6 +160,9 @@ class StepWork:
             is_stopping=lambda: runtime is not None and runtime.drain_requested,
             # A team inside the step has no session: nobody would take what it changes of it.
             session=None,
+            # What people ask of the run, and its early steps, are none of that team's, either.
+            steering=None,
+            early=None,
             work=here().work if getattr(self.specialist, "continues_sessions", False) else None,
         )
         # Code that does not get the configuration as an argument finds it here.

@@ -7,6 +7,7 @@ work. What the finished plan does not hold is cancelled, and told.
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from replan.state.team import seats_of
 from replan.steps.board import Board
 from replan.steps.on_record import keys_in
 from replan.steps.step_run import StepRun
+
+logger = logging.getLogger(__name__)
 
 MOST_EARLY = 50
 """Steps of a plan that begin before it is complete: it is read again for each of them."""
@@ -77,9 +80,14 @@ class EarlySteps:
             runtime: LangGraph's, of the node that hears the plan.
             config: That node's configuration.
         """
-        if not self._begun:
-            before: EnhancedState = {**state, "current_round": number}
+        before: EnhancedState = {**state, "current_round": number}
+        if self.board is None or not self._begun:
             self.board = Board(before, bounds_in(config).max_concurrency)
+        else:
+            # What began ahead of an edit: the round has ended since, with its results.
+            now = self.board.state
+            kept = EnhancedState(current_plan=plan_of(now), dispatched=now.get("dispatched", []))
+            self.board.read({**before, **kept})
         known, most = plan_of(state).by_id, settings_of(state).limits.max_steps
         # A step inherits what the node has, and not what the call of its model has.
         context = contextvars.copy_context()
@@ -159,7 +167,13 @@ class EarlySteps:
         task = asyncio.get_running_loop().create_task(_work(run), context=context)
         self._begun[run.key] = _Early(run, task)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Outcome]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            # It goes to the step's round, if the plan holds the step.
+            logger.info("early step broke off", extra={"error": type(error).__name__})
 
     async def keep(self, plan: TaskPlan, emitter: Emitter) -> None:
         """Cancel the early steps that a finished plan does not hold, and report them."""
