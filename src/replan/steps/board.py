@@ -282,6 +282,8 @@ class Board:
 
     async def is_halted(self, log: RunLog) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
+        recorded = (await self.recall(log, self.state)).known
+        # Nothing is awaited after it, so an edit that comes later finds the step begun.
         steering = here().steering
         # In its last round, a run follows nobody any longer.
         if (
@@ -291,7 +293,6 @@ class Board:
             and await steering.holds_up()
         ):
             return True
-        recorded = (await self.recall(log, self.state)).known
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
         known = (
