@@ -168,6 +168,18 @@ def test_a_chat_model_begins_early_if_all_that_it_calls_is_declared_pure(tools, 
     assert member.begins_early is begins
 
 
+async def test_nothing_begins_early_where_the_usage_of_a_stream_would_be_unknown():
+    class Uncounted(ScriptedModel):
+        stream_usage: bool = False
+
+    model = Uncounted({"think": written(ONE, TWO, LAST), "feedback": END})
+    graph = build_graph(Team(Host(model), [Desk().member(effects="pure")]))
+    given = {"messages": [("user", "Go.")]}
+    events = [each async for each in graph.astream(given, stream_mode="custom")]
+    begun = kinds(events, "plan_created", "specialist_invoked")
+    assert begun[0] == ("plan_created", None)
+
+
 async def test_a_step_that_asks_for_approval_in_its_line_does_not_begin_early(where):
     desk, first = Desk(), "- [ ] 1. One @a (ask first)\n"
     with ScriptedModel({"think": written(first, "- [ ] 2. Two @a\n", LAST)}) as model:

@@ -7,6 +7,7 @@ from replan.host.host_call import HostCall
 from replan.host.model_revision import begun_revision
 from replan.host.plan_bounds import begun_plan
 from replan.host.plan_stream import PlanStream
+from replan.models.chat import Chat
 from replan.plan.model import TaskPlan
 from replan.ports.run_context import Early, here
 from replan.replies.body_stream import Gate
@@ -14,23 +15,27 @@ from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.limits import RunSettings
 
 
-def hear_first_plan(state: EnhancedState, call: HostCall, gate: Gate | None = None) -> None:
+def hear_first_plan(
+    state: EnhancedState, call: HostCall, chat: Chat, gate: Gate | None = None
+) -> None:
     """Begin steps of the plan that a reply writes, if a plan follows its front matter."""
     settings, services = settings_of(state), call.services
     waits = first_plan_waits(settings, by_model=True)
-    early = _early(settings, waits=waits)
+    early = _early(settings, chat, waits=waits)
     if early is not None:
         read = partial(begun_plan, services=services, step_timeout=settings.limits.step_timeout)
         take = early.hear(state, 1, read, call.runtime, call.config)
         call.plan = PlanStream(gate, take)
 
 
-def hear_revision(state: EnhancedState, call: HostCall, gate: Gate | None = None) -> None:
+def hear_revision(
+    state: EnhancedState, call: HostCall, chat: Chat, gate: Gate | None = None
+) -> None:
     """Begin new steps of the revised plan that a reply writes."""
     settings, old = settings_of(state), plan_of(state)
     # A person may have edited the plan while it ran.
     waits = revision_waits(settings) or state.get("approval") is not None
-    early = _early(settings, waits=waits)
+    early = _early(settings, chat, waits=waits)
     if early is not None:
         seconds = settings.limits.step_timeout
         read = partial(begun_revision, old, services=call.services, step_timeout=seconds)
@@ -44,6 +49,7 @@ async def end_early_steps(call: HostCall, plan: TaskPlan | None = None) -> None:
         await early.keep(plan or TaskPlan(), call.emitter)
 
 
-def _early(settings: RunSettings, *, waits: bool) -> Early | None:
+def _early(settings: RunSettings, chat: Chat, *, waits: bool) -> Early | None:
     # A round of some steps only would leave others at work that nobody waits for.
-    return None if waits or settings.round_scope != "plan" else here().early
+    is_off = waits or settings.round_scope != "plan" or not chat.counts_streams
+    return None if is_off else here().early

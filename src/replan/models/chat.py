@@ -91,6 +91,11 @@ class Chat:
         return twin
 
     @property
+    def counts_streams(self) -> bool:
+        """Whether the usage of a streamed reply is known: a client may be set not to ask for it."""
+        return all(getattr(each.model, "stream_usage", True) for each in self.chain)
+
+    @property
     def can_enforce(self) -> bool:
         """Whether the model says that its provider can enforce the form of a reply."""
         return bool((self.model.profile or {}).get("structured_output"))

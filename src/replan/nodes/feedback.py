@@ -173,7 +173,7 @@ async def _ask_model(
         return not says_complete(fields)
 
     if prompts.merged_planning and may_be_revised(state):
-        hear_revision(state, call, is_revision)
+        hear_revision(state, call, call.services.models.feedback, is_revision)
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
         reading, budget = await _reading(state, collected, call, shown, words)

@@ -76,7 +76,7 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     is_large = bool(too_large(text, MODEL_PLAN))
     holds_plan = merged and (is_large or bool(PlanDocument.recover(text).plan.steps))
     chat = services.models.planning
-    hear_first_plan(state, call)
+    hear_first_plan(state, call, chat)
 
     def read(reply: str) -> PlanReading:
         return read_plan(reply, services.team, call.end)

@@ -106,7 +106,7 @@ async def _revise(
     )
     seconds = settings_of(state).limits.step_timeout
     if judged.by != "person":
-        hear_revision(state, call)
+        hear_revision(state, call, chat)
 
     def read(reply: str) -> Revision:
         if call.end.cut:

@@ -89,7 +89,7 @@ async def _ask_model(
         return not is_answer(fields)
 
     if prompts.merged_planning:
-        hear_first_plan(state, call, is_plan)
+        hear_first_plan(state, call, call.services.models.thinking, is_plan)
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
     prompt = build_thinking_prompt(seen, state, prompts)
 
