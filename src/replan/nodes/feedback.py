@@ -134,7 +134,7 @@ def _goes_on(judged: FeedbackResult, state: EnhancedState, call: HostCall) -> bo
     if should_continue_execution(judged, state):
         return True
     steering = here().steering
-    if steering is None or not steering.is_asked or spent_limit(state):
+    if steering is None or not steering.asked or spent_limit(state):
         return False
     if judged.final_answer is not None:
         # It was shown already, and the next round makes another one.

@@ -46,7 +46,7 @@ async def result_collector(
     plan = settle_round(before, state, now)
     collected = collect(results)
     steering = here().steering
-    is_cut_short = steering is not None and steering.is_asked
+    is_cut_short = steering is not None and bool(steering.asked)
     edits = await steering.take("edit", checkpoint_of(runtime), services.log) if steering else ()
     emitter = emitter_of(state, services, runtime)
     # That another step leads the round is no news of the plan.

@@ -74,7 +74,8 @@ async def _follow_edit(steering: Steering, early: EarlySteps, step: StepRun) -> 
     board, services = step.board, step.services
     if board.settings.round_scope != "plan" or board.round >= rounds_of(board.state):
         return
-    edit = await steering.next_edit()
+    await steering.edited.wait()
+    edit = steering.waiting("edit")[0]
     await board.complete(services.log)
     state, now = board.state_so_far, services.clock()
     plan = with_history(settle_round(plan_of(state), state, now), state)

@@ -26,52 +26,40 @@ def missed_warning(request: Request) -> str:
 
 
 class Steering:
-    """The requests that a run has not taken; its owner adds them, and its nodes take them."""
+    """The requests that a run has not taken; its owner adds them, and its nodes take them.
+
+    Attributes:
+        asked: The requests by their names; while there are any, no step of the plan begins.
+        edited: Set while an edit of the plan is among them.
+        checked: Set while no request is checked, which may be about a step that is to begin.
+    """
 
     def __init__(self) -> None:
-        self._asked: dict[str, Request] = {}
-        self._edited = asyncio.Event()
+        self.asked: dict[str, Request] = {}
+        self.edited, self.checked = asyncio.Event(), asyncio.Event()
+        self.checked.set()
         self._checks = 0
-        self._checked = asyncio.Event()
-        self._checked.set()
 
     @contextmanager
     def checking(self) -> Generator[None]:
-        """Let no step begin while a request is checked, which may be about that step."""
+        """Let no step begin while a request is checked."""
         self._checks += 1
-        self._checked.clear()
+        self.checked.clear()
         try:
             yield
         finally:
             self._checks -= 1
             if not self._checks:
-                self._checked.set()
-
-    async def holds_up(self) -> bool:
-        """Whether nothing that has not begun may start, once all that came is checked."""
-        await self._checked.wait()
-        return self.is_asked
+                self.checked.set()
 
     def add(self, request: Request) -> None:
-        self._asked[request.name] = request
+        self.asked[request.name] = request
         if request.kind == "edit":
-            self._edited.set()
-
-    async def next_edit(self) -> Request:
-        """Wait until an edit of the plan waits, and return the first one."""
-        while not (edits := self.waiting("edit")):
-            self._edited.clear()
-            await self._edited.wait()
-        return edits[0]
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether anything waits."""
-        return bool(self._asked)
+            self.edited.set()
 
     def waiting(self, kind: RequestKind) -> tuple[Request, ...]:
         """The requests of a kind that wait, in their order."""
-        return tuple(each for each in self._asked.values() if each.kind == kind)
+        return tuple(each for each in self.asked.values() if each.kind == kind)
 
     async def take(self, kind: RequestKind, checkpoint: str, log: RunLog) -> tuple[Request, ...]:
         """Take the requests of a kind for the node that began at a checkpoint.
@@ -86,5 +74,7 @@ class Steering:
         noted = await log.note(run_id, f"{STEERED}{kind}/{checkpoint}", [*waiting])
         taken = [waiting[name] for name in cast("list[str]", noted) if name in waiting]
         for each in taken:
-            del self._asked[each.name]
+            del self.asked[each.name]
+        if not self.waiting("edit"):
+            self.edited.clear()
         return tuple(taken)

@@ -286,13 +286,10 @@ class Board:
         # Nothing is awaited after it, so an edit that comes later finds the step begun.
         steering = here().steering
         # In its last round, a run follows nobody any longer.
-        if (
-            steering is not None
-            and self.heeds_steering
-            and self.round < rounds_of(self.state)
-            and await steering.holds_up()
-        ):
-            return True
+        if steering is not None and self.heeds_steering and self.round < rounds_of(self.state):
+            await steering.checked.wait()
+            if steering.asked:
+                return True
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
         known = (
