@@ -167,6 +167,8 @@ def step_counts(report: RunReport) -> list[str]:
     """How many steps are done, failed and so on, in words; nothing where there are none."""
     if not report.steps:
         return []
+    if report.plan is None:
+        return [f"{counted(len(report.steps), 'step')} begun {EARLY}"]
     done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
     asking = sum(each.is_asking for each in report.planned)
     others = {WORDS[status]: report.count(status) for status in StepStatus}
