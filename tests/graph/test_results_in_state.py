@@ -285,3 +285,19 @@ async def test_a_graph_that_is_run_with_a_storage_gives_whole_results(model, tmp
         result = await run(graph, {"plan": PLAN}, config=THREAD)
     assert result.results[1].text == long_text(1)
     assert result.state["current_specialist_results"]["2/b"].text == long_text(2)
+
+
+async def test_a_short_result_of_a_long_one_is_not_made_again(where):
+    """The branch after the judgement has the beginning of the long one only."""
+
+    def work(context):
+        return "long " * 2_000 if context.plan_step.id == 1 else "short"
+
+    member = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
+    judged = "---\nverdict: complete\n---\nThe end."
+    with ScriptedModel({"feedback": judged}) as model:
+        team = Team(host=Host(model=model), specialists=[member])
+        async with open_runtime(team, storage=where) as runtime:
+            plan = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
+            result = await runtime.run({"plan": plan})
+    assert (result.outcome, result.text) == ("completed", "The end.")

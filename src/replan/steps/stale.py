@@ -30,8 +30,11 @@ def _find_stale(
             continue
         known = _known_inputs(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
+        whole = tuple(each for each in step.awaits if _is_whole(steps[each], results))
         changed = (
-            tuple(_changed_inputs(step, known, inputs_of(step, steps, results))) if known else ()
+            tuple(_changed_inputs(step, known, inputs_of(step, steps, results), whole))
+            if known
+            else ()
         )
         if changed or (after and (known or (step.status is StepStatus.SKIPPED and step.condition))):
             is_after = after or any(steps[other].status.is_open for other in changed)
@@ -52,13 +55,18 @@ def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[M
     ]
 
 
+def _is_whole(step: PlanStep, results: Mapping[int, Sequence[SpecialistResult]]) -> bool:
+    """Whether the results of a step are here; a branch has the beginning of a long one only."""
+    return not any(each.excerpt for each in own_results(step, results.get(step.id, ())))
+
+
 def _changed_inputs(
-    step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str]
+    step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str], whole: Sequence[int]
 ) -> Iterator[int]:
-    """The steps whose results differ from those that a completed step was made of."""
+    """The steps whose whole results differ from those that a completed step was made of."""
     if step.status is not StepStatus.COMPLETED:
         return
     now = {other: digest_of_text(text) for other, text in inputs.items()}
-    for other in step.awaits:
+    for other in whole:
         if any(made_of.inputs.get(other) != now.get(other) for made_of in known):
             yield other
