@@ -20,7 +20,7 @@ from replan import (
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.secrets.sources import learn_values
-from replan.testing import HttpFault, OpenAIServer, Reply
+from replan.testing import HttpFault, OpenAIServer, Reply, always
 from seen_spans import Seen
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Price of gold @buyer (retries 2)\n"
@@ -284,7 +284,7 @@ async def test_a_stopped_run_and_a_failed_one_end_with_what_became_of_them():
     ]
     broken = Seen()
     with (
-        OpenAIServer({"think": Reply(fault=HttpFault(400))}) as server,
+        OpenAIServer({"think": always(Reply(fault=HttpFault(400)))}) as server,
         pytest.raises(ModelCallError),
     ):
         await run(team_on(server, broken), "Gold?")
