@@ -14,7 +14,7 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -238,10 +238,13 @@ class Account:
         while True:
             ended = self.ended
             await self.written()
+            before = frozenset(self._on_record)
             found = await self._log.charged(self.run_id)
             with self._guard:
-                # A call that began and ended meanwhile, in a thread, is in neither of both.
-                if self.ended == ended:
+                # A call that began and ended meanwhile, in a thread, is in neither of both; and one
+                # that was recorded meanwhile is not settled because it was not found.
+                recorded = self._on_record - before
+                if self.ended == ended and not _missing(recorded, found):
                     self._take_over(found)
                     return
 
@@ -299,6 +302,11 @@ class Account:
 def _wake(ended: asyncio.Future[None]) -> None:
     if not ended.done():
         ended.set_result(None)
+
+
+def _missing(ids: Iterable[str], found: Mapping[str, Charged]) -> bool:
+    reserved = {id_ for charged in found.values() for id_ in charged.reserved}
+    return not reserved.issuperset(ids)
 
 
 def _bounds(call: CallRequest) -> list[Bound]:
