@@ -7,7 +7,7 @@ from typing import Any
 
 from databases import opened_database
 from replan.storage.encryption import Cipher, SealedSerializer
-from replan.storage.holds import FileHolds, Holds
+from replan.storage.holds import FileHolds, ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.saver import Saver
 from replan.storage.serializer import strict_serializer
@@ -31,9 +31,9 @@ async def opened_saver(
             await holds.close()
 
 
-def _holds(kind: str, path: Path, database: Any) -> Holds:
+def _holds(kind: str, path: Path, database: Any) -> ThreadLocks:
     if kind == "memory":
-        return Holds(database)
+        return ThreadLocks(database)
     if kind == "sqlite":
         return FileHolds(path, database)
     from replan.storage.advisory_holds import AdvisoryHolds  # noqa: PLC0415 - an extra

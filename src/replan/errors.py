@@ -420,7 +420,7 @@ class Refusal:
     """Why one change of a plan is refused.
 
     `code` is machine-readable (`finished_step`, `unknown_step`, `unknown_dependency`, `cycle`,
-    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`, `leans_on_refused`);
+    `duplicate_step`, `unknown_specialist`, `nobody_named`, `not_allowed`, `depends_on_refused`);
     `step_id` names the step, if any.
     """
 
@@ -643,13 +643,13 @@ class StepElsewhereError(ReplanError):
 
     Attributes:
         queue: The queue.
-        can_pass: Whether another attempt can help.
+        is_transient: Whether another attempt can help.
         is_cut_off: Whether it was stopped in the middle, so that its outcome is unknown.
     """
 
-    def __init__(self, queue: str, reason: str, *, can_pass: bool, is_cut_off: bool) -> None:
+    def __init__(self, queue: str, reason: str, *, is_transient: bool, is_cut_off: bool) -> None:
         self.queue = queue
-        self.can_pass = can_pass
+        self.is_transient = is_transient
         self.is_cut_off = is_cut_off
         super().__init__(f"At a worker of the queue '{queue}': {reason}")
 

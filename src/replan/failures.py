@@ -79,7 +79,7 @@ _READ_AT_MOST = 8_000
 _DEEPEST = 10
 
 
-def can_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether trying again can help."""
     # It can after a broken connection, a timeout, a busy or failing server, and after anything that
     # is not known; it cannot after a fault of the program or its settings, a refused request, a
@@ -88,11 +88,13 @@ def can_pass(error: BaseException) -> bool:
     if not isinstance(error, Exception) or is_signal(error):
         return False
     if isinstance(error, ExceptionGroup):
-        return all(can_pass(part) for part in cast("ExceptionGroup[Exception]", error).exceptions)
+        return all(
+            is_transient(part) for part in cast("ExceptionGroup[Exception]", error).exceptions
+        )
     if isinstance(error, ModelCallError | PhaseError) and error.__cause__ is not None:
-        return can_pass(error.__cause__)
+        return is_transient(error.__cause__)
     if isinstance(error, StepElsewhereError):
-        return error.can_pass
+        return error.is_transient
     is_lasting = has_lasting_code(getattr(error, "body", None))
     status = status_of(error)
     if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors
@@ -102,8 +104,8 @@ def can_pass(error: BaseException) -> bool:
 
 def is_busy(error: BaseException) -> bool:
     """Whether a server was too busy for a call, or not reached: it may have time a moment later."""
-    # Less than `can_pass`: it is unknown whether waiting helps with unknown errors.
-    if not can_pass(error):
+    # Less than `is_transient`: it is unknown whether waiting helps with unknown errors.
+    if not is_transient(error):
         return False
     status = status_of(error)
     if status is not None:
@@ -156,7 +158,7 @@ def broke_off(error: BaseException) -> bool:
     )
 
 
-def brought_nothing(error: BaseException) -> bool:
+def is_unbilled(error: BaseException) -> bool:
     """Whether a model's server surely did no work that it will be paid for."""
     # It did none if it answered with an error, or if it was never reached. Of anything else, such
     # as a connection that was cut off or a time that ran out, nobody here can know.
@@ -213,7 +215,7 @@ def status_of(error: BaseException) -> int | None:
     return next((c for c in candidates if isinstance(c, int) and 100 <= c < 600), None)  # noqa: PLR2004
 
 
-def ends_whole_work(error: BaseException) -> bool:
+def is_fatal_for_run(error: BaseException) -> bool:
     """Whether an error ends or pauses the whole work: no part of it has it as its own failure."""
     # Who bounds money must learn that a model has no price, so nothing continues without the model.
     of_all = (LimitReachedError, StorageError, UnpricedModelError)

@@ -12,7 +12,7 @@ from replan.events.emitter import Hooks
 from replan.facts.kept import Facts, facts_of
 from replan.log.run_log import RunLog
 from replan.models.chat import Chat
-from replan.ports.elsewhere import Elsewhere
+from replan.ports.elsewhere import StepQueue
 from replan.ports.retriever import Retriever
 from replan.ports.run_book import TeamIdentity
 from replan.ports.run_context import HERE, Folders
@@ -29,7 +29,7 @@ from replan.state.team import SpecialistCard
 
 _USER_OF_A_CLIENT = (
     "Let the server authenticate its clients, set the team's user, or let clients name themselves "
-    "with open_to_clients: [user]."
+    "with client_overrides: [user]."
 )
 HOST = ""
 """The host's name among the receivers of knowledge."""
@@ -67,7 +67,7 @@ class Services:
     # Whether requests come from outside the process, and may loosen nothing.
     is_served: bool = False
     # The settings and limits that they may loosen all the same.
-    open_to_clients: frozenset[str] = frozenset()
+    client_overrides: frozenset[str] = frozenset()
     # Where tools come from that are not the team's own, by the names of the servers.
     tool_servers: Mapping[str, ToolProvider] = field(default_factory=dict[str, ToolProvider])
     hooks: Hooks = field(default_factory=Hooks)
@@ -91,7 +91,7 @@ class Services:
     accounts: Accounts = field(default_factory=Accounts)
     # The queues whose workers do the steps of a specialist, by its name; and what gives them there.
     queues: Mapping[str, str] = field(default_factory=dict[str, str])
-    elsewhere: Elsewhere | None = None
+    elsewhere: StepQueue | None = None
     threads: ThreadRepository  # where the threads of pipelines are kept
 
     def facts(self, settings: RunSettings, of_graph: BaseStore | None) -> Facts | None:

@@ -26,7 +26,7 @@ from replan import (
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.reply_body import LONGEST_BODY, LONGEST_STREAM
 from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.failures import can_pass
+from replan.failures import is_transient
 from replan.ports.storage import Storage
 from replan.testing import OpenAIServer, always
 
@@ -131,7 +131,7 @@ async def test_a_stream_that_does_not_end_is_broken_off(handler, longest):
         with pytest.raises(ReplyTooLongError, match=f"longer than {longest:,} bytes") as caught:
             async for _ in model.astream("Hi."):
                 pass
-    assert not can_pass(caught.value)
+    assert not is_transient(caught.value)
 
 
 async def test_a_bomb_takes_little_memory():
@@ -207,4 +207,4 @@ async def test_a_redirect_is_an_error_and_nothing_is_sent_on(status, stream):
         assert other.requests == ()
     assert other.base_url.removesuffix("/v1") in str(caught.value)
     assert "Secret" not in str(caught.value)
-    assert not can_pass(caught.value)
+    assert not is_transient(caught.value)

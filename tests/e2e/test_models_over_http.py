@@ -28,7 +28,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan.adapters.chat_models import LangChainModels
-from replan.failures import can_pass, describe, status_of
+from replan.failures import describe, is_transient, status_of
 from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.run_context import here, use
 from replan.prompts.sections import Call, Caller, call_tag
@@ -191,7 +191,7 @@ async def test_without_retries_there_is_one_request():
     async with OpenAIServer({"think": [Reply(fault=HttpFault(500, message="Sorry."))]}) as server:
         error = await failure_of(model_of(server))
 
-        assert can_pass(error)
+        assert is_transient(error)
         assert status_of(error) == 500
         assert "Sorry." in describe(error)
 
@@ -201,7 +201,7 @@ async def test_retries_end_when_they_are_used_up():
     async with OpenAIServer({"think": faults}) as server:
         error = await failure_of(model_of(server, max_retries=2))
 
-        assert (status_of(error), can_pass(error)) == (429, True)
+        assert (status_of(error), is_transient(error)) == (429, True)
         assert len(server.requests) == 3
 
 
@@ -211,7 +211,7 @@ async def test_a_refusal_is_not_tried_again(status: int):
     async with OpenAIServer({"think": [Reply(fault=HttpFault(status, message=key))]}) as server:
         error = await failure_of(model_of(server, max_retries=2))
 
-        assert (status_of(error), can_pass(error)) == (status, False)
+        assert (status_of(error), is_transient(error)) == (status, False)
         assert key not in describe(error)
 
 
@@ -222,7 +222,7 @@ async def test_a_reset_connection_is_an_error_that_can_pass(after: int, *, strea
         error = await failure_of(model_of(server), stream=stream)
 
         assert isinstance(error, openai.APIConnectionError)
-        assert can_pass(error)
+        assert is_transient(error)
 
 
 async def test_the_client_reconnects_after_a_reset():
@@ -238,7 +238,7 @@ async def test_a_hanging_stream_ends_by_the_timeout():
 
         assert 0.2 <= time.monotonic() - began < 5
         assert isinstance(error, openai.APITimeoutError)
-        assert can_pass(error)
+        assert is_transient(error)
 
 
 async def test_a_whole_reply_is_bounded_by_who_calls_and_not_by_its_silence():
@@ -255,7 +255,7 @@ async def test_a_stream_that_stalls_ends_by_the_timeout():
     async with OpenAIServer({"think": [Reply("one two", chunk_delay=30)]}) as server:
         error = await failure_of(model_of(server, timeout=0.2), stream=True)
 
-        assert can_pass(error)
+        assert is_transient(error)
 
 
 async def test_a_call_that_is_cancelled_frees_its_connection():
@@ -273,7 +273,7 @@ async def test_a_call_that_is_cancelled_frees_its_connection():
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_malformed_reply_is_an_error_that_can_pass(*, stream: bool):
     async with OpenAIServer({"think": [Reply(fault=Malformed())]}) as server:
-        assert can_pass(await failure_of(model_of(server), stream=stream))
+        assert is_transient(await failure_of(model_of(server), stream=stream))
 
 
 async def test_a_reply_that_ran_out_of_tokens_says_so():
@@ -287,7 +287,7 @@ async def test_a_reply_that_ran_out_of_tokens_says_so():
 
 async def test_a_reply_that_is_cut_off_is_an_error():
     async with OpenAIServer({"think": [Reply("Half a", fault=Truncated("cut"))]}) as server:
-        assert can_pass(await failure_of(model_of(server)))
+        assert is_transient(await failure_of(model_of(server)))
 
 
 async def test_a_stream_that_ends_early_has_no_finish_reason():
@@ -314,7 +314,7 @@ async def test_a_server_without_streaming_refuses_until_it_is_told():
         error = await failure_of(model_of(server), stream=True)
         reply = await whole_stream(model_of(server, streaming=False))
 
-        assert not can_pass(error)
+        assert not is_transient(error)
         assert "stream" in describe(error)
         assert reply.text == "Hello."
         assert reply.usage_metadata is not None
@@ -329,7 +329,7 @@ async def test_a_server_without_tools_or_json_mode_refuses_them():
         ):
             with pytest.raises(openai.BadRequestError) as caught:
                 await asking.ainvoke(prompt())
-            assert not can_pass(caught.value)
+            assert not is_transient(caught.value)
 
 
 async def test_a_strict_server_takes_our_prompts():
@@ -359,7 +359,7 @@ async def test_nobody_there_is_an_error_that_can_pass():
     error = await failure_of(model)
 
     assert isinstance(error, openai.APIConnectionError)
-    assert can_pass(error)
+    assert is_transient(error)
     assert "onnect" in describe(error)
 
 

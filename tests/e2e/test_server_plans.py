@@ -92,7 +92,7 @@ async def test_a_step_of_a_plan_from_outside_asks_for_no_more_than_the_team_has(
 async def test_what_a_team_opens_a_plan_from_outside_may_loosen():
     opened = ["step_timeout", "step_retries", "memory", "rag"]
     plans = [plan for name, plan in LOOSER.items() if name != "memory_summary_model_id"]
-    async with served(team(Bank(), open_to_clients=opened)) as client:
+    async with served(team(Bank(), client_overrides=opened)) as client:
         for plan in plans:
             began = await client.post("/runs", json={"plan": plan})
             assert began.status_code == 201

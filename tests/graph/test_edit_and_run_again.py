@@ -155,7 +155,7 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
             state = await again(text, storage, edit)
             assert team.inputs[3] == whole
             assert set(state["current_specialist_results"]) == {"3/analyst", "5/analyst"}
-            assert state["kept_results"]["1/researcher"].text == whole[1]
+            assert state["carried_results"]["1/researcher"].text == whole[1]
             assert LONG in team.model.calls[-1].messages[-1].text
             text = state["current_plan"].content
         # Where nothing is done, nothing is written.
@@ -165,10 +165,10 @@ async def test_steps_that_run_again_get_whole_results_wherever_the_run_is_kept(t
         await again(text.replace("> head", "> my own head", 1), storage, ("again", "once more"))
         assert team.inputs[3][1].startswith("my own head")
         assert team.inputs[3][2] == whole[2]
-    # Elsewhere the document has to do.
+    # StepQueue the document has to do.
     async with open_storage(":memory:") as storage:
         state = await again(text, storage, ("again", "at last"))
-    assert state["kept_results"] == {}
+    assert state["carried_results"] == {}
     assert team.inputs[3][1].endswith("…")
     assert len(team.inputs[3][1]) <= 600
 
@@ -254,7 +254,7 @@ async def test_a_plan_that_was_left_open_is_shown_to_a_model_without_its_seal():
     plan = (await Crew().run(PLAN))["current_plan"]
     host = HostPrompts(team=(), merged_planning=True, merged_answer=True)
     seen = Seen([HumanMessage("And now?")])
-    prompt = build_thinking_prompt(seen, {"left_open": render_for_model(plan)}, host)
+    prompt = build_thinking_prompt(seen, {"previous_plan": render_for_model(plan)}, host)
     asked = "".join(message.text for message in prompt)
     assert "Find the EU policy" in asked
     assert "<!-- replan" not in asked

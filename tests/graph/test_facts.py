@@ -282,18 +282,18 @@ async def test_a_client_of_a_server_is_whom_the_server_says():
     assert state["warnings"] == []
     state = await served(RunSettings(user="eva"), langgraph_auth_user=Known("eva"))
     assert (state["settings"].user, state["warnings"]) == ("eva", [])
-    opened = {"open_to_clients": ["user"]}
+    opened = {"client_overrides": ["user"]}
     for team in ({}, opened, {"user": "all"}):
         with pytest.raises(ConfigurationError, match="another user"):
             await served(RunSettings(user="bob"), team=team, langgraph_auth_user=Known("eva"))
 
 
 async def test_a_client_whom_nobody_knows_is_whom_the_team_says_or_lets_him_say():
-    with pytest.raises(ConfigurationError, match="open_to_clients"):
+    with pytest.raises(ConfigurationError, match="client_overrides"):
         await served(RunSettings(user="bob"))
-    with pytest.raises(ConfigurationError, match="open_to_clients"):
+    with pytest.raises(ConfigurationError, match="client_overrides"):
         await served(RunSettings(user="bob"), langgraph_auth_user_id="bob")
     state = await served(RunSettings(user="bob"), team={"user": "all"})
     assert state["settings"].user == "all"
-    state = await served(RunSettings(user="bob"), team={"open_to_clients": ["user"]})
+    state = await served(RunSettings(user="bob"), team={"client_overrides": ["user"]})
     assert state["settings"].user == "bob"

@@ -362,7 +362,7 @@ async def test_holds_are_looked_after_by_themselves(where, monkeypatch):
     monkeypatch.setattr(holding, "BEAT", 0.05)
     async with open_storage(where) as storage, AsyncExitStack() as stack:
         holds = storage.checkpointer.holds
-        owners = [await stack.enter_async_context(holds.holding(name)) for name in "abc"]
+        owners = [await stack.enter_async_context(holds.lock(name)) for name in "abc"]
         cut_off(where)
         await until_held(holds)
         assert not any(owner.is_lost for owner in owners)

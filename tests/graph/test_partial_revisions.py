@@ -170,7 +170,7 @@ RENUMBERED = "- [ ] 1. Fetch from shop B @a\n- [ ] 2. Write the report @b (after
 async def test_a_renumbered_revision_is_not_taken_by_halves():
     seen = await course([CHANGE + RENUMBERED, COMPLETE], PRICES, updates=[RENUMBERED])
     assert "[finished_step] Step 1 is completed" in seen.asked[0]
-    assert "[leans_on_refused] Step 3 waits for step 1" in seen.asked[0]
+    assert "[depends_on_refused] Step 3 waits for step 1" in seen.asked[0]
     # The report was to be made of other prices than those that there are.
     assert seen.work == ["List the products", "Fetch the prices badly"]
     assert seen.end.outcome == "partial"

@@ -218,8 +218,8 @@ async def test_a_run_is_continued_from_a_document_with_the_whole_results(model, 
     async with open_runtime(team_of(model, seen), storage=tmp_path / "runs.db") as runtime:
         first = await runtime.run({"plan": "- [ ] 1. Count @a\n"})
         again = await runtime.run({"plan": f"{first.document}\n- [ ] 2. Sum @b (after 1)\n"})
-        held = (await runtime.graph.aget_state(thread_of(again))).values["kept_results"]["1/a"]
-        assert again.state["kept_results"]["1/a"].text == long_text(1)
+        held = (await runtime.graph.aget_state(thread_of(again))).values["carried_results"]["1/a"]
+        assert again.state["carried_results"]["1/a"].text == long_text(1)
     assert (held.excerpt, held.text.startswith("Result of step 1")) == (True, True)
     assert seen[1] == (2, {1: long_text(1)})
 

@@ -110,7 +110,7 @@ THREAD = {"configurable": {"thread_id": "t"}}
 
 async def test_a_client_may_loosen_what_its_team_has_opened():
     with ScriptedModel({"feedback": DONE}) as model:
-        graph = served(model, approval="revisions", open_to_clients=["max_model_calls"])
+        graph = served(model, approval="revisions", client_overrides=["max_model_calls"])
         state = await graph.ainvoke(PLAN, THREAD, context=LOOSE)
     assert state["settings"].approval == "revisions"
     assert state["settings"].limits.max_model_calls == 10**9
@@ -171,15 +171,15 @@ async def test_a_client_says_not_where_a_run_goes_on():
 
 async def test_a_key_of_the_state_can_be_opened():
     with ScriptedModel({"feedback": DONE}) as model:
-        graph = served(model, open_to_clients=["current_specialist_results"])
+        graph = served(model, client_overrides=["current_specialist_results"])
         await graph.ainvoke(PLAN, THREAD)
         await graph.aupdate_state(THREAD, {"current_specialist_results": {}})
 
 
 @pytest.mark.parametrize("opened", [["max_second"], "max_seconds", ["settings"]])
 def test_what_cannot_be_opened_is_refused(opened):
-    with pytest.raises(ConfigurationError, match="open_to_clients"):
-        served(ScriptedModel({}), open_to_clients=opened)
+    with pytest.raises(ConfigurationError, match="client_overrides"):
+        served(ScriptedModel({}), client_overrides=opened)
 
 
 def test_what_can_be_opened_are_settings_limits_and_keys_of_the_state():

@@ -114,7 +114,7 @@ async def test_a_turn_that_is_delivered_again_gives_the_recorded_result(storage)
 async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(memory):
     with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
         client = client_of(memory, model)
-        async with memory.holds.holding(thread_of(SessionKey("", "", "s"))):
+        async with memory.holds.lock(thread_of(SessionKey("", "", "s"))):
             with pytest.raises(SessionBusyError, match="'s'"):
                 await client.process("s", "The capital?")
         # Another session, and this one later.

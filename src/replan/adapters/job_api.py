@@ -50,12 +50,12 @@ class ApiExecutor:
                 response = await whole(response, LONGEST_ANSWER)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             text = f"{request['url']} cannot be reached: {describe(error)}"
-            return not_done(call, text, can_pass=True)
+            return not_done(call, text, is_transient=True)
         except TimeoutError:
             text = f"the API did not answer within {seconds:g} s"
-            return unanswered(call, text, can_pass=True)
+            return unanswered(call, text, is_transient=True)
         except (httpx2.HTTPError, ReplyTooLongError) as error:
-            return unanswered(call, describe(error), can_pass=True)
+            return unanswered(call, describe(error), is_transient=True)
         return _read(response, call)
 
     def _client(self, seconds: float) -> httpx2.AsyncClient:
@@ -107,7 +107,9 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
             return Outcome(success=True, result=_json(response))
         except (ValueError, RecursionError):
             return unanswered(
-                call, f"the API answered {status} with something that is not JSON", can_pass=True
+                call,
+                f"the API answered {status} with something that is not JSON",
+                is_transient=True,
             )
     if response.is_redirect:
         # Many APIs answer so what they have done.
@@ -115,8 +117,8 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
     reply = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
     problem = f"the API answered {status}: {reply}" if reply else f"the API answered {status}"
     if response.is_server_error:
-        return unanswered(call, problem, can_pass=True, status=status)
-    return not_done(call, problem, can_pass=status in _PASSING, status=status)
+        return unanswered(call, problem, is_transient=True, status=status)
+    return not_done(call, problem, is_transient=status in _PASSING, status=status)
 
 
 def _json(response: httpx2.Response) -> JsonValue:

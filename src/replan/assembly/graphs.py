@@ -24,7 +24,7 @@ from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
 from replan.host.plan_bounds import check_outside_plan
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
-from replan.ports.elsewhere import Elsewhere
+from replan.ports.elsewhere import StepQueue
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
 from replan.services import Services
@@ -53,7 +53,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     served: bool = False,
     tenant: str = "",
     clock: Callable[[], datetime] | None = None,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: StepQueue | None = None,
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -95,8 +95,8 @@ def compile_graph(
     served: bool = False,
 ) -> TeamGraph:
     """Compile the graph of a team whose live things are bound."""
-    opened = frozenset(team.open_to_clients)
-    services = replace(services, is_served=served, open_to_clients=opened, store=store)
+    opened = frozenset(team.client_overrides)
+    services = replace(services, is_served=served, client_overrides=opened, store=store)
     check_prices(team.limits, services)
     if services.remembers and store is None and not served:
         places = (f"specialists[{i}]" for i, each in enumerate(team.specialists) if each.remembers)

@@ -48,7 +48,7 @@ class Call:
     warnings: tuple[str, ...] = ()  # what is to be known of a run that continues
 
 
-async def entered(graph: Graph, call: Call) -> Call:
+async def normalise_call(graph: Graph, call: Call) -> Call:
     check_call(graph, call)
     if is_served(graph):
         call = replace(call, input=of_client(call.input))

@@ -22,7 +22,7 @@ from langgraph.types import Command, StateUpdate
 
 from replan.calling.compiled import Graph, entrance_of, is_served, services_in, team_of
 from replan.calling.edits import changes_work, on_record, own_edits, taken_edits
-from replan.calling.new_or_continued import Call, check_call, entered, of_client
+from replan.calling.new_or_continued import Call, check_call, normalise_call, of_client
 from replan.events.at_once import Listener
 from replan.events.trace import Trace, Tracing
 from replan.langgraph_inside.checkpoints import CheckpointIds
@@ -85,7 +85,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(self.checkpointer, BaseCheckpointSaver) and not (is_inner or is_chosen):
             options["durability"] = "sync"
         async with alone(self, config, within=True) as owner:
-            given = await entered(self, Call(input, options.get("context"), config))
+            given = await normalise_call(self, Call(input, options.get("context"), config))
             if given.input is not input:
                 options["context"] = given.settings
             parts = await self._parts(given, options, owner)
@@ -207,14 +207,14 @@ async def alone(
         yield None
         return
     if holds is None:
-        async with local_threads(saver).holding(str(thread)):
+        async with local_threads(saver).lock(str(thread)):
             yield None
         return
     check_call(graph, Call(None, None, config))
     if within and owner_in(holds.where, str(thread)):
         yield None
         return
-    async with holds.holding(str(thread)) as owner:
+    async with holds.lock(str(thread)) as owner:
         try:
             yield owner
         except BaseException:
@@ -248,7 +248,7 @@ async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
         # Each checkpoint names the call that it was made in.
         metadata = (await graph.aget_state(call.config)).metadata
         earlier = str((metadata or {}).get(_TRACE, ""))
-    counted = here().worked_before
+    counted = here().prior_durations
     # What is called inside a run has another thread.
     worked: Mapping[object, float] = {}
     if counted is not None and counted[0] == thread:

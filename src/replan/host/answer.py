@@ -96,7 +96,7 @@ def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
     """All sources that the run received."""
     own = state.get("knowledge")
     results = (
-        *state.get("kept_results", {}).values(),
+        *state.get("carried_results", {}).values(),
         *state.get("current_specialist_results", {}).values(),
     )
     found = [*(() if own is None else own.sources), *(s for each in results for s in each.sources)]

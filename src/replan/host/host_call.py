@@ -16,7 +16,7 @@ from replan.errors import LimitReachedError, ModelCallError, ReplanError
 from replan.events.calls import Calls
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
-from replan.failures import can_pass, describe, ends_whole_work, is_prompt_too_long
+from replan.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
 from replan.host.answer_stream import AnswerStream
 from replan.host.plan_stream import PlanStream
 from replan.langgraph_inside.callbacks import has_listener
@@ -102,7 +102,7 @@ class HostCall:
             self.refused = error
             raise
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             raise self._failed(error) from error
         finally:
@@ -151,7 +151,7 @@ class HostCall:
             except Exception as error:  # noqa: BLE001 - as above
                 failed = error
         retrying = AsyncRetrying(
-            retry=retry_if_exception(can_pass),
+            retry=retry_if_exception(is_transient),
             # The model's own tries count, too: there is one set of them.
             stop=lambda _: self.tried >= self.tries,
             wait=pause_if_busy(error_raised, first=self.services.retry_wait, longest=30),

@@ -60,7 +60,7 @@ def within_team(
 def _tightened(
     asked: RunSettings, runtime: Runtime[RunSettings], services: Services
 ) -> RunSettings:
-    opened = services.open_to_clients
+    opened = services.client_overrides
     if user_of_server(runtime):
         opened -= {"user"}
     return tightened(settings_in(runtime, services), asked, opened)

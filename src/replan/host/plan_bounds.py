@@ -159,7 +159,7 @@ def _looser_options(
 ) -> Iterator[_Looser]:
     """Yield what a step from outside has that its team does not open to clients."""
     step, limits = with_team_names(step, services.team), services.settings.limits
-    opened = services.open_to_clients
+    opened = services.client_overrides
     bounds = (limits.step_timeout, limits.step_retries)
     for _, (name, wanted, kept) in _looser_work(step, before, services, *bounds):
         if f"step_{name}" not in opened:

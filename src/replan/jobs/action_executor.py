@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.failures import can_pass, describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run, is_transient
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.by_rules import read_by_rules
@@ -41,9 +41,9 @@ class ActionExecutor:
         try:
             return await self._executed(call)
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
-            return unanswered(call, describe(error), can_pass=can_pass(error))
+            return unanswered(call, describe(error), is_transient=is_transient(error))
 
     async def _executed(self, call: ActionCall) -> Outcome:
         match call.action.type:

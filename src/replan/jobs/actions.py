@@ -61,7 +61,7 @@ class Outcome(Value):
         success: Whether it did what it should.
         result: What it gave, as JSON.
         error: Why it did not do it.
-        can_pass: Whether another attempt may succeed.
+        is_transient: Whether another attempt may succeed.
         in_doubt: Whether it may have taken effect all the same.
         status: The status with which an API refused the call; None if none did.
     """
@@ -69,7 +69,7 @@ class Outcome(Value):
     success: bool
     result: JsonValue = None
     error: str = ""
-    can_pass: bool = False
+    is_transient: bool = False
     in_doubt: bool = False
     status: int | None = None
 

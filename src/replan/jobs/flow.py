@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, JsonValue
 
 from replan.errors import JobError, UsageError, mistake
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.port import JobMessage, MessageLike
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
@@ -93,7 +93,7 @@ async def run_flow(
     try:
         result = await processor.process(job, messages)
     except Exception as error:
-        if ends_whole_work(error) or isinstance(error, UsageError):
+        if is_fatal_for_run(error) or isinstance(error, UsageError):
             raise
         why = describe(error)
         failed = job.replace(phase=JobPhase.FAILED, error=why, error_code="broken")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from langchain_core.runnables import RunnableConfig
 
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_model import reply_text
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import Language
@@ -47,7 +47,7 @@ class ModelPhraser:
         try:
             phrased = reply_text((await self.chat.reply(prompt, self.config)).text)
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             here().warn(f"The question is asked in the words of the job: {describe(error)}")
             return text

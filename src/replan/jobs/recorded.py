@@ -47,7 +47,7 @@ class RecordedExecutor:
         settled = await self._settled(call, place)
         if settled is None:
             settled = await self._done(call, place)
-        if settled.success or not (settled.can_pass or settled.in_doubt):
+        if settled.success or not (settled.is_transient or settled.in_doubt):
             outcome = settled.model_dump(mode="json")
             await self.record.end(place, outcome, has_acted=settled.success)
         elif not settled.in_doubt:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.prompts.knowledge_section import (
     build_knowledge_prompt,
     knowledge_text,
@@ -20,7 +20,7 @@ from replan.prompts.sections import within_budget
 from replan.replies.citations import cited, cited_among
 from replan.replies.readings import read_answer
 from replan.secrets.masking import with_masked_traceback
-from replan.spending.deadline import Timed, in_time
+from replan.spending.deadline import HasDeadline, in_time
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class ChunkReader:
 
     options: RAGOptions
     task: str
-    timed: Timed  # whose time it takes
+    timed: HasDeadline  # whose time it takes
     ask: Ask
 
     async def read(self, chunks: Sequence[Chunk]) -> Knowledge:
@@ -116,7 +116,7 @@ class ChunkReader:
         try:
             reply = await in_time(partial(self.ask, prompt), self.timed, seconds)
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             logger.warning("knowledge was not read", exc_info=True)
             return _Note(error=describe(error).rstrip("."))

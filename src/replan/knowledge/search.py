@@ -16,14 +16,14 @@ from pydantic import ValidationError
 
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
-from replan.failures import describe, ends_whole_work, reason_of
+from replan.failures import describe, is_fatal_for_run, reason_of
 from replan.knowledge.condensing import Ask, ChunkReader
 from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of
 from replan.prompts.sections import within_budget
 from replan.specialists.function import call
-from replan.spending.deadline import Timed, in_time
+from replan.spending.deadline import HasDeadline, in_time
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
 from replan.texts.storable import storable_text
 
@@ -109,7 +109,7 @@ class Search:
     task: str
     tenant: str
     config: RunnableConfig
-    timed: Timed  # whose time it takes
+    timed: HasDeadline  # whose time it takes
     ask: Ask
 
     async def run(self, emitter: Emitter, **about: Any) -> Knowledge | None:
@@ -122,7 +122,7 @@ class Search:
             knowledge = await reading.read(counting.chunks)
         except Exception as problem:
             # A retriever is code of others.
-            if ends_whole_work(problem):
+            if is_fatal_for_run(problem):
                 raise
             error = describe(problem)
         emitter.stream(

@@ -23,7 +23,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 
-RESULTS = ("current_specialist_results", "kept_results")
+RESULTS = ("current_specialist_results", "carried_results")
 """The keys of the state with the results of steps."""
 
 Change = Callable[[SpecialistResult], SpecialistResult]

@@ -31,7 +31,7 @@ _Counter = Callable[[list[BaseMessage]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryPolicy:
     """What is seen of a conversation, with nothing left open."""
 
     mode: Mode
@@ -98,7 +98,7 @@ def client_instructions(content: str | list[Any], id_: str | None = None) -> Hum
 
 
 @lru_cache(maxsize=256)
-def resolved(*levels: MemoryOptions) -> Memory:
+def resolved(*levels: MemoryOptions) -> MemoryPolicy:
     """Combine the options of several levels, the innermost last."""
     said: dict[str, Any] = dict(BUILT_IN)
     for level in levels:
@@ -106,7 +106,7 @@ def resolved(*levels: MemoryOptions) -> Memory:
     mode, limit = said["mode"], max(0, said["history_limit"])
     if mode == "summary":
         limit = limit or cast("int", BUILT_IN.history_limit)
-    return Memory(
+    return MemoryPolicy(
         mode=mode,
         limit=0 if mode == "full" else limit,
         writes=mode == "summary" and said["summary_enabled"] is not False,
@@ -116,7 +116,7 @@ def resolved(*levels: MemoryOptions) -> Memory:
     )
 
 
-def seen_in(state: EnhancedState, memory: Memory) -> Seen:
+def visible_messages(state: EnhancedState, memory: MemoryPolicy) -> Seen:
     """Return what is seen of the conversation of a thread, the request last."""
     # The request is whole, and so are the instructions that the conversation begins with.
     if memory.mode == "summary":

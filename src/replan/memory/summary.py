@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage
 
 from replan.memory.conversation import (
-    Memory,
+    MemoryPolicy,
     Parts,
     calls_of,
     parts_of,
@@ -19,7 +19,7 @@ MOST_AT_ONCE = 100_000
 """The most characters that one summary covers; the next one covers the rest."""
 
 
-def is_due(state: EnhancedState, memory: Memory) -> bool:
+def is_due(state: EnhancedState, memory: MemoryPolicy) -> bool:
     """Whether there are enough new messages since the newest summary."""
     if not memory.writes:
         return False
@@ -30,7 +30,7 @@ def is_due(state: EnhancedState, memory: Memory) -> bool:
     return enough and bool(_next_to_cover(parts, memory))
 
 
-def to_cover(state: EnhancedState, memory: Memory) -> tuple[str, Sequence[AnyMessage]]:
+def to_cover(state: EnhancedState, memory: MemoryPolicy) -> tuple[str, Sequence[AnyMessage]]:
     """The newest summary, and the messages that the next one adds to it."""
     parts = parts_of(state)
     return "" if parts.summary is None else parts.summary.text, _next_to_cover(parts, memory)
@@ -42,7 +42,7 @@ def covering(state: EnhancedState, added: Sequence[AnyMessage], text: str) -> Su
     return Summary(text=text, covered=covered, last_covered_id=str(added[-1].id))
 
 
-def _next_to_cover(parts: Parts, memory: Memory) -> list[AnyMessage]:
+def _next_to_cover(parts: Parts, memory: MemoryPolicy) -> list[AnyMessage]:
     """The oldest messages that no summary covers, without the newest; calls with their answers."""
     ends = [at for at, message in enumerate(parts.since) if message.type != "tool"]
     ends = [*ends[1:], len(parts.since)]

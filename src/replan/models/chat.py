@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception
 
 from replan.errors import ReplanError, ReplyTooLongError
-from replan.failures import broke_off, can_pass, describe
+from replan.failures import broke_off, describe, is_transient
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
@@ -218,7 +218,7 @@ class _ReplyRequest:
         tries = most if left is None else min(most, left)
         return AsyncRetrying(
             # The beginning of a reply must not be shown twice.
-            retry=retry_if_exception(lambda error: not self.is_shown and can_pass(error)),
+            retry=retry_if_exception(lambda error: not self.is_shown and is_transient(error)),
             stop=lambda _: self.calls - self.refusals >= tries,
             wait=_pause,
             reraise=True,

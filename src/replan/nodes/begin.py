@@ -35,7 +35,7 @@ from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
 from replan.steps.answer_events import report_answer
-from replan.steps.outcomes import TENANT, kept_results, note_kept
+from replan.steps.outcomes import TENANT, carried_results, note_kept
 
 
 async def begin(
@@ -76,10 +76,10 @@ async def begin(
         "warnings": Overwrite(emitter.warnings),
         # Told from a person's edit of the plan that is there.
         "current_plan": Overwrite(plan),
-        "left_open": _unfinished_plan(state),
+        "previous_plan": _unfinished_plan(state),
         "plan_author": "model" if plan is None else author,
-        "kept_from": origin,
-        "kept_results": Overwrite(kept),
+        "source_run_id": origin,
+        "carried_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
     added = {"messages": given, "execution_history": await _dropped_work(state, services)}
@@ -131,7 +131,7 @@ async def _whole_results(
     """The whole results of finished steps of a handed-in plan, noted for this run."""
     if plan is None:
         return {}
-    kept = await kept_results(plan, origin, tenant, state, services.log)
+    kept = await carried_results(plan, origin, tenant, state, services.log)
     await note_kept(run_id, kept.values(), services.log)
     return kept
 

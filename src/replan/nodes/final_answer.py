@@ -94,7 +94,7 @@ async def _outcome_and_limit(
 def origin(state: EnhancedState) -> str:
     """The run that has the whole results of the plan; an earlier one if this one did nothing."""
     did = state.get("current_specialist_results")
-    return state.get("run_id", "") if did else state.get("kept_from", "")
+    return state.get("run_id", "") if did else state.get("source_run_id", "")
 
 
 def generate_final_answer(state: EnhancedState) -> str:

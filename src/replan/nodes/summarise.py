@@ -10,7 +10,7 @@ from replan.events.calls import message_as_text
 from replan.events.types import MemorySummary
 from replan.host.host_call import HostCall
 from replan.host.new_settings import host_node
-from replan.memory.conversation import Memory
+from replan.memory.conversation import MemoryPolicy
 from replan.memory.summary import covering, to_cover
 from replan.prompts.summary_prompt import build_summary_prompt
 from replan.replies.readings import read_answer
@@ -95,7 +95,7 @@ def _reason_of(failed: ReplanError | None) -> str:
     return failed.problem if isinstance(failed, ModelCallError) else str(failed)
 
 
-def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:
+def _summary_in(reply: str, call: HostCall, memory: MemoryPolicy) -> str:
     """The summary in a reply; any other reply must not become one."""
     text = read_answer(reply).body.strip()
     if call.end.words or call.end.cut == CONTENT_FILTER:

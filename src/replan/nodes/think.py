@@ -34,7 +34,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     """Judge the request of a run."""
     services = call.services
     await call.emitter.emit(ThinkingStarted, request=call.request)
-    if not (seen := services.prompts.seen_in(state)).is_whole:
+    if not (seen := services.prompts.visible_messages(state)).is_whole:
         mode = services.prompts.memory_in(state).mode
         await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
     has_plan = state.get("current_plan") is not None
@@ -66,7 +66,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)
     return {
         **known,
-        "left_open": "",
+        "previous_plan": "",
         "final_answer": answer,
         "limit_reached": cut,
         "current_thinking_result": thinking,

@@ -16,7 +16,7 @@ from replan.plan.changes import (
 )
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import carry_out, step_of, try_changes, unstarted
+from replan.plan.revision import apply_changes, check_changes, step_of, unstarted
 
 
 def apply(
@@ -44,7 +44,7 @@ def apply(
     Raises:
         PlanChangeError: Changes are refused; the error has every reason, with its fix.
     """
-    draft, refused = try_changes(plan, changes, team)
+    draft, refused = check_changes(plan, changes, team)
     if refused:
         raise PlanChangeError([each.refusal for each in refused])
     return _next_version(plan, draft, at, by, description)
@@ -77,12 +77,12 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     Returns:
         The plan in its next version (or the same plan), and the reasons against the rest.
     """
-    left, refusals = valid_part(plan, changes, team=team, misread=misread)
-    draft, _ = try_changes(plan, left, team)
+    left, refusals = applicable_part(plan, changes, team=team, misread=misread)
+    draft, _ = check_changes(plan, left, team)
     return _next_version(plan, draft, at, by, description), refusals
 
 
-def valid_part(
+def applicable_part(
     plan: TaskPlan,
     changes: Sequence[PlanChange],
     *,
@@ -93,7 +93,7 @@ def valid_part(
     gone = set(misread)
     left, found = _kept_changes(plan, changes, gone)
     refusals = dict.fromkeys(found)
-    while refused := try_changes(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
+    while refused := check_changes(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
         first = refused[0]
         refusals[first.refusal] = None
         change = left.pop(first.change)
@@ -157,7 +157,7 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
     """
     plan = first
     for update in history:
-        plan = carry_out(plan, from_record(update.changes)).replace(
+        plan = apply_changes(plan, from_record(update.changes)).replace(
             version=update.version,
             updated_at=update.timestamp,
             update_history=(*plan.update_history, update),
@@ -224,4 +224,4 @@ def _refusal_for_others(
         reason = f"Step {step_id} waits for step {awaited[0]}, whose change is refused."
     else:
         return None
-    return Refusal(code="leans_on_refused", step_id=step_id, reason=reason)
+    return Refusal(code="depends_on_refused", step_id=step_id, reason=reason)

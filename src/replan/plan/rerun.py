@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from replan.plan.markdown.document import refresh_content
-from replan.plan.markdown.seal import fingerprint, read_seal, sealed, unsealed
+from replan.plan.markdown.seal import fingerprint, read_fingerprints, sealed, unsealed
 from replan.plan.model import TaskPlan, Value
 from replan.plan.order import run_order
 from replan.plan.revision import unstarted
@@ -47,7 +47,7 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
     Returns:
         One reason for each of the steps, in the order of the plan.
     """
-    seal = read_seal(plan.content)
+    seal = read_fingerprints(plan.content)
     found: dict[int, Rerun] = {}
     cone: set[int] = set()
     for step in run_order(plan):

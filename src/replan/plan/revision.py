@@ -29,12 +29,12 @@ class Refused(NamedTuple):
     refusal: Refusal
 
 
-def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> TaskPlan:
+def apply_changes(plan: TaskPlan, changes: Sequence[PlanChange]) -> TaskPlan:
     """Apply changes that are known to be possible, such as those of a history."""
     return reduce(_carried_out, changes, plan)
 
 
-def try_changes(
+def check_changes(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[TaskPlan, list[Refused]]:
     """Apply the valid changes, and return why the others are refused."""

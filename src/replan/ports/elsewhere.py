@@ -12,7 +12,7 @@ from replan.state.usage import TokenCount
 from replan.values import Value
 
 
-class StepErrand(Value):
+class StepJob(Value):
     """An attempt of a step, as another process gets it."""
 
     context: ExecutionContext  # what the specialist sees
@@ -34,7 +34,7 @@ class AskedElsewhere(Value):
     place: str = ""
 
 
-class StepEnd(Value):
+class StepOutcome(Value):
     """The outcome of an attempt that another process made."""
 
     # Whether there is a result, or why not: it failed, reached a limit, or was cut off in the
@@ -45,23 +45,23 @@ class StepEnd(Value):
     # What it asked, in its order; the step waits for what has no answer yet.
     asked: tuple[AskedElsewhere, ...] = ()
     error: str = ""  # why it failed
-    can_pass: bool = True  # whether another attempt can help
+    is_transient: bool = True  # whether another attempt can help
     # The limit that it reached, with its value and whose it is.
     limit: tuple[str, float, str] = ("", 0.0, "")
     used: TokenCount = TokenCount()  # what its calls of models used
     attempt: int = 0
 
 
-class Elsewhere(Protocol):
+class StepQueue(Protocol):
     """Has steps done by the workers of a queue."""
 
     async def done(
         self,
         queue: str,
-        errand: StepErrand,
+        errand: StepJob,
         hear: Callable[[Any], None],
         begins: Callable[[], None],
-    ) -> StepEnd:
+    ) -> StepOutcome:
         """Have an attempt made, and wait for its end; cancelling the wait stops the attempt.
 
         Args:

@@ -82,10 +82,10 @@ class Owner:
             del self._at_work[task]
 
 
-class Holds(Protocol):
+class ThreadLocks(Protocol):
     """The threads of a storage that are worked on, by whatever process has it open."""
 
-    def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
+    def lock(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
         """Hold a thread while this lasts; a process that is killed lets go.
 
         Raises:
@@ -108,7 +108,7 @@ class LocalThreads:
         self._at_work: dict[str, object] = {}
 
     @asynccontextmanager
-    async def holding(self, thread_id: str) -> AsyncGenerator[None]:
+    async def lock(self, thread_id: str) -> AsyncGenerator[None]:
         """Hold a thread while this lasts.
 
         Raises:

@@ -112,7 +112,7 @@ class Context:
     trace: Trace | None = None  # what traces it
     listener: Listener | None = None  # hears its events, in place of who reads LangGraph's stream
     # A thread, and a function for the seconds of work on its run so far.
-    worked_before: tuple[str, Callable[[], Mapping[object, float]]] | None = None
+    prior_durations: tuple[str, Callable[[], Mapping[object, float]]] | None = None
     # Who answered, by the keys of the questions, if the caller knows it.
     answered_by: Mapping[str, str] = field(default_factory=dict[str, str])
     session: Session | None = None  # the session whose turn is taken

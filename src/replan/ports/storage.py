@@ -7,7 +7,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from replan.log.run_log import RunLog
-from replan.ports.ownership import Holds
+from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import RunBook
 from replan.ports.session_store import SessionStore
 from replan.ports.thread_repository import ThreadRepository
@@ -37,6 +37,6 @@ class Storage:
     keep_days: float | None = None
 
     @property
-    def holds(self) -> Holds:
+    def holds(self) -> ThreadLocks:
         """Which run works on which thread."""
         return cast("Any", self.checkpointer).holds

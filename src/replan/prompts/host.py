@@ -16,7 +16,13 @@ from langchain_core.messages import (
     SystemMessage,
 )
 
-from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at_request
+from replan.memory.conversation import (
+    MemoryPolicy,
+    Seen,
+    resolved,
+    split_at_request,
+    visible_messages,
+)
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
 from replan.plan.option_table import PROMPTED
@@ -78,13 +84,13 @@ class HostPrompts:
     foresees: bool = False  # whether a plan may name the step whose result will be the answer
     memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
 
-    def memory_in(self, state: EnhancedState) -> Memory:
+    def memory_in(self, state: EnhancedState) -> MemoryPolicy:
         """What it sees of the conversation in a run."""
         return resolved(self.memory, settings_of(state).memory)
 
-    def seen_in(self, state: EnhancedState) -> Seen:
+    def visible_messages(self, state: EnhancedState) -> Seen:
         """The conversation of a run, as it sees it."""
-        return seen_in(state, self.memory_in(state))
+        return visible_messages(state, self.memory_in(state))
 
 
 def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -> list[BaseMessage]:
@@ -103,9 +109,9 @@ def build_thinking_prompt(seen: Seen, state: EnhancedState, host: HostPrompts) -
         load("foreseen") if _may_foresee(host) else "",
         host.output if host.merged_answer else "",
     )
-    document = state.get("left_open", "")
-    left_open = document and f"{load('unfinished')}\n{section('plan', document)}"
-    return [system, *_conversation(seen, _knowledge(state), left_open)]
+    document = state.get("previous_plan", "")
+    previous_plan = document and f"{load('unfinished')}\n{section('plan', document)}"
+    return [system, *_conversation(seen, _knowledge(state), previous_plan)]
 
 
 def _may_foresee(host: HostPrompts) -> bool:
@@ -117,7 +123,7 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    seen = host.seen_in(state)
+    seen = host.visible_messages(state)
     system = _system("direct_answer", host, seen, load("direct_answer"), host.output)
     return [system, *_conversation(seen, _knowledge(state), known)]
 
@@ -127,7 +133,7 @@ def build_planning_prompt(
 ) -> list[BaseMessage]:
     thought = thinking_result.reasoning and section("feedback", thinking_result.reasoning)
     known, task = _about_team(state, host, host.planning), host.planning or load("planning")
-    seen = host.seen_in(state)
+    seen = host.visible_messages(state)
     data = (summary_section(seen.summary), *request_sections(seen.messages), thought)
     return [_system("plan_creation", host, seen, *known, task), data_message(*data)]
 
@@ -161,7 +167,7 @@ def build_feedback_prompt(
     output = host.output if host.merged_final_answer else ""
     task = (*known, host.reflection or load("feedback"), reply_format, output)
     data = _data(state, host, collected_results, said=said, missing=missing, budget=budget)
-    return [_system("feedback", host, host.seen_in(state), *task), data]
+    return [_system("feedback", host, host.visible_messages(state), *task), data]
 
 
 def build_plan_update_prompt(
@@ -170,7 +176,7 @@ def build_plan_update_prompt(
     """Ask for the whole revised plan document."""
     revise = render(load("plan_update"), marks=load("marks"))
     task = (*_about_team(state, host, host.planning), host.planning, revise)
-    system = _system("plan_update", host, host.seen_in(state), *task)
+    system = _system("plan_update", host, host.visible_messages(state), *task)
     return [system, _data(state, host, feedback=feedback_result)]
 
 
@@ -183,7 +189,7 @@ def build_final_answer_prompt(
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
     task = (load("final_answer"), host.output)
-    system = _system("final_answer", host, host.seen_in(state), *task)
+    system = _system("final_answer", host, host.visible_messages(state), *task)
     return [system, _data(state, host, feedback=feedback_result, missing=missing, budget=budget)]
 
 
@@ -255,7 +261,7 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     plan = plan_of(state)
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
-    seen = host.seen_in(state)
+    seen = host.visible_messages(state)
     parts = [summary_section(seen.summary)]
     parts += request_sections(seen.messages, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
@@ -294,7 +300,7 @@ def _results(
 ) -> tuple[list[SpecialistResult], list[SpecialistResult], int]:
     """The results that a prompt has room for, those that it leaves out, and the room of each."""
     digest = {} if collected is None else collected.results
-    kept = state.get("kept_results", {})
+    kept = state.get("carried_results", {})
     results = kept | digest | state.get("current_specialist_results", {})
     ordered = _in_order(results, plan_of(state))
     most = max(1, budget // LEAST_RESULT)
@@ -308,7 +314,7 @@ def unread_warning(
     """Describe what an answer was made without because its prompt had no room; else empty."""
     shown, left_out, each = _results(state, collected, budget)
     cut = [result for result in shown if len(result.marked_text or result.error) > each]
-    said = host.seen_in(state).messages
+    said = host.visible_messages(state).messages
     whole = request_sections(said) == request_sections(said, earlier_budget=budget, budget=budget)
     parts = (
         f"without the result of {_steps_of(left_out)}" if left_out else "",

@@ -78,7 +78,7 @@ def facts_of(
             for key, each in questions.items()
         },
         artifacts=tuple({f.path: f for each in results for f in each.artifacts}.values()),
-        origin=state.get("kept_from", ""),
+        origin=state.get("source_run_id", ""),
         is_final=is_final(state),
     )
 

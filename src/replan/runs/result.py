@@ -111,7 +111,7 @@ class RunResult(Generic[T_co]):
     @property
     def origin(self) -> str:
         """The run whose document and results this run began with; otherwise empty."""
-        return self.state.get("kept_from", "")
+        return self.state.get("source_run_id", "")
 
     @property
     def answer(self) -> AIMessage | None:

@@ -47,7 +47,7 @@ from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
-from replan.runs.work import Errand, Following, Resources
+from replan.runs.work import Following, Resources, RunJob
 from replan.runs.works import Said, Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
@@ -163,18 +163,18 @@ class Runtime(Generic[T_co]):
             updated_at=now,
             labels=checked_labels(labels),
         )
-        errand = Errand(
+        errand = RunJob(
             record=record, input=given, settings=settings, config=config, following=following
         )
         return await self._begin(errand)
 
-    async def _begin(self, errand: Errand) -> Run[T_co]:
+    async def _begin(self, errand: RunJob) -> Run[T_co]:
         known = await self._resources.runs.get(errand.run_id)
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
 
-    async def carry_out(self, errand: Errand) -> Run[T_co]:
+    async def execute(self, errand: RunJob) -> Run[T_co]:
         """Work on a run as an errand says; for code that extends a runtime."""
         return Run(self, errand.run_id, await self._works.known(errand))
 
@@ -213,7 +213,7 @@ class Runtime(Generic[T_co]):
             ThreadBusyError: Another process works on the run.
         """
         record = await kept_record_of(run_id, self._resources)
-        errand = Errand(
+        errand = RunJob(
             record=record,
             settings=settings,
             config=config,
@@ -293,7 +293,7 @@ class Runtime(Generic[T_co]):
         }
         await self._works.ask(run_id, "answer", by, answers=rows)
         await self._works.rested(run_id)
-        errand = Errand(
+        errand = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following
         )
         return Run(self, run_id, await self._works.known(errand))

@@ -80,7 +80,7 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errand:
+class RunJob:
     """Work on a run that is to be done: from its beginning, or from where it rests."""
 
     record: RunRecord  # the run, as it is entered into the list
@@ -115,7 +115,7 @@ class Errand:
 class Work:
     """The work of this process on one run."""
 
-    def __init__(self, errand: Errand, resources: Resources, log: EventLog) -> None:
+    def __init__(self, errand: RunJob, resources: Resources, log: EventLog) -> None:
         """Prepare; `done` does it."""
         self.errand = errand
         self.log = log
@@ -285,7 +285,7 @@ class Work:
         use(answered_by=self._whose, steering=self.steering)
         if self.errand.goes_on:
             await self.log.recall()
-        use(worked_before=(self.errand.thread_id, self.log.worked))
+        use(prior_durations=(self.errand.thread_id, self.log.worked))
         given, settings = await self._first_input(), self.errand.settings
         while True:
             used = list(self._answers)

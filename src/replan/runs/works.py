@@ -16,7 +16,7 @@ from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
-from replan.runs.work import Errand, Resources, Work
+from replan.runs.work import Resources, RunJob, Work
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Works:
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._works
 
-    def begin(self, errand: Errand, *, is_new: bool = False) -> Doing:
+    def begin(self, errand: RunJob, *, is_new: bool = False) -> Doing:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:
             return self._works[errand.run_id][1]
@@ -73,7 +73,7 @@ class Works:
             self._reading = asyncio.ensure_future(self._read_requests())
         return task
 
-    async def known(self, errand: Errand, *, is_new: bool = False) -> Doing | None:
+    async def known(self, errand: RunJob, *, is_new: bool = False) -> Doing | None:
         """Work on a run; wait until it has begun, or another process turns out to work on it."""
         self.begin(errand, is_new=is_new)
         work, task = self._works[errand.run_id]

@@ -237,14 +237,14 @@ class Team(Value):
         specialists: Its members.
         settings: What its runs may do, where a request does not tighten it.
         answer_schema: The JSON schema of its answers, if they are of a type.
-        open_to_clients: Settings and limits that a request may loosen, too.
+        client_overrides: Settings and limits that a request may loosen, too.
     """
 
     name: str
     specialists: tuple[Specialist, ...]
     settings: RunSettings
     answer_schema: JsonValue
-    open_to_clients: tuple[str, ...]
+    client_overrides: tuple[str, ...]
 
 
 class TeamList(Value):

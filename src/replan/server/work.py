@@ -178,7 +178,7 @@ def settings_for(
     services = team_services(served.runtimes[team])
     if asked_for is not None:
         mistakes = _owner_mistakes(asked_for)
-        taken = tightened(services.settings, asked_for, services.open_to_clients)
+        taken = tightened(services.settings, asked_for, services.client_overrides)
         if mistakes := mistakes or _looser_settings(asked_for, taken):
             raise bad_request(mistakes)
     own = _owner_settings(who, services)

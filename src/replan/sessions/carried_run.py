@@ -231,7 +231,7 @@ def within_team(run: PortableRun, services: Services, asked: RunSettings | None)
     """A run that nobody signed, with nothing looser than the team or the operator allows."""
     known, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
     allowed = services.settings.overridden_by(asked)
-    held = tightened(allowed, known, services.open_to_clients)
+    held = tightened(allowed, known, services.client_overrides)
     within = allowed.overridden_by(held).replace(memory=held.memory, rag=held.rag)
     changed: dict[str, Any] = {} if within == known else {"settings": within}
     if plan is not None and (bounded := without_looser_options(plan, services)) != plan:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from replan.memory.conversation import Memory, client_instructions
+from replan.memory.conversation import MemoryPolicy, client_instructions
 from replan.state.memory import Summary
 from replan.state.session.context import Content, Message
 
@@ -28,7 +28,7 @@ def message_of(role: str, content: Content, place: int) -> AnyMessage:
 
 
 def visible_part(
-    history: Sequence[Message], summary: Summary | None, memories: Sequence[Memory]
+    history: Sequence[Message], summary: Summary | None, memories: Sequence[MemoryPolicy]
 ) -> Shown:
     """Select the part of a history that the graph needs.
 
@@ -80,7 +80,7 @@ def _covered(history: Sequence[Message], summary: Summary | None) -> int:
     return 0 if place is None else place - start + 1
 
 
-def _first_visible(memory: Memory, count: int, covered: int) -> int:
+def _first_visible(memory: MemoryPolicy, count: int, covered: int) -> int:
     """The first visible message, and with a summary the last one that it covers."""
     if memory.mode == "summary":
         return max(0, covered - 1)

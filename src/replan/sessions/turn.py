@@ -14,7 +14,7 @@ from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.log.statuses import INCOMPLETE
 from replan.log.whole_results import whole_values
-from replan.memory.conversation import Memory, resolved
+from replan.memory.conversation import MemoryPolicy, resolved
 from replan.ports.run_context import using
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
@@ -222,7 +222,7 @@ class Turn:
             is_over and memory.mode == "summary" and _SUMMARY in (await self._place.snapshot()).next
         )
 
-    def _memories(self) -> list[Memory]:
+    def _memories(self) -> list[MemoryPolicy]:
         """What the host and the specialists see of a conversation."""
         asked = MemoryOptions() if self.settings is None else self.settings.memory
         own = (self._services.prompts.memory, *self._services.memory.values())

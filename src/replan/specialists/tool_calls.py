@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from replan.declared.fields import Effects
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.types import ToolDecision
-from replan.failures import describe, ends_whole_work, reason_of
+from replan.failures import describe, is_fatal_for_run, reason_of
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
@@ -140,7 +140,7 @@ class ToolCalls:
             raise
         # A tool that asks the process to end has failed, no more.
         except (Exception, SystemExit) as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             is_lost = clock.expired() or isinstance(error, ToolCallLostError)
             if is_lost and run.effects == "unsafe":

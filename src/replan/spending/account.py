@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from replan.errors import LimitReachedError
 from replan.log.amounts import NOTHING, ROUNDING, Bound, Charged, Refused, Spending
 from replan.log.run_log import RunLog
-from replan.spending.deadline import Clocks
+from replan.spending.deadline import ScopeTimers
 from replan.spending.scopes import AMOUNTS, RUN, CallRequest, Permit, Scope, fit
 
 _MOST_RUNS = 1_000
@@ -42,7 +42,7 @@ class Account:
 
     def __init__(self, log: RunLog, run_id: str) -> None:
         self.run_id = run_id
-        self.clocks = Clocks(run_id, log)  # how long its scopes were at work
+        self.clocks = ScopeTimers(run_id, log)  # how long its scopes were at work
         self._log = log
         self._opening = asyncio.Lock()
         self._is_open = False

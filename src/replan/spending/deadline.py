@@ -75,7 +75,7 @@ class Stopwatch:
 
 
 @dataclass(eq=False)
-class Clocks:
+class ScopeTimers:
     run_id: str
     log: RunLog
     _clocks: dict[str, Stopwatch] = field(default_factory=dict[str, Stopwatch])
@@ -119,14 +119,14 @@ class Clocks:
         return self._clocks.setdefault(scope, Stopwatch())
 
 
-class Timed(Protocol):
+class HasDeadline(Protocol):
     """The owner of bounded work: a meter."""
 
     @property
     def scopes(self) -> Sequence[Scope]: ...
 
     @property
-    def clocks(self) -> Clocks: ...
+    def clocks(self) -> ScopeTimers: ...
 
     @property
     def waiting(self) -> Stopwatch: ...
@@ -149,7 +149,7 @@ def was_cut_off(error: BaseException) -> bool:
 
 async def in_time(
     work: Callable[[], Awaitable[T]],
-    timed: Timed,
+    timed: HasDeadline,
     seconds: float = math.inf,
     idle: float | None = None,
 ) -> T:
@@ -212,7 +212,7 @@ class _End(NamedTuple):
     error: Callable[[], Exception]
 
 
-def _next_end(timed: Timed, seconds: float, started: float) -> _End:
+def _next_end(timed: HasDeadline, seconds: float, started: float) -> _End:
     """The bound that ends work first, if it does not end by itself."""
     own = started + seconds + timed.waiting.seconds - time.monotonic()
     left, scope = timed.clocks.left(timed.scopes)
@@ -225,7 +225,7 @@ def _next_end(timed: Timed, seconds: float, started: float) -> _End:
     return min(ends, key=lambda end: end.left)
 
 
-def _idle_left(timed: Timed) -> float:
+def _idle_left(timed: HasDeadline) -> float:
     # A call that waits for room has a reason to be silent.
     silent = 0.0 if timed.waiting.is_running else time.monotonic() - timed.signed_at
     return timed.idle - silent

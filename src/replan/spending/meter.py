@@ -26,7 +26,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResu
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
 from replan.events.foreign_tools import ForeignTools
-from replan.failures import brought_nothing
+from replan.failures import is_unbilled
 from replan.langgraph_inside.callbacks import either
 from replan.log.amounts import NOTHING, Spending
 from replan.ports.allowance import Allowance, Request
@@ -401,7 +401,7 @@ class Meter(BaseCallbackHandler, Allowance):
         self.sign()
         if isinstance(outcome, BaseException):
             # In full if it was cut off, unless its server certainly did nothing.
-            spent = Spending(calls=1) if brought_nothing(outcome) else permit.reservation.amount
+            spent = Spending(calls=1) if is_unbilled(outcome) else permit.reservation.amount
             reported = NO_TOKENS
         else:
             spent, reported = charged_for_reply(permit, outcome, self._counts.get(call, ()))

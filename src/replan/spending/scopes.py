@@ -153,7 +153,7 @@ def _refusal(
     return scope.reached("tokens", spent.tokens, call.input_tokens + least)
 
 
-class Terms(Protocol):
+class Pricing(Protocol):
     """What models cost and specialists may spend; `Services` has them."""
 
     @property
@@ -169,7 +169,7 @@ class Terms(Protocol):
     def is_direct(self) -> bool: ...
 
 
-def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
+def run_scope(limits: Limits, terms: Pricing, *, closing: bool) -> Scope:
     """The run; only a `closing` call may use the closing reserve."""
     if closing or terms.is_direct:
         # Without a host, nobody answers after the step.
@@ -183,7 +183,7 @@ def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
     return Scope(RUN, limits.whole, kept)
 
 
-def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> list[Scope]:
+def step_scopes(limits: Limits, terms: Pricing, specialist: str, step_id: int) -> list[Scope]:
     """The run, and the other scopes that a step of a specialist is charged to."""
     scopes = [run_scope(limits, terms, closing=False)]
     # A scope without bounds would be charged, and refuse nothing.
@@ -194,7 +194,7 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     return scopes
 
 
-def check_prices(limits: Limits, terms: Terms) -> None:
+def check_prices(limits: Limits, terms: Pricing) -> None:
     """Refuse a bound on money if a price is missing."""
     budgets = (limits.whole, limits.per_step, *terms.budgets.values())
     if any(budget.max_cost is not None for budget in budgets):

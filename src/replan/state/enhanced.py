@@ -84,7 +84,7 @@ class EnhancedState(GraphInput, total=False):
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
         memory_summary: The summary of the beginning of the conversation, if there is one.
-        left_open: The unfinished plan of an earlier run of the thread, until `think` is over.
+        previous_plan: The unfinished plan of an earlier run of the thread, until `think` is over.
         run_id: The run.
         settings: The settings of the run, resolved once.
         max_rounds: The bound of `current_round`.
@@ -109,8 +109,8 @@ class EnhancedState(GraphInput, total=False):
         dispatched: Every step and specialist that the round sends.
         current_specialist_results: The newest whole results by `"<step id>/<specialist>"`.
         generations: How often each step was settled before; steps that never were are omitted.
-        kept_from: The run that has the whole results of the plan that was handed in, or empty.
-        kept_results: Whole results of an earlier run, for steps with an excerpt in the document.
+        source_run_id: The run that has the whole results of the plan that was handed in, or empty.
+        carried_results: Whole results of an earlier run, for steps with an excerpt in the document.
         questions: The questions of steps, with answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
@@ -124,7 +124,7 @@ class EnhancedState(GraphInput, total=False):
     execution_history: Annotated[list[ExecutionRecord], CheckedDelta(appended)]
     unreadable_replies: Annotated[list[UnreadableReply], CheckedDelta(appended)]
     memory_summary: Annotated[Summary | None, CheckedDelta(latest)]
-    left_open: Annotated[str, Checked, PerRun("")]
+    previous_plan: Annotated[str, Checked, PerRun("")]
     run_id: Annotated[str, Checked, PerRun("")]
     settings: Annotated[RunSettings, Checked, PerRun(RunSettings())]
     max_rounds: Annotated[int, Checked, PerRun(0)]
@@ -150,8 +150,8 @@ class EnhancedState(GraphInput, total=False):
         dict[str, SpecialistResult], CheckedDelta(merged), PerRun({})
     ]
     generations: Annotated[dict[int, Generation], CheckedDelta(merged), PerRun({})]
-    kept_from: Annotated[str, Checked, PerRun("")]
-    kept_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged), PerRun({})]
+    source_run_id: Annotated[str, Checked, PerRun("")]
+    carried_results: Annotated[dict[str, SpecialistResult], CheckedDelta(merged), PerRun({})]
     questions: Annotated[dict[str, Question], CheckedDelta(merged), PerRun({})]
     current_collected_results: Annotated[
         CollectedResults | None, CheckedDelta(latest), PerRun(None)

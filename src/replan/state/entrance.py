@@ -64,7 +64,7 @@ class Entrance(EphemeralValue[Any]):
         if refused:
             names = ", ".join(f"'{key}'" for key in refused)
             opened = ", ".join(f"'{key}'" for key in refused if key in CAN_BE_OPENED)
-            fix = f" Its team can open it: open_to_clients=[{opened}]." if opened else ""
+            fix = f" Its team can open it: client_overrides=[{opened}]." if opened else ""
             raise InvalidUpdateError(f"A client may not edit {names} of the state.{fix}")
 
     def check_plan(self, text: str, before: TaskPlan | None) -> None:

@@ -22,7 +22,7 @@ from replan.errors import LimitReachedError, QuestionError, StorageError
 from replan.events.calls import Calls
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistToken
-from replan.failures import can_pass, describe, is_busy, own_traceback
+from replan.failures import describe, is_busy, is_transient, own_traceback
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
     config_inside,
@@ -55,7 +55,7 @@ from replan.state.results import (
     storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
+from replan.steps.doubts import note_doubt, result_of_verdict, unresolved_attempts, verdict_on
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
 from replan.steps.on_record import digest_of_text
@@ -241,7 +241,9 @@ class Attempts:
         return self._step.ask_first or self._card.asks_first
 
     async def _run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
-        for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
+        for doubt in (
+            await unresolved_attempts(self.record, self._card) if self.record.tried else ()
+        ):
             if (settled := await self._settle_doubt(doubt)) is not None:
                 return settled
         if self.record.tried:
@@ -423,7 +425,7 @@ class Attempts:
             status=ExecutionStatus.FAILED,
             error=describe(error),
             confidence=0.0,
-            retry=can_pass(error) and self._model_tries < TRIES,
+            retry=is_transient(error) and self._model_tries < TRIES,
         )
 
     async def _work(

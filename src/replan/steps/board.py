@@ -25,13 +25,13 @@ from replan.langgraph_inside.tasks import can_read_state, read_state as read_cha
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
-from replan.memory.conversation import Memory, Seen, seen_in
+from replan.memory.conversation import MemoryPolicy, Seen, visible_messages
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.run_context import here
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
-from replan.steps.on_record import OnRecord
+from replan.steps.on_record import RecordedResults
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _READ = (
     "plan_history",
     "current_thinking_result",
     "current_specialist_results",
-    "kept_results",
+    "carried_results",
     "generations",
     "questions",
     "dispatched",
@@ -144,7 +144,7 @@ class Board:
         self._known: dict[str, Any] = {}  # what was read of the log
         self.read(state)
         # The conversation as specialists see it; most of them see the same.
-        self._seen: dict[Memory, Seen] = {}
+        self._seen: dict[MemoryPolicy, Seen] = {}
         if early is None:
             at_once = self.settings.limits.max_parallel_steps
             # Bounds the steps that run at the same time.
@@ -182,10 +182,10 @@ class Board:
         dispatched = [*self.state.get("dispatched", []), *assignments]
         self.read({**self.state, "current_plan": plan, "dispatched": dispatched})
 
-    def seen(self, memory: Memory) -> Seen:
+    def seen(self, memory: MemoryPolicy) -> Seen:
         """The visible part of the conversation, computed once for all who see the same."""
         if memory not in self._seen:
-            self._seen[memory] = seen_in(self.state, memory)
+            self._seen[memory] = visible_messages(self.state, memory)
         return self._seen[memory]
 
     def step(self, step_id: int) -> PlanStep:
@@ -237,15 +237,15 @@ class Board:
 
     async def complete(self, log: RunLog) -> None:
         """Make the results in the state whole, once a round."""
-        held = (self.state.get("kept_results"), self.state.get("current_specialist_results"))
+        held = (self.state.get("carried_results"), self.state.get("current_specialist_results"))
         if any(result.excerpt for results in held for result in (results or {}).values()):
             self.state = await self._once("state", lambda: whole_results(self.state, log))
 
-    async def recall(self, log: RunLog, state: EnhancedState) -> OnRecord:
+    async def recall(self, log: RunLog, state: EnhancedState) -> RecordedResults:
         """What the log has of this run, read once a round."""
 
-        async def read() -> OnRecord:
-            return OnRecord.of(state, await log.results(state.get("run_id", "")))
+        async def read() -> RecordedResults:
+            return RecordedResults.of(state, await log.results(state.get("run_id", "")))
 
         return await self._once("results", read)
 

@@ -14,7 +14,7 @@ from replan.steps.on_record import done_before, left_in_doubt
 from replan.steps.step_record import Asker, StepRecord
 
 
-async def doubts_in(record: StepRecord, card: SpecialistCard) -> list[LedgerEntry]:
+async def unresolved_attempts(record: StepRecord, card: SpecialistCard) -> list[LedgerEntry]:
     """The attempts that forbid a repetition without asking: cut off, or done before."""
     cut_off = await _cut_off_before(record) if card.effects == "unsafe" else None
     done = done_before(record.tried)

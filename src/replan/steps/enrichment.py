@@ -3,7 +3,7 @@
 from langchain_core.runnables import RunnableConfig
 
 from replan.knowledge.search import Ask, Search
-from replan.spending.deadline import Timed
+from replan.spending.deadline import HasDeadline
 from replan.state.enhanced import settings_of
 from replan.state.knowledge import (
     Knowledge,
@@ -19,7 +19,7 @@ _NOTHING = Knowledge()
 
 
 async def knowledge_for(
-    record: StepRecord, config: RunnableConfig, timed: Timed, ask: Ask
+    record: StepRecord, config: RunnableConfig, timed: HasDeadline, ask: Ask
 ) -> Knowledge:
     """Return the recorded knowledge, else search; empty if the step uses none."""
     retriever, options = record.services.knowledge, _options_of(record)

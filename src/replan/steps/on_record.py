@@ -66,7 +66,7 @@ def digest_of_text(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class OnRecord:
+class RecordedResults:
     """The recorded results of a run, read for the current plan."""
 
     rows: Mapping[str, SpecialistResult]  # all of them, by the key that they are valid for
@@ -119,7 +119,7 @@ def _is_done(result: SpecialistResult) -> bool:
 
 
 def _known_results(
-    state: EnhancedState, recorded: OnRecord
+    state: EnhancedState, recorded: RecordedResults
 ) -> tuple[dict[str, SpecialistResult], frozenset[int]]:
     plan = state.get("current_plan") or TaskPlan()
     sent: dict[int, list[Assignment]] = {}
@@ -150,7 +150,7 @@ def _recorded_result(
     step: PlanStep,
     inputs: Mapping[int, str],
     state: EnhancedState,
-    recorded: OnRecord,
+    recorded: RecordedResults,
 ) -> SpecialistResult | None:
     if sent.refused:
         # It failed when the round began, so the state has it.

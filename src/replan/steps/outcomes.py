@@ -52,7 +52,7 @@ def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[Spe
 
 def results_in(state: EnhancedState) -> dict[int, list[SpecialistResult]]:
     """The newest whole results in the state, including those of an earlier run, by step."""
-    newest = {**state.get("kept_results", {}), **state.get("current_specialist_results", {})}
+    newest = {**state.get("carried_results", {}), **state.get("current_specialist_results", {})}
     by_step: dict[int, list[SpecialistResult]] = {}
     for result in newest.values():
         by_step.setdefault(result.step_id, []).append(result)
@@ -88,7 +88,7 @@ TENANT = "tenant"
 """The key of the note that says whose run it is."""
 
 
-async def kept_results(
+async def carried_results(
     plan: TaskPlan, origin: str, tenant: str, state: EnhancedState, log: RunLog
 ) -> dict[str, SpecialistResult]:
     """Find the whole results of which a document has excerpts.
@@ -111,7 +111,7 @@ async def kept_results(
     known += (await log.results(origin)).values()
     if state.get("run_id") == origin:
         state = await whole_results(state, log)
-        known += state.get("kept_results", {}).values()
+        known += state.get("carried_results", {}).values()
         known += state.get("current_specialist_results", {}).values()
     found = [result for step in steps for result in _results_of(step, known)]
     return {

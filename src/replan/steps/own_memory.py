@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from replan.memory.conversation import Memory, resolved
+from replan.memory.conversation import MemoryPolicy, resolved
 from replan.plan.model import PlanStep
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
@@ -10,7 +10,9 @@ from replan.state.memory import MemoryOptions
 from replan.state.step_options import step_options
 
 
-def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: Services) -> Memory:
+def own_memory(
+    step: PlanStep, specialist: str, state: EnhancedState, services: Services
+) -> MemoryPolicy:
     host, request = services.prompts.memory, settings_of(state).memory
     own = services.memory.get(specialist, host)
     said = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))

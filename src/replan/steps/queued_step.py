@@ -9,7 +9,7 @@ from replan.errors import LimitReachedError, StepElsewhereError
 from replan.events.emitter import Emitter
 from replan.events.types import Event
 from replan.ports.ask_user import Waiting
-from replan.ports.elsewhere import Elsewhere, StepEnd, StepErrand
+from replan.ports.elsewhere import StepJob, StepOutcome, StepQueue
 from replan.ports.run_context import here, using
 from replan.spending.meter import Meter
 from replan.state.results import ExecutionContext, SpecialistResult
@@ -20,10 +20,10 @@ _EVENT = TypeAdapter[Event](Event)
 
 
 async def done_elsewhere(
-    elsewhere: Elsewhere, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
+    elsewhere: StepQueue, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
 ) -> SpecialistResult:
     """Let a worker of a queue make an attempt; its questions and errors are those of the step."""
-    errand = StepErrand(
+    errand = StepJob(
         context=context,
         specialist=record.specialist,
         settings=record.board.settings,
@@ -48,7 +48,7 @@ async def done_elsewhere(
             raise LimitReachedError(*end.limit)
         case _:
             raise StepElsewhereError(
-                queue, end.error, can_pass=end.can_pass, is_cut_off=end.how == "cut off"
+                queue, end.error, is_transient=end.is_transient, is_cut_off=end.how == "cut off"
             )
 
 
@@ -57,7 +57,7 @@ def _report(event: object, emitter: Emitter) -> None:
     emitter.pass_on(_EVENT.validate_python(event))
 
 
-def _ask_again(end: StepEnd) -> None:
+def _ask_again(end: StepOutcome) -> None:
     """Ask here what the worker asked: return the known answers, and wait for the others."""
     asker, waiting = here().asker, cast("Waiting | None", None)
     if asker is None:

@@ -24,7 +24,7 @@ from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 from replan.steps.attempts import Attempts, Recalled
 from replan.steps.board import Board, Outcome
-from replan.steps.on_record import OnRecord, keys_in
+from replan.steps.on_record import RecordedResults, keys_in
 from replan.steps.outcomes import inputs_of, results_in, settled
 from replan.steps.own_memory import own_memory
 from replan.steps.step_record import StepRecord
@@ -216,7 +216,7 @@ class StepRun:
             waiting_for=tuple(waiting_for),
         )
 
-    async def _recorded_work(self) -> OnRecord:
+    async def _recorded_work(self) -> RecordedResults:
         return await self.board.recall(self.services.log, self.board.state)
 
 

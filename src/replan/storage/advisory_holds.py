@@ -9,7 +9,7 @@ from typing import Any, LiteralString, TypeVar
 import psycopg
 
 from replan.ports.ownership import Owner
-from replan.storage.holds import Holds, first_epoch, lock_number
+from replan.storage.holds import ThreadLocks, first_epoch, lock_number
 from replan.storage.postgres import PostgresDatabase
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _CURRENT = "SELECT epoch FROM replan_threads WHERE thread_id = %(thread)s"
 _IS_FREE = "SELECT pg_try_advisory_xact_lock(%(key)s)::int"
 
 
-class AdvisoryHolds(Holds):
+class AdvisoryHolds(ThreadLocks):
     """All threads that one storage holds, on one connection: they fall when it does.
 
     The connection has a thread of its own, which does one thing at a time.

@@ -135,7 +135,7 @@ class Retrier:
             fault = fault_of(error)
             if fault is None:
                 raise
-            is_hopeless = not fault.can_pass or self._given_up is not None
+            is_hopeless = not fault.is_transient or self._given_up is not None
             return self._fail(error) if is_hopeless else await self._insist(attempt)
         self._given_up = None
         return done
@@ -148,7 +148,7 @@ class Retrier:
             fault = fault_of(error)
             if fault is None:
                 raise
-            is_hopeless = not fault.can_pass or self._given_up is not None
+            is_hopeless = not fault.is_transient or self._given_up is not None
             return self._fail(error) if is_hopeless else self._insist_here(attempt)
         self._given_up = None
         return done
@@ -176,7 +176,7 @@ class Retrier:
         if fault is None:
             raise error
         # A database that was waited for in vain is not waited for by each write that is left.
-        self._given_up = fault if fault.can_pass else None
+        self._given_up = fault if fault.is_transient else None
         self._failed_at = time.monotonic()
         raise storage_error(self.where, fault, is_opening=self._is_opening) from error
 
@@ -297,4 +297,4 @@ def _attempts(seconds: float) -> dict[str, Any]:
 
 def _can_pass(error: BaseException) -> bool:
     fault = fault_of(error)
-    return fault is not None and fault.can_pass
+    return fault is not None and fault.is_transient

@@ -21,7 +21,7 @@ class Fault:
 
     problem: str  # what is wrong
     fix: str
-    can_pass: bool = False  # whether the same again may succeed a little later
+    is_transient: bool = False  # whether the same again may succeed a little later
     is_safe: bool = True  # whether what was recorded before is known to be as it was
 
 
@@ -57,10 +57,12 @@ def readable(*place: Part) -> Generator[None]:
 
 
 _FULL = Fault(
-    "The disk is full, so nothing more can be recorded.", "Free some space.", can_pass=True
+    "The disk is full, so nothing more can be recorded.", "Free some space.", is_transient=True
 )
 _BUSY = Fault(
-    "Another process keeps it locked.", "See which process has it open, and end it.", can_pass=True
+    "Another process keeps it locked.",
+    "See which process has it open, and end it.",
+    is_transient=True,
 )
 DAMAGED = Fault(
     "It is damaged, or not a database.",
@@ -68,7 +70,7 @@ DAMAGED = Fault(
     is_safe=False,
 )
 GONE = Fault(
-    "The database server cannot be reached.", "Start it, or fix the address.", can_pass=True
+    "The database server cannot be reached.", "Start it, or fix the address.", is_transient=True
 )
 _REFUSED = Fault(
     "The database refuses this user.", "Fix the user name, the password or the permissions."
@@ -96,8 +98,8 @@ _OF_POSTGRES = {
     "42501": _REFUSED,
     "3D": _NO_DATABASE,
     "53100": _FULL,
-    "53": Fault("The database server has no room for this.", "See its log.", can_pass=True),
-    "40": Fault("The database gave way to another write.", "Try again.", can_pass=True),
+    "53": Fault("The database server has no room for this.", "See its log.", is_transient=True),
+    "40": Fault("The database gave way to another write.", "Try again.", is_transient=True),
     "25006": _WRITE_PROTECTED,
     "22021": _UNSTORABLE,
     "22P02": _UNSTORABLE,
@@ -145,7 +147,7 @@ def _faults_of_sqlite() -> Mapping[int, Fault]:
         sqlite3.SQLITE_FULL: _FULL,
         # A full disk is often reported as a failed write.
         sqlite3.SQLITE_IOERR: Fault(
-            "The disk cannot be read or written.", "Look at the disk.", can_pass=True
+            "The disk cannot be read or written.", "Look at the disk.", is_transient=True
         ),
         sqlite3.SQLITE_CORRUPT: DAMAGED,
         sqlite3.SQLITE_NOTADB: DAMAGED,

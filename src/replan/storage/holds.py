@@ -36,7 +36,7 @@ _TAKE = (
 logger = logging.getLogger(__name__)
 
 
-class Holds:
+class ThreadLocks:
     """Threads that are worked on, all in this process; subclasses hold them against others, too."""
 
     def __init__(self, database: Database) -> None:
@@ -48,7 +48,7 @@ class Holds:
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
-    async def holding(self, thread_id: str) -> AsyncGenerator[Owner]:
+    async def lock(self, thread_id: str) -> AsyncGenerator[Owner]:
         """Hold a thread while this lasts; a process that is killed lets go."""
         owner, latest = Owner(self.where, thread_id), time.monotonic() + MOMENT
         try:
@@ -78,12 +78,12 @@ class Holds:
             await asyncio.wait({self._look})
 
     @asynccontextmanager
-    async def owning(self, thread_id: str) -> AsyncGenerator[None]:
+    async def lock_or_own(self, thread_id: str) -> AsyncGenerator[None]:
         """Do something as the owner of a thread: an existing owner, or one for this work."""
         if owner_in(self.where, thread_id) is not None:
             yield
             return
-        async with self.holding(thread_id) as owner:
+        async with self.lock(thread_id) as owner:
             with owner.at_work():
                 yield
 
@@ -147,7 +147,7 @@ class Holds:
                 self._schedule()
 
 
-class FileHolds(Holds):
+class FileHolds(ThreadLocks):
     """A lock file for each thread that is worked on, in a folder next to the SQLite file."""
 
     def __init__(self, path: Path, database: Database) -> None:

@@ -6,7 +6,7 @@ from replan.log.run_log import RunLog
 from replan.ports.run_book import RunBook
 from replan.storage.database import Database
 from replan.storage.encryption import Cipher
-from replan.storage.holds import Holds
+from replan.storage.holds import ThreadLocks
 from replan.storage.memory import memory_database
 from replan.storage.memory_log import MemoryLogs
 from replan.storage.runs import Runs
@@ -30,7 +30,7 @@ class _Runs(Runs):
     """Runs whose logs are elsewhere, and whose threads nobody keeps."""
 
     def __init__(self, database: Database, logs: MemoryLogs) -> None:
-        super().__init__(database, Cipher(), Holds(database), _nothing)
+        super().__init__(database, Cipher(), ThreadLocks(database), _nothing)
         self._logs = logs
 
     async def _forget(self, run_id: str) -> None:

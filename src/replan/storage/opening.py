@@ -15,7 +15,7 @@ from replan.ports.storage import Storage
 from replan.secrets.sources import learn_address, learn_values
 from replan.storage.database import Database
 from replan.storage.encryption import Cipher, Key, new_facts, opened_with
-from replan.storage.holds import FileHolds, Holds
+from replan.storage.holds import FileHolds, ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.memory import memory_database
 from replan.storage.pipeline_threads import Threads
@@ -103,7 +103,7 @@ def _path_of(where: str) -> Path:
 async def _memory(stack: AsyncExitStack, allow: Sequence[type]) -> Storage:
     database = memory_database()
     stack.push_async_callback(database.close)
-    holds = Holds(database)
+    holds = ThreadLocks(database)
     stack.push_async_callback(holds.close)
     return _storage(database, strict_serializer(allow), Cipher(), holds)
 
@@ -158,7 +158,7 @@ async def _postgres(
 
 
 def _storage(
-    database: Database, serde: SerializerProtocol, cipher: Cipher, holds: Holds
+    database: Database, serde: SerializerProtocol, cipher: Cipher, holds: ThreadLocks
 ) -> Storage:
     logs = SqlLogs(database, cipher)
     saver = Saver(database, serde, holds, logs)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from replan.ports.ownership import Holds
+from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.storage import schema
 from replan.storage.database import Connection, Database, Row, first, marks, moment
@@ -31,7 +31,7 @@ class Runs:
         self,
         database: Database,
         cipher: Cipher,
-        holds: Holds,
+        holds: ThreadLocks,
         forget_thread: Callable[[str], Awaitable[None]],
     ) -> None:
         """Prepare.
@@ -173,7 +173,7 @@ class Runs:
             await self._forget(run_id)
             return
         others = "SELECT count(*) FROM replan_runs WHERE thread_id = ? AND run_id <> ?"
-        async with self._holds.holding(thread) as owner:
+        async with self._holds.lock(thread) as owner:
             # The run's own row goes last: what is killed between can be begun again.
             if not first(
                 await self._database.read(lambda each: each.query(others, [thread, run_id]))

@@ -72,7 +72,7 @@ from replan.storage.database import Connection, Database, Work
 from replan.storage.encryption import SealedSerializer
 from replan.storage.faults import fault_of, readable, storage_error
 from replan.storage.forks import note_fork, note_rollback
-from replan.storage.holds import Holds
+from replan.storage.holds import ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.sqlite import MemoryDatabase
 
@@ -85,7 +85,7 @@ class Saver(BaseCheckpointSaver[str]):
     """Keeps checkpoints in a database."""
 
     def __init__(
-        self, database: Database, serde: SerializerProtocol, holds: Holds, logs: SqlLogs
+        self, database: Database, serde: SerializerProtocol, holds: ThreadLocks, logs: SqlLogs
     ) -> None:
         """Prepare.
 
@@ -101,9 +101,9 @@ class Saver(BaseCheckpointSaver[str]):
         self._logs = logs
         self._loop = _running_loop()  # where threads are held
 
-    def holding(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
+    def lock(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
         """Hold a thread while this lasts."""
-        return self.holds.holding(thread_id)
+        return self.holds.lock(thread_id)
 
     async def at_rest(self) -> None:
         """Wait for the writes that LangGraph leaves on their way when a run is cancelled."""
@@ -319,7 +319,7 @@ class Saver(BaseCheckpointSaver[str]):
     @asynccontextmanager
     async def _owned(self, thread_id: object) -> AsyncGenerator[str]:
         name = str(thread_id)
-        async with self.holds.owning(name):
+        async with self.holds.lock_or_own(name):
             yield name
 
     async def _write(self, thread_id: str, work: Work[None]) -> None:

@@ -104,7 +104,7 @@ class Team(Part, RunSettings):
         knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
             file it is a folder relative to the file, {folder: docs, embeddings: openai:NAME}, or
             module:name.
-        open_to_clients: Settings (approval), limits (max_seconds) and keys of the state
+        client_overrides: Settings (approval), limits (max_seconds) and keys of the state
             (current_specialist_results) that clients of a server may loosen or edit. Otherwise
             clients can only tighten settings, and edit the conversation and the plan.
 
@@ -131,7 +131,7 @@ class Team(Part, RunSettings):
     prices: Mapping[str, Price] = Field(default_factory=dict[str, Price])
     currency: Annotated[str, AfterValidator(_is_currency)] = Field(default="", examples=["EUR"])
     knowledge: Knowledge | None = Field(default=None, examples=["docs"])
-    open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
+    client_overrides: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:
         """Report all mistakes together."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, JsonValue
 
 from replan.errors import StaleThreadError
-from replan.failures import ends_whole_work
+from replan.failures import is_fatal_for_run
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
 from replan.threads.task import Task
 from replan.values import Value
@@ -34,7 +34,7 @@ class MessageUpdate(Value):
 
 def ends_pipeline(error: Exception) -> bool:
     """Whether an error passes through every phase: no response has it as its failure."""
-    return isinstance(error, StaleThreadError) or ends_whole_work(error)
+    return isinstance(error, StaleThreadError) or is_fatal_for_run(error)
 
 
 def _one_name(path: str) -> str:

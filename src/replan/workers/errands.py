@@ -13,7 +13,7 @@ from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.run_log import RunLog
 from replan.runs.run_input import kept_input
-from replan.runs.work import Errand
+from replan.runs.work import RunJob
 from replan.state.limits import RunSettings
 from replan.values import restored
 
@@ -33,7 +33,7 @@ class Errands:
     by: str = ""  # who continues it
 
 
-async def note_errand(errand: Errand, key: str, log: RunLog) -> None:
+async def note_errand(errand: RunJob, key: str, log: RunLog) -> None:
     """Record the order of a run."""
     _check(errand)
     given = errand.input
@@ -75,7 +75,7 @@ def _without_ids(value: JsonValue) -> JsonValue:
     return [_without_ids(each) for each in value] if isinstance(value, list) else value
 
 
-def _check(errand: Errand) -> None:
+def _check(errand: RunJob) -> None:
     if errand.following.get("on_event") or errand.following.get("stop"):
         raise InputError(
             "A worker does this run, in another process: `on_event` and `stop` cannot reach it. "

@@ -15,7 +15,7 @@ from replan.ports.storage import Storage
 from replan.runs.labels import VERSION
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
-from replan.runs.work import Errand, JobStatus, Resources
+from replan.runs.work import JobStatus, Resources, RunJob
 from replan.runs.works import Said, Works
 from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
@@ -39,7 +39,7 @@ class QueuedWorks(Works):
 
     async def known(
         self,
-        errand: Errand,
+        errand: RunJob,
         *,
         is_new: bool = False,
     ) -> asyncio.Task[RunResult] | None:

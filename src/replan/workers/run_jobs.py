@@ -16,7 +16,7 @@ from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.snapshots import snapshot_of
-from replan.runs.work import Errand
+from replan.runs.work import RunJob
 from replan.workers.errands import Errands, errands_of
 
 _SOON, _LATER = 1, 5
@@ -100,7 +100,7 @@ class RunJobs:
             return await self.runtime.resume(record.run_id, wait=False, settings=errands.settings)
         if given is not None:
             given = {**given["input"], "messages": messages_from_dict(given["input"]["messages"])}
-        errand = Errand(
+        errand = RunJob(
             record=record,
             input=given,
             settings=errands.settings,
@@ -108,7 +108,7 @@ class RunJobs:
             by=errands.by,
             told=errands.told,
         )
-        return await self.runtime.carry_out(errand)
+        return await self.runtime.execute(errand)
 
     async def _was_stopped(self, run_id: str, since: datetime) -> bool:
         """Whether a person stopped the run since its job was put into the queue."""

@@ -16,12 +16,12 @@ from pydantic import JsonValue
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
-from replan.failures import can_pass, describe
+from replan.failures import describe, is_transient
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript
 from replan.models.retries import tries_of
 from replan.ports.ask_user import Waiting
-from replan.ports.elsewhere import StepEnd, StepErrand
+from replan.ports.elsewhere import StepJob, StepOutcome
 from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
 from replan.services import Services
@@ -78,10 +78,10 @@ class QueuedSteps:
     async def done(
         self,
         queue: str,
-        errand: StepErrand,
+        errand: StepJob,
         hear: Callable[[Any], None],
         begins: Callable[[], None],
-    ) -> StepEnd:
+    ) -> StepOutcome:
         """Have an attempt made, and wait for its end."""
         context = errand.context
         place = _Place(self._storage.log, context.run_id, context.idempotency_key)
@@ -106,7 +106,7 @@ class QueuedSteps:
         # Its worker reads so soon, or is taken for dead.
         while "stop" in notes and await self._queue.has(job.lock):  # noqa: ASYNC110 - in another process
             await asyncio.sleep(_LOOK)
-        end = restored(StepEnd, notes["end"]) if "end" in notes else None
+        end = restored(StepOutcome, notes["end"]) if "end" in notes else None
         is_past = end is not None and end.attempt < attempt and not _is_success(end)
         if "stop" in notes or is_past:
             await place.strike()
@@ -117,7 +117,7 @@ class QueuedSteps:
         job: NewJob,
         hear: Callable[[Any], None],
         begins: Callable[[], None],
-    ) -> StepEnd:
+    ) -> StepOutcome:
         looks = puts = 0
         while True:
             notes = await place.notes()
@@ -128,12 +128,12 @@ class QueuedSteps:
                     hear(event)
                 await place.strike(what)
             if "end" in notes:
-                return restored(StepEnd, notes["end"])
+                return restored(StepOutcome, notes["end"])
             looks += 1
             if looks % _ASK_EACH == 0 and not await self._queue.has(job.lock):
                 if puts == _MOST_PUTS:
                     problem = f"No worker brought it to an end; it was put there {1 + puts} times."
-                    return StepEnd(how="failed", error=problem, can_pass=False)
+                    return StepOutcome(how="failed", error=problem, is_transient=False)
                 puts += await self._queue.put(job)
             await asyncio.sleep(_LOOK)
 
@@ -159,12 +159,12 @@ class StepJobs:
         notes = await place.notes()
         if "errand" not in notes or "end" in notes or "stop" in notes:
             return
-        errand = restored(StepErrand, notes["errand"])
+        errand = restored(StepJob, notes["errand"])
         card = self._services.specialists[errand.specialist].card
         begun = [each for each in notes if each.startswith("begun")]
         if begun and card.effects == "unsafe":
             problem = "its worker ended in the middle, and nobody knows what it did"
-            end = StepEnd(how="cut off", error=problem, attempt=errand.context.attempt)
+            end = StepOutcome(how="cut off", error=problem, attempt=errand.context.attempt)
         elif await self._begins(place, taken, len(begun), fetched):
             end = await self._make_attempt(errand, place)
         else:
@@ -183,10 +183,10 @@ class StepJobs:
         logger.warning("a step is left to another worker", extra={"run_id": place.run_id, **mark})
         return False
 
-    async def _make_attempt(self, errand: StepErrand, place: _Place) -> StepEnd | None:
+    async def _make_attempt(self, errand: StepJob, place: _Place) -> StepOutcome | None:
         """Make it, and report its calls meanwhile; None if the run no longer needs it."""
         told = asyncio.Queue[BaseEvent]()
-        making = asyncio.ensure_future(done_for_another(errand, self._services, told.put_nowait))
+        making = asyncio.ensure_future(run_queued_step(errand, self._services, told.put_nowait))
         try:
             while not making.done():
                 await asyncio.wait({making}, timeout=_GATHERED)
@@ -210,7 +210,7 @@ class StepJobs:
             await place.note(f"event/{self._services.new_id()}", batch)
 
 
-def _is_success(end: StepEnd) -> bool:
+def _is_success(end: StepOutcome) -> bool:
     """Whether it is a result that counts, which the run did not record before it was killed."""
     return end.how == "result" and not restored(SpecialistResult, end.result).is_failed
 
@@ -229,9 +229,9 @@ def _whole(said: MessageText) -> JsonValue:
     return {"role": said.role, "text": said.text}
 
 
-async def done_for_another(
-    errand: StepErrand, services: Services, tell: Callable[[BaseEvent], None]
-) -> StepEnd:
+async def run_queued_step(
+    errand: StepJob, services: Services, tell: Callable[[BaseEvent], None]
+) -> StepOutcome:
     """Make an attempt of a step of another process's run."""
     attempt = _attempt(errand, services, tell)
     end = await _end_of(attempt)
@@ -239,7 +239,7 @@ async def done_for_another(
     return end.replace(asked=asked, used=attempt.meter.count, attempt=errand.context.attempt)
 
 
-def _attempt(errand: StepErrand, services: Services, tell: Callable[[BaseEvent], None]) -> StepWork:
+def _attempt(errand: StepJob, services: Services, tell: Callable[[BaseEvent], None]) -> StepWork:
     context, settings, run_id = errand.context, errand.settings, errand.context.run_id
 
     def new(question: Question) -> Question:
@@ -263,29 +263,29 @@ def _attempt(errand: StepErrand, services: Services, tell: Callable[[BaseEvent],
     )
 
 
-async def _end_of(attempt: StepWork) -> StepEnd:
+async def _end_of(attempt: StepWork) -> StepOutcome:
     meter = attempt.meter
     try:
         result = await attempt.result(attempt.specialist.run)
     except Waiting:
-        return StepEnd(how="asked")
+        return StepOutcome(how="asked")
     except GraphBubbleUp:
         told = "A graph interrupted itself, which cannot be answered from another process."
         fix = "Ask with replan.ask_user, or let the specialist have no queue."
-        return StepEnd(how="failed", error=f"{told} {fix}", can_pass=False)
+        return StepOutcome(how="failed", error=f"{told} {fix}", is_transient=False)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run is told
         return _end_of_failure(error, meter)
     if attempt.asker.asked:
-        return StepEnd(how="asked")
+        return StepOutcome(how="asked")
     if meter.refused is not None and result.is_failed:
         return _end_of_failure(meter.refused, meter)
-    return StepEnd(how="result", result=result_as_json(result))
+    return StepOutcome(how="result", result=result_as_json(result))
 
 
-def _end_of_failure(error: Exception, meter: Meter) -> StepEnd:
+def _end_of_failure(error: Exception, meter: Meter) -> StepOutcome:
     limit = error if isinstance(error, LimitReachedError) else meter.refused
     if limit is not None:
-        return StepEnd(how="limit", limit=(limit.limit, limit.value, limit.scope))
-    can_help = can_pass(error) and tries_of(error) < TRIES
+        return StepOutcome(how="limit", limit=(limit.limit, limit.value, limit.scope))
+    can_help = is_transient(error) and tries_of(error) < TRIES
     how = "cut off" if was_cut_off(error) else "failed"
-    return StepEnd(how=how, error=describe(error), can_pass=can_help)
+    return StepOutcome(how=how, error=describe(error), is_transient=can_help)

@@ -8,7 +8,7 @@ import pytest
 
 import mcp_servers
 from replan import ConfigurationError, Specialist, Team, TeamError, ToolServer
-from replan.adapters.mcp.connection import LastWords
+from replan.adapters.mcp.connection import StderrTail
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Program
 from replan.errors import ToolCallLostError, ToolServerError
@@ -174,7 +174,7 @@ async def test_a_program_that_is_no_server_is_named_with_its_last_words(code, se
 
 
 def test_a_program_may_say_as_much_as_it_likes_and_the_end_of_it_is_kept():
-    words = LastWords()
+    words = StderrTail()
     words.sink.write("x" * 5_000_000 + "no licence")
     told = words.end()
     assert told.startswith("; it said: xxx")

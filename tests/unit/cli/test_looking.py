@@ -109,7 +109,7 @@ async def work_began(storage):
 def test_a_run_that_is_at_work_has_taken_the_time_until_now(replan, place):
     async def look(storage):
         await work_began(storage)
-        async with storage.holds.holding("a"):
+        async with storage.holds.lock("a"):
             looks = [["show", "a"], ["show", "a", "--json"], ["runs", "--json"]]
             shown.extend([await asyncio.to_thread(replan, *each) for each in looks])
 

@@ -253,7 +253,7 @@ async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, ta
 
 
 async def test_an_action_that_fails_is_repeated_only_if_it_may_be(spec, talk, make, recorder):
-    gone = Outcome(success=False, error="the server is gone", can_pass=True)
+    gone = Outcome(success=False, error="the server is gone", is_transient=True)
     passing = recorder(gone, gone)
     done = await talk(spec, "publish PC-1", executor=passing)
     assert done.is_completed
@@ -297,7 +297,7 @@ async def test_each_text_of_a_list_is_done_once(recorder, make):
         actions=[ActionSpec("do", run=print, effects="keyed")],
     )
     executor = recorder(
-        Outcome(success=True, result=1), Outcome(success=False, error="full", can_pass=False)
+        Outcome(success=True, result=1), Outcome(success=False, error="full", is_transient=False)
     )
     failed = await make(spec, executor).process(make(spec).new_job(), ["names: a, b, c"])
     assert failed.job.error_code == "action"

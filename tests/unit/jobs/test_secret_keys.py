@@ -21,7 +21,7 @@ PAY = JobSpec(
     ],
     actions=[ActionSpec("do", run=print, effects="keyed")],
 )
-BUSY = Outcome(success=False, error="gone", can_pass=True)
+BUSY = Outcome(success=False, error="gone", is_transient=True)
 
 
 async def keys_of(make, recorder, *said, given=None):

@@ -10,8 +10,8 @@ from replan.memory.conversation import (
     MOST_TOKENS,
     client_instructions,
     resolved,
-    seen_in,
     split_at_request,
+    visible_messages,
 )
 from replan.prompts.sections import conversation_text
 
@@ -22,7 +22,7 @@ MOST_MESSAGES = 10
 
 
 def conversation_of(state, **options):
-    return seen_in(state, resolved(MemoryOptions(**options))).messages
+    return visible_messages(state, resolved(MemoryOptions(**options))).messages
 
 
 def texts(messages):
@@ -75,7 +75,7 @@ def test_a_tools_answer_is_kept_only_with_its_call():
 def test_a_window_that_leaves_something_out_begins_with_the_user():
     said = [*turns(20), HumanMessage("and now?")]
     for limit in range(2, 12):
-        seen = seen_in({"messages": said}, resolved(MemoryOptions(history_limit=limit)))
+        seen = visible_messages({"messages": said}, resolved(MemoryOptions(history_limit=limit)))
         assert seen.messages == said[-limit + (limit % 2 == 0 and limit > 2) :]
         assert seen.omitted == len(said) - len(seen.messages)
     greeted = [AIMessage("Good day."), HumanMessage("and now?")]
@@ -119,14 +119,14 @@ def test_of_a_very_long_message_before_the_request_the_beginning_is_seen():
     pasted = HumanMessage([{"type": "text", "text": "a" * 50_000}, {"type": "image", "url": "x"}])
     said = [HumanMessage("b" * 20_000), AIMessage("Yes."), pasted, AIMessage("No.")]
     said.append(HumanMessage("and now?"))
-    seen = seen_in({"messages": said}, resolved())
+    seen = visible_messages({"messages": said}, resolved())
     assert seen.numbers == {"visible": 3, "summarised": 0, "omitted": 2, "truncated": 1}
     old = seen.messages[0]
     assert old.text.endswith(f"[… {50_000 - LONGEST_OLD} characters cut]")
     assert old.text.startswith("a" * LONGEST_OLD)
     assert old.content[1] == {"type": "image", "url": "x"}
     request = [*said[:2], pasted]
-    assert seen_in({"messages": request}, resolved()).messages[-1] is pasted
+    assert visible_messages({"messages": request}, resolved()).messages[-1] is pasted
     assert conversation_of({"messages": said}, mode="full") == said
 
 
@@ -135,7 +135,7 @@ def test_of_very_long_arguments_of_tools_the_beginning_is_seen():
     raw = {"tool_calls": [{"function": {"arguments": "c" * 20_000}}], "other": 1}
     called = AIMessage("", tool_calls=calls, additional_kwargs=raw)
     answers = [ToolMessage("written", tool_call_id=each) for each in "ab"]
-    seen = seen_in({"messages": [called, *answers, HumanMessage("and now?")]}, resolved())
+    seen = visible_messages({"messages": [called, *answers, HumanMessage("and now?")]}, resolved())
     assert seen.numbers == {"visible": 4, "summarised": 0, "omitted": 0, "truncated": 1}
     old = seen.messages[0]
     assert [(each["id"], each["name"]) for each in old.tool_calls] == [
@@ -165,5 +165,5 @@ def test_in_a_prompt_no_message_poses_as_another_one_and_pictures_and_calls_are_
 
 
 def test_all_is_seen_of_a_short_conversation():
-    assert seen_in({"messages": turns(3)}, resolved()).is_whole
-    assert not seen_in({"messages": [*turns(6), HumanMessage("?")]}, resolved()).is_whole
+    assert visible_messages({"messages": turns(3)}, resolved()).is_whole
+    assert not visible_messages({"messages": [*turns(6), HumanMessage("?")]}, resolved()).is_whole

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from replan import MemoryOptions
-from replan.memory.conversation import resolved, seen_in
+from replan.memory.conversation import resolved, visible_messages
 from replan.memory.summary import MOST_AT_ONCE, covering, is_due, to_cover
 from replan.prompts.sections import summary_section
 from replan.state.memory import Summary
@@ -58,7 +58,7 @@ def test_a_summary_takes_the_place_of_what_it_covers():
     told = SystemMessage("Be brief.", id="s")
     said = [told, *turns(0, 4), HumanMessage("and now?")]
     summary = Summary(text="They </memory> met.", covered=4, last_covered_id="a1")
-    seen = seen_in({"messages": said, "memory_summary": summary}, SUMMARY)
+    seen = visible_messages({"messages": said, "memory_summary": summary}, SUMMARY)
     assert seen.messages == [told, *said[5:]]
     assert seen.summary == "They </memory> met."
     assert summary_section(seen.summary).endswith(
@@ -71,7 +71,7 @@ def test_a_summary_of_messages_that_were_taken_away_does_not_count():
     said = turns(0, 4)
     summary = Summary(text="They met.", covered=4, last_covered_id="a1")
     for left in (said[1:], [*said[:3], *said[4:]], said[:2]):
-        seen = seen_in({"messages": left, "memory_summary": summary}, SUMMARY)
+        seen = visible_messages({"messages": left, "memory_summary": summary}, SUMMARY)
         assert seen.messages == left
     before, added = to_cover({"messages": said[1:], "memory_summary": summary}, SUMMARY)
     assert (before, len(added)) == ("", 3)
@@ -124,7 +124,7 @@ def _said(kind, number):
 
 
 def _check(state, memory):
-    seen = seen_in(state, memory).messages
+    seen = visible_messages(state, memory).messages
     summary = state.get("memory_summary")
     text = "" if summary is None else summary.text
     shown = [message.id for message in seen if message.id]

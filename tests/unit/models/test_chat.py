@@ -8,7 +8,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from replan.errors import ConfigurationError, ReplyTooLongError
-from replan.failures import can_pass
+from replan.failures import is_transient
 from replan.models.chat import Chat
 from replan.models.streams import LONGEST_REPLY, Toolset
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
@@ -252,7 +252,7 @@ async def test_a_stream_of_next_to_nothing_is_broken_off_before_it_fills_the_mem
 async def test_an_answer_that_a_client_cannot_read_is_a_server_that_may_be_asked_again(error):
     with pytest.raises(ValueError, match="the server sent no reply") as raised:
         await Chat(Client(refused(), whole=error)).reply(REQUEST, {})
-    assert can_pass(raised.value)
+    assert is_transient(raised.value)
     with pytest.raises(type(error)):
         await Chat(Server(refused(), whole=error)).reply(REQUEST, {})
 

@@ -97,6 +97,6 @@ async def test_a_run_that_was_completed_left_nothing_behind(services):
 async def test_the_plan_that_an_earlier_run_left_open_is_kept_for_who_thinks(services):
     plan = (await begun({"plan": PLAN}, services()))["current_plan"].value
     state = {**ASKED, "run_id": "old", "current_plan": plan}
-    assert "1. One @a" in (await begun(state, services()))["left_open"]
-    update = await begun({**state, "is_completed": True, "left_open": "old"}, services())
-    assert update["left_open"] == ""
+    assert "1. One @a" in (await begun(state, services()))["previous_plan"]
+    update = await begun({**state, "is_completed": True, "previous_plan": "old"}, services())
+    assert update["previous_plan"] == ""

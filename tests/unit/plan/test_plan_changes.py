@@ -190,7 +190,7 @@ def test_the_valid_part_of_a_revision_is_applied(plan: TaskPlan) -> None:
 def test_two_steps_with_one_number_are_refused(plan: TaskPlan) -> None:
     twice = [AddStep(step=PlanStep(id=7, description=name), index=0) for name in ("A", "B")]
     after, refused = apply_valid(plan, [*twice, ReorderSteps(order=(7,))], at=NOON)
-    assert [refusal.code for refusal in refused] == ["duplicate_step", "leans_on_refused"]
+    assert [refusal.code for refusal in refused] == ["duplicate_step", "depends_on_refused"]
     assert after is plan
 
 

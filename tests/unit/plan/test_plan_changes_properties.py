@@ -28,12 +28,12 @@ from replan.plan import (
     replay,
     unmet_steps,
 )
-from replan.plan.applying import needed_step, valid_part
+from replan.plan.applying import applicable_part, needed_step
 from replan.plan.changes import difference
 from replan.plan.merging import left_out, matched, without_steps
 from replan.plan.option_table import STRUCTURAL
 from replan.plan.order import closing_edges
-from replan.plan.revision import try_changes
+from replan.plan.revision import check_changes
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
@@ -268,8 +268,8 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
     old: TaskPlan, new: TaskPlan, misread: set[int]
 ) -> None:
     changes = difference(old, merge_revision(old, new))
-    made, refusals = valid_part(old, changes, misread=misread)
-    draft, none = try_changes(old, made, None)
+    made, refusals = applicable_part(old, changes, misread=misread)
+    draft, none = check_changes(old, made, None)
     assert not none
     touched = {needed_step(change) for change in made}
     refused = misread | {needed_step(change) for change in changes} - touched - {None}
@@ -280,7 +280,7 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
     lost = [change for change in changes if change not in made and needed_step(change) is not None]
     assert refusals or not lost
     for change in lost:
-        wanted, problems = try_changes(old, [*made, change], None)
+        wanted, problems = check_changes(old, [*made, change], None)
         leans = [s for s in wanted.steps if s.id == needed_step(change) and refused & set(s.awaits)]
         assert problems or leans or needed_step(change) in misread
 

@@ -20,7 +20,7 @@ from replan.plan import (
     sealed,
     unsealed,
 )
-from replan.plan.markdown.seal import origin_of, read_seal
+from replan.plan.markdown.seal import origin_of, read_fingerprints
 from replan.plan.rerun import rerun_from
 
 DONE = """\
@@ -225,7 +225,7 @@ def test_what_only_looks_like_a_seal_is_text(line):
 
 def test_a_seal_may_be_spaced_otherwise_and_name_steps_that_are_gone():
     text = "- [x] 1. A\n\n<!--replan:  9=00000000\t1=00000000   -->  "
-    assert read_seal(text) == {9: "00000000", 1: "00000000"}
+    assert read_fingerprints(text) == {9: "00000000", 1: "00000000"}
     assert again(text) == {1: "edited"}
     assert unsealed(text) == "- [x] 1. A\n"
 
@@ -370,7 +370,7 @@ def test_sealing_touches_nothing_else_and_is_read_back(plan: TaskPlan, end: str,
     assert sealed(written) == written
     assert rerun_reasons(PlanDocument.parse(written.content).plan) == ()
     settled = {step.id for step in plan.steps if step.status in SETTLED}
-    assert set(read_seal(written.content)) == settled
+    assert set(read_fingerprints(written.content)) == settled
 
 
 CUT = PlanDocument.parse(DONE.replace("38 boxes.", "38 boxes and…")).plan
@@ -382,7 +382,7 @@ def test_a_seal_names_the_run_that_has_what_the_document_cuts_off():
     assert written.content.endswith(" run=5b0c-1.a:b_c -->\n")
     assert origin_of(written.content) == "5b0c-1.a:b_c"
     assert unsealed(written.content) == plan.content
-    assert read_seal(written.content) == read_seal(sealed(plan).content)
+    assert read_fingerprints(written.content) == read_fingerprints(sealed(plan).content)
     assert sealed(written) == written
     assert origin_of(sealed(written, "other").content) == "other"
     assert origin_of(written.content + sealed(plan).content) == ""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from replan.memory.conversation import Memory, seen_in
+from replan.memory.conversation import MemoryPolicy, visible_messages
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.state.memory import Summary
 from replan.state.session.context import Message
@@ -21,7 +21,7 @@ histories = st.lists(
     max_size=14,
 ).map(tuple)
 memories = st.builds(
-    Memory,
+    MemoryPolicy,
     mode=st.sampled_from(["full", "window", "summary"]),
     limit=st.integers(0, 8),
     writes=st.just(value=True),
@@ -48,8 +48,8 @@ def test_who_sees_what_the_graph_was_given_sees_what_he_would_see_of_all(history
     whole = [*(message_of(each.role, each.content, at) for at, each in enumerate(history)), request]
     shown = visible_part(history, summary, seen_by)
     for memory in seen_by:
-        of_all = seen_in({"messages": whole, "memory_summary": summary}, memory)
-        of_shown = seen_in(
+        of_all = visible_messages({"messages": whole, "memory_summary": summary}, memory)
+        of_shown = visible_messages(
             {"messages": [*shown.messages, request], "memory_summary": shown.summary}, memory
         )
         assert of_shown.messages == of_all.messages

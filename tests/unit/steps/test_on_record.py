@@ -7,7 +7,7 @@ from replan import PlanStep, SpecialistResult
 from replan.plan.model import Condition, TaskPlan
 from replan.state.generations import Generation
 from replan.state.results import Assignment
-from replan.steps.on_record import OnRecord, key_of_result, keys_in
+from replan.steps.on_record import RecordedResults, key_of_result, keys_in
 
 ONE = PlanStep(id=1, description="One", assigned_to="a")
 TWO = PlanStep(id=2, description="Two", assigned_to="a", dependencies=(1,))
@@ -39,14 +39,14 @@ def test_a_chain_on_record_is_known_from_its_first_step_on():
     state = state_of(TWO, ONE)
     one, two = result(ONE, "1"), result(TWO, "2")
     both = rows(state, ONE, {}, one) | rows(state, TWO, {1: "1"}, two)
-    known = OnRecord.of(state, both).known
+    known = RecordedResults.of(state, both).known
     assert {key: plain(each) for key, each in known.items()} == {"1/a": one, "2/a": two}
 
 
 def test_a_step_is_not_answered_while_it_is_unknown_what_it_is_given():
     state = state_of(ONE, TWO)
     two = result(TWO)
-    recorded = OnRecord.of(state, rows(state, TWO, {1: "1"}, two))
+    recorded = RecordedResults.of(state, rows(state, TWO, {1: "1"}, two))
     assert recorded.known == {}
     assert plain(recorded.answer(state, TWO, "a", {1: "1"})) == two
     assert recorded.answer(state, TWO, "a", {1: "other"}) is None
@@ -60,7 +60,7 @@ def test_a_step_that_is_left_out_gives_nothing_to_those_that_wait_for_it():
     state = state_of(ONE, other, last)
     three = result(last)
     both = rows(state, ONE, {}, result(ONE)) | rows(state, last, {}, three)
-    recorded = OnRecord.of(state, both)
+    recorded = RecordedResults.of(state, both)
     assert plain(recorded.known["3/a"]) == three
     assert recorded.left_out == {2}
 
@@ -74,14 +74,14 @@ def test_a_long_chain_is_read_without_going_down_it():
     for step in steps:
         inputs = {step.id - 1: str(step.id - 1)} if step.id > 1 else {}
         recorded |= rows(state, step, inputs, result(step, str(step.id)))
-    assert len(OnRecord.of(state, recorded).known) == len(steps)
+    assert len(RecordedResults.of(state, recorded).known) == len(steps)
 
 
 @pytest.mark.parametrize("change", [{"timeout": 9}, {"description": "Other"}], ids=str)
 def test_a_failure_answers_only_for_the_very_same_line(change):
     state = state_of(ONE)
     failed = result(ONE, status="failed")
-    recorded = OnRecord(rows(state, ONE, {}, failed))
+    recorded = RecordedResults(rows(state, ONE, {}, failed))
     assert recorded.answer(state, ONE, "a", {}) == failed
     assert recorded.answer(state, ONE.replace(**change), "a", {}) is None
 
@@ -89,13 +89,13 @@ def test_a_failure_answers_only_for_the_very_same_line(change):
 def test_a_success_answers_however_the_step_is_run_now():
     state = state_of(ONE)
     done = result(ONE)
-    recorded = OnRecord(rows(state, ONE, {}, done))
+    recorded = RecordedResults(rows(state, ONE, {}, done))
     assert recorded.answer(state, ONE.replace(timeout=9, priority=2), "a", {}) == done
 
 
 @pytest.mark.parametrize("status", ["success", "failed"])
 def test_nothing_answers_for_a_later_generation(status):
     state = state_of(ONE)
-    recorded = OnRecord(rows(state, ONE, {}, result(ONE, status=status)))
+    recorded = RecordedResults(rows(state, ONE, {}, result(ONE, status=status)))
     opened = {**state, "generations": {1: Generation(settled=1)}}
     assert recorded.answer(opened, ONE, "a", {}) is None

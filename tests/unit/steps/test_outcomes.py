@@ -47,7 +47,7 @@ def test_results_stand_in_the_order_in_which_the_step_names_its_specialists():
 
 def test_what_a_run_found_itself_counts_before_what_it_took_over():
     state = {
-        "kept_results": {"1/a": result("a", "old"), "1/b": result("b", "kept")},
+        "carried_results": {"1/a": result("a", "old"), "1/b": result("b", "kept")},
         "current_specialist_results": {"1/a": result("a", "new")},
     }
     assert [each.text for each in results_in(state)[1]] == ["new", "kept"]

@@ -227,7 +227,7 @@ async def test_a_node_that_broke_off_before_its_branch_is_done_again(kind, reque
         before = await compiled.aget_state(thread)
         # So LangGraph hands over what a node wrote when it is cancelled.
         writes = [("counted", 1), ("__error__", RuntimeError("cancelled"))]
-        async with saver.holding("t"):
+        async with saver.lock("t"):
             await saver.aput_writes(before.config, writes, before.tasks[0].id)
         assert (await compiled.aget_state(thread)).next == ("first",)
         assert await compiled.ainvoke(None, thread) == {"counted": 11}

@@ -100,7 +100,7 @@ async def test_threads_are_held_again_after_the_server_came_back(postgres_server
         await asyncio.to_thread(postgres_server.kill)
         await asyncio.to_thread(postgres_server.start)
         # Whatever this storage does next, it takes what it held.
-        async with here.checkpointer.holding("b"):
+        async with here.checkpointer.lock("b"):
             with pytest.raises(ThreadBusyError):
                 await run(bench.graph(elsewhere), None, config=thread("a"))
         bench.go_on.set()

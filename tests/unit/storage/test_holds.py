@@ -61,12 +61,12 @@ async def epochs(holds):
 async def test_a_thread_is_held_once_and_free_again_afterwards(holds):
     numbers = []
     for _ in range(3):
-        async with holds.holding("t") as owner:
+        async with holds.lock("t") as owner:
             assert holds.owner_of("t") is owner
             assert await holds.is_held("t")
             assert not await holds.is_held("other")
             with pytest.raises(ThreadBusyError):
-                async with holds.holding("t"):
+                async with holds.lock("t"):
                     pytest.fail("it is held twice")
             numbers.append(owner.epoch)
         assert holds.owner_of("t") is None
@@ -77,13 +77,13 @@ async def test_a_thread_is_held_once_and_free_again_afterwards(holds):
 
 async def test_another_process_leaves_it_alone(both):
     here, elsewhere = both
-    async with here.holding("t"), elsewhere.holding("other"):
+    async with here.lock("t"), elsewhere.lock("other"):
         assert await elsewhere.is_held("t")
         assert elsewhere.owner_of("t") is None
         with pytest.raises(ThreadBusyError):
-            async with elsewhere.holding("t"):
+            async with elsewhere.lock("t"):
                 pytest.fail("it is held twice")
-    async with elsewhere.holding("t"):
+    async with elsewhere.lock("t"):
         assert await here.is_held("t")
 
 
@@ -91,19 +91,19 @@ async def test_who_takes_a_thread_waits_a_moment_for_it(holds, monkeypatch):
     monkeypatch.setattr(holding, "MOMENT", 30)
 
     async def take():
-        async with holds.holding("t"):
+        async with holds.lock("t"):
             pass
 
-    async with holds.holding("t"):
+    async with holds.lock("t"):
         taking = asyncio.ensure_future(take())
         await asyncio.sleep(0)
     await taking
 
 
 async def test_who_owns_a_thread_may_do_more_with_it(holds):
-    async with holds.owning("t"):
+    async with holds.lock_or_own("t"):
         owner = holds.owner_of("t")
-        async with holds.owning("t"):
+        async with holds.lock_or_own("t"):
             assert holds.owner_of("t") is owner
     assert holds.owner_of("t") is None
 
@@ -113,7 +113,7 @@ async def test_a_take_that_is_cancelled_leaves_no_hold(holds):
         entered = asyncio.Event()
 
         async def hold(entered=entered):
-            async with holds.holding("t"):
+            async with holds.lock("t"):
                 entered.set()
                 await asyncio.Event().wait()
 
@@ -128,12 +128,12 @@ async def test_a_take_that_is_cancelled_leaves_no_hold(holds):
 
 async def test_a_hold_that_fell_is_taken_again(both):
     here, elsewhere = both
-    async with here.holding("t") as owner:
+    async with here.lock("t") as owner:
         await cut_off(here)
         await here._run_look()  # noqa: SLF001 - else only time does it
         assert not owner.is_lost
         with pytest.raises(ThreadBusyError):
-            async with elsewhere.holding("t"):
+            async with elsewhere.lock("t"):
                 pytest.fail("it is held twice")
 
 
@@ -146,11 +146,11 @@ async def test_whose_thread_was_taken_stops(both):
             began.set()
             await asyncio.Event().wait()
 
-    async with here.holding("t") as owner, here.holding("other") as other:
+    async with here.lock("t") as owner, here.lock("other") as other:
         working = asyncio.ensure_future(work(owner))
         await began.wait()
         await cut_off(here)
-        async with elsewhere.holding("t"):
+        async with elsewhere.lock("t"):
             await here._run_look()  # noqa: SLF001 - else only time does it
             with pytest.raises(ThreadLostError):
                 await working
@@ -161,7 +161,7 @@ async def test_whose_thread_was_taken_stops(both):
 async def test_holds_are_looked_after_by_themselves(both, monkeypatch):
     monkeypatch.setattr(holding, "BEAT", 0.02)
     here, elsewhere = both
-    async with here.holding("a") as one, here.holding("b") as two:
+    async with here.lock("a") as one, here.lock("b") as two:
         await cut_off(here)
         async with asyncio.timeout(30):
             for thread_id in "ab":
@@ -172,11 +172,11 @@ async def test_holds_are_looked_after_by_themselves(both, monkeypatch):
 
 async def test_a_server_that_went_away_costs_no_hold(postgres_server, tmp_path):
     where = postgres_server.dsn
-    async with opened_saver("postgres", tmp_path, where) as here, here.holding("t") as owner:
+    async with opened_saver("postgres", tmp_path, where) as here, here.lock("t") as owner:
         await asyncio.to_thread(postgres_server.kill)
         await here.holds._run_look()  # noqa: SLF001 - else only time does it
         assert not owner.is_lost
         await asyncio.to_thread(postgres_server.start)
         # Whatever is done next, what was held is taken again.
-        async with here.holding("other"), opened_saver("postgres", tmp_path, where) as elsewhere:
+        async with here.lock("other"), opened_saver("postgres", tmp_path, where) as elsewhere:
             assert await elsewhere.holds.is_held("t")

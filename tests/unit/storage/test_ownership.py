@@ -59,7 +59,7 @@ async def kept(log):
 async def test_what_a_stale_owner_remembers_is_refused(lasting):
     async with lasting() as storage:
         store = storage.store
-        async with storage.checkpointer.holding("t") as owner:
+        async with storage.checkpointer.lock("t") as owner:
             with owner.at_work():
                 await store.aput(("facts",), "k", {"text": "kept"})
                 await asyncio.to_thread(store.put, ("facts",), "l", {"text": "kept"})
@@ -81,7 +81,7 @@ async def test_what_a_stale_owner_writes_is_refused(lasting):
     async with lasting() as storage:
         saver, log = storage.checkpointer, storage.log
         writes = log_writes(log)
-        async with saver.holding("t") as owner, saver.holding("other"):
+        async with saver.lock("t") as owner, saver.lock("other"):
             with owner.at_work():
                 at = await put(saver)
                 await saver.aput_writes(at, [("messages", "now")], "task")
@@ -107,7 +107,7 @@ async def test_what_a_stale_owner_writes_is_refused(lasting):
 async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
     async with lasting() as storage:
         said = Thread("r/1.0/a", run_id="r")
-        async with storage.checkpointer.holding("t") as owner:
+        async with storage.checkpointer.lock("t") as owner:
             with owner.at_work():
                 await storage.threads.save_thread(said)
             with changing(lasting.where) as connection:
@@ -123,7 +123,7 @@ async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
 
 
 async def test_the_owner_of_a_thread_writes_to_it_and_to_others(lasting):
-    async with lasting() as storage, storage.checkpointer.holding("t") as owner:
+    async with lasting() as storage, storage.checkpointer.lock("t") as owner:
         with owner.at_work():
             for name, write in log_writes(storage.log).items():
                 assert name in ("note", "add_events", "finished") or await write() in (None, RESULT)
@@ -136,26 +136,26 @@ async def test_each_take_has_a_larger_number(opened):
     async with opened() as storage:
         numbers = []
         for _ in range(3):
-            async with storage.checkpointer.holding("t") as owner:
+            async with storage.checkpointer.lock("t") as owner:
                 numbers.append(owner.epoch)
     assert numbers == sorted(set(numbers))
 
 
 async def test_a_thread_is_held_once_in_storage_of_each_kind(opened, monkeypatch):
     monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
-    async with opened() as storage, storage.checkpointer.holding("t"):
+    async with opened() as storage, storage.checkpointer.lock("t"):
         with pytest.raises(ThreadBusyError):
-            async with storage.checkpointer.holding("t"):
+            async with storage.checkpointer.lock("t"):
                 pytest.fail("it is held twice")
 
 
 async def test_a_thread_that_was_removed_begins_with_a_number_that_none_of_it_had(lasting):
     async with lasting() as storage:
         saver = storage.checkpointer
-        async with saver.holding("t") as owner:
+        async with saver.lock("t") as owner:
             first = owner.epoch
         await saver.adelete_thread("t")
-        async with saver.holding("t") as owner:
+        async with saver.lock("t") as owner:
             assert owner.epoch != first
 
 
@@ -165,7 +165,7 @@ async def test_a_run_that_is_at_work_is_not_removed(opened, monkeypatch):
     async with opened() as storage:
         await storage.runs.begin(record)
         await storage.log.note("r", "answer/1", "yes")
-        async with storage.checkpointer.holding("t"):
+        async with storage.checkpointer.lock("t"):
             for removal in (storage.runs.remove("r"), storage.checkpointer.adelete_thread("t")):
                 with pytest.raises(ThreadBusyError):
                     await removal
@@ -215,7 +215,7 @@ async def at_work_for_ever(owner):
 
 
 async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
-    async with storage.checkpointer.holding("t") as owner:
+    async with storage.checkpointer.lock("t") as owner:
         working = await at_work_for_ever(owner)
         for _ in range(2):
             owner.lose()
@@ -226,7 +226,7 @@ async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
 
 
 async def test_who_is_cancelled_by_others_too_hears_of_that(storage):
-    async with storage.checkpointer.holding("t") as owner:
+    async with storage.checkpointer.lock("t") as owner:
         working = await at_work_for_ever(owner)
         working.cancel()
         owner.lose()

@@ -192,7 +192,7 @@ async def test_more_classes_may_be_allowed_and_the_mark_of_the_cipher_stays(save
 
 
 async def test_what_is_written_for_a_thread_that_another_took_is_refused(saver):
-    async with saver.holding("t") as owner:
+    async with saver.lock("t") as owner:
         at = await put(saver, text="mine")
         await saver.aput_writes(at, [("text", "mine")], "task")
         await changed(saver, "UPDATE replan_threads SET epoch = epoch + 1")
@@ -319,9 +319,9 @@ async def test_a_deleted_thread_leaves_no_row_and_its_runs_neither(saver):
                 "INSERT INTO replan_log VALUES (?, 1, 'k', 'note', '', NULL, NULL, NULL)",
                 run,
             )
-    async with saver.holding("other"):
+    async with saver.lock("other"):
         pass
-    async with saver.holding("t") as owner:
+    async with saver.lock("t") as owner:
         first = owner.epoch
     await saver.adelete_thread("t")
     assert {each: rows(saver, each) for each in before} == before
@@ -329,14 +329,14 @@ async def test_a_deleted_thread_leaves_no_row_and_its_runs_neither(saver):
         True
     }
     assert [row[0] for row in rows(saver, "replan_threads")] == ["other"]
-    async with saver.holding("t") as owner:
+    async with saver.lock("t") as owner:
         assert owner.epoch != first
 
 
 async def test_a_thread_that_is_worked_on_is_not_deleted(saver, monkeypatch):
     monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
     await put(saver)
-    async with saver.holding("t") as owner:
+    async with saver.lock("t") as owner:
         for deletion in (
             partial(saver.adelete_thread, "t"),
             partial(asyncio.to_thread, saver.delete_thread, "t"),

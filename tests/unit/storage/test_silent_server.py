@@ -116,7 +116,7 @@ async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_databa
     ):
 
         async def held():
-            async with storage.checkpointer.holding("t"):
+            async with storage.checkpointer.lock("t"):
                 pass
 
         async def used():

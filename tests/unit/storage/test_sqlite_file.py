@@ -273,9 +273,9 @@ async def test_a_journal_without_its_file_is_no_file(tmp_path):
 
 async def busy_under(name, storage):
     """Hold a thread in storage, and try to hold it in the storage of another name."""
-    async with storage.checkpointer.holding("t"), open_storage(name) as other:
+    async with storage.checkpointer.lock("t"), open_storage(name) as other:
         with pytest.raises(ThreadBusyError):
-            async with other.checkpointer.holding("t"):
+            async with other.checkpointer.lock("t"):
                 pytest.fail("it is held twice")
 
 
@@ -302,7 +302,7 @@ async def test_a_file_with_two_names_is_refused_until_one_is_left(tmp_path):
                 pytest.fail("it was opened")
         assert first.read_bytes() == before
     second.unlink()
-    async with open_storage(first) as storage, storage.checkpointer.holding("t"):
+    async with open_storage(first) as storage, storage.checkpointer.lock("t"):
         pass
 
 

@@ -19,11 +19,11 @@ from replan.errors import (
 )
 from replan.failures import (
     asked_pause,
-    brought_nothing,
-    can_pass,
     describe,
-    ends_whole_work,
     is_busy,
+    is_fatal_for_run,
+    is_transient,
+    is_unbilled,
     status_of,
 )
 from replan.secrets.masking import without_secrets
@@ -74,7 +74,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
     ids=repr,
 )
 def test_what_may_be_better_next_time_can_pass(error: Exception):
-    assert can_pass(error)
+    assert is_transient(error)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +101,11 @@ def test_what_may_be_better_next_time_can_pass(error: Exception):
     ids=repr,
 )
 def test_faults_refusals_and_signals_cannot_pass(error: BaseException):
-    assert not can_pass(error)
+    assert not is_transient(error)
 
 
 def test_a_wrapped_model_error_passes_as_its_cause_does():
-    assert can_pass(caused(ModelCallError("think", "busy."), ScriptedHttpError(HttpFault(503))))
+    assert is_transient(caused(ModelCallError("think", "busy."), ScriptedHttpError(HttpFault(503))))
 
 
 def test_a_flag_is_no_status():
@@ -252,7 +252,7 @@ class ClientConnectorError(ClientOSError):
     ],
 )
 def test_a_server_that_answered_with_an_error_or_was_never_reached_did_no_work(error):
-    assert brought_nothing(error)
+    assert is_unbilled(error)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_server_that_answered_with_an_error_or_was_never_reached_did_no_work(e
     ],
 )
 def test_of_what_broke_off_nobody_knows_what_it_cost(error):
-    assert not brought_nothing(error)
+    assert not is_unbilled(error)
 
 
 @pytest.mark.parametrize(
@@ -315,4 +315,4 @@ def test_a_server_says_how_long_it_wants_to_be_left_alone(asked, seconds):
     ],
 )
 def test_a_limit_the_storage_a_missing_price_and_a_signal_end_the_whole_work(error, is_end):
-    assert ends_whole_work(error) is is_end
+    assert is_fatal_for_run(error) is is_end

@@ -19,7 +19,7 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 
-from replan.failures import can_pass
+from replan.failures import is_transient
 from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
@@ -110,7 +110,7 @@ async def test_one_call_too_many_fails_at_once_and_again_at_the_end():
     with pytest.raises(UnexpectedModelCall):
         model.assert_finished()
 
-    assert not can_pass(caught.value)
+    assert not is_transient(caught.value)
     assert len(model.calls) == 2
 
 
@@ -205,7 +205,7 @@ async def test_http_faults_carry_their_status():
 
     assert caught.value.status_code == 429
     assert caught.value.retry_after == 2
-    assert can_pass(caught.value)
+    assert is_transient(caught.value)
 
 
 async def test_a_reset_breaks_a_stream_after_its_chunks():

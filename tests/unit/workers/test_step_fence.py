@@ -8,7 +8,7 @@ import pytest
 from replan import RunSettings, Specialist, Team, build_graph, open_storage
 from replan.calling.compiled import services_in
 from replan.plan.model import PlanStep
-from replan.ports.elsewhere import StepErrand
+from replan.ports.elsewhere import StepJob
 from replan.state.results import ExecutionContext
 from replan.workers.queue import Taken
 from replan.workers.steps import StepJobs
@@ -61,9 +61,7 @@ class Bank:
         step = PlanStep(id=1, description="Pay the rent", assigned_to="pay")
         names = {"idempotency_key": KEY, "run_id": RUN, "attempt": 1}
         context = ExecutionContext(task_description="Pay the rent", plan_step=step, **names)
-        errand = StepErrand(
-            context=context, specialist="pay", settings=RunSettings(), on_doubt="ask"
-        )
+        errand = StepJob(context=context, specialist="pay", settings=RunSettings(), on_doubt="ask")
         note = errand.model_dump(mode="json")
         await storage.log.note(RUN, f"elsewhere/{KEY}/errand", note)
 

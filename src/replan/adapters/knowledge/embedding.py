@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import RetrievalError
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.langgraph_inside.callbacks import report_call
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def found_or_problem(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | No
         raise
     except Exception as error:
         # A model is code of others.
-        if ends_whole_work(error):
+        if is_fatal_for_run(error):
             raise
         problem = f"{embedding.names[0]} failed, so passages are found by their words alone"
         return None, f"{problem}: {describe(error).rstrip('.')}."

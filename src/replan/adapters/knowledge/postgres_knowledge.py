@@ -32,7 +32,7 @@ from replan.adapters.knowledge.read_files import (
     passages_in,
 )
 from replan.errors import RetrievalError
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 from replan.secrets.sources import learn_address
 from replan.texts.passages import Passage
@@ -175,7 +175,7 @@ def _rows(embedding: Embedding, digest: str, passages: Sequence[Passage]) -> Ite
         try:
             vectors = embedding.of_texts([embedded_text(p.heading, p.text) for p in batch])
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             # A model is code of others.
             reason = f"{embedding.names[0]} returned no vectors: {describe(error)}"

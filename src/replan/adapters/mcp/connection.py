@@ -46,7 +46,7 @@ _PARTING = 1.0
 _call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
 
 
-class LastWords:
+class StderrTail:
     """What a server's program says for people: all of it is read, and the end of it kept."""
 
     def __init__(self) -> None:
@@ -134,10 +134,10 @@ class Connection:
 
     async def _keep_open(self, way: Way) -> None:
         on_long_line.set(self._end_at_long_line)
-        last_words: LastWords | None = None
+        last_words: StderrTail | None = None
         try:
             # In a thread, as all work with files: some servers end what blocks their loop.
-            last_words = await asyncio.to_thread(LastWords)
+            last_words = await asyncio.to_thread(StderrTail)
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
                     transport = self._watched(_transport(way, last_words))
@@ -215,7 +215,7 @@ class _Messages:
         await self.stream.aclose()
 
 
-def _transport(way: Way, last_words: LastWords) -> Any:
+def _transport(way: Way, last_words: StderrTail) -> Any:
     match way:
         case Program(command, args, env, folder):
             # The client adds the few variables that no program can do without, such as PATH.

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.failures import describe, ends_whole_work
+from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
 from replan.jobs.extraction.numbers import all_numbers_in
@@ -68,7 +68,7 @@ class RulesThenModel:
         try:
             found = await self.model.extract(_without_secrets_in(certain, reading.hidden, wanted))
         except Exception as error:
-            if ends_whole_work(error):
+            if is_fatal_for_run(error):
                 raise
             trouble = f"The message was read by rules alone: {describe(error)}"
             here().warn(trouble)

@@ -145,7 +145,7 @@ class ExecutionHandler(PhaseHandler):
         for _ in range(1 if call.unsafe else ATTEMPTS):
             outcome = await self._engine.executor.execute(call)
             job = self._recorded(job, command, number, call.key, outcome)
-            if outcome.success or not outcome.can_pass:
+            if outcome.success or not outcome.is_transient:
                 break
         return job, outcome
 
@@ -166,7 +166,7 @@ class ExecutionHandler(PhaseHandler):
         """Remove the refused value and the values that depend on it, to ask for them again."""
         engine = self._engine
         name = command.refusals.get(str(outcome.status), "")
-        if name not in job.collected_info or outcome.in_doubt or outcome.can_pass:
+        if name not in job.collected_info or outcome.in_doubt or outcome.is_transient:
             return None
         slot = engine.spec.slot(name)
         value = job.collected_info[name]

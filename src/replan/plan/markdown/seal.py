@@ -53,7 +53,7 @@ def fingerprint(step: PlanStep) -> str:
     return hashlib.sha256(written.encode()).hexdigest()[:LENGTH]
 
 
-def read_seal(text: str) -> dict[int, str]:
+def read_fingerprints(text: str) -> dict[int, str]:
     """Read the fingerprints that a document holds, by step; of several lines the last counts."""
     pairs = (_PAIR.findall(seal["pairs"]) for seal in _seals(text))
     return {int(step_id): digest for found in pairs for step_id, digest in found}

@@ -21,7 +21,7 @@ from replan.runs.continued.correcting import (
 from replan.runs.reads import report_of, state_of
 from replan.runs.run_input import kept_input
 from replan.runs.snapshots import config_of
-from replan.runs.work import Errand, Following, Resources
+from replan.runs.work import Following, Resources, RunJob
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
 from replan.steps.outcomes import note_kept
@@ -39,7 +39,7 @@ class CorrectionOptions(Following, total=False):
 
 async def in_place(
     correction: Correction, record: RunRecord, options: CorrectionOptions, resources: Resources
-) -> Errand:
+) -> RunJob:
     """Correct a run that continues; all of it is one write."""
     graph, config = cast("Any", resources.graph), config_of(record.thread_id)
     report, settings = await report_of(record, resources), options.get("settings")
@@ -54,7 +54,7 @@ async def in_place(
         update["warnings"] = loosened(resources.graph, old, update["settings"], by)
         settings = None
     await graph.aupdate_state(config, update, as_node="plan_update")
-    return Errand(
+    return RunJob(
         record=record,
         settings=settings,
         config=options.get("config"),
@@ -66,7 +66,7 @@ async def in_place(
 
 async def in_new_run(
     correction: Correction, record: RunRecord, options: CorrectionOptions, resources: Resources
-) -> Errand:
+) -> RunJob:
     """What a new run is called with that continues from one that is over."""
     report = await report_of(record, resources)
     state = await state_of(record.run_id, resources)
@@ -78,7 +78,7 @@ async def in_new_run(
     if not await log.results(record.run_id):
         # One in memory has forgotten them; the state has them whole.
         whole = {
-            **state.get("kept_results", {}),
+            **state.get("carried_results", {}),
             **state.get("current_specialist_results", {}),
         }
         await note_kept(record.run_id, whole.values(), log)
@@ -87,7 +87,7 @@ async def in_new_run(
     if order is None:
         old = record.order if isinstance(record.order, dict) else {}
         order = {**old, **kept_input(given)}
-    return Errand(
+    return RunJob(
         record=record.replace(
             run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now
         ),

@@ -23,7 +23,7 @@ from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.statuses import records_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.team_on_record import is_of_team
-from replan.runs.work import Errand, Following, Resources
+from replan.runs.work import Following, Resources, RunJob
 from replan.runs.works import Works
 
 LeftAloneReason = Literal[
@@ -185,7 +185,7 @@ class Recoverer(Generic[T_co]):
         except Exception as error:  # noqa: BLE001 - one run that cannot be read stops no other
             return LeftAlone(run_id=run_id, reason="unreadable", error=error)
 
-    async def _work_on(self, errand: Errand) -> LeftAlone | None:
+    async def _work_on(self, errand: RunJob) -> LeftAlone | None:
         run_id = errand.run_id
         if self._is_ended():
             return LeftAlone(run_id=run_id, reason="not_begun")
@@ -207,14 +207,14 @@ class Recoverer(Generic[T_co]):
         stop = self._wanted.following.get("stop")
         return self._works.is_closed or bool(stop and stop.is_set())
 
-    async def _errand_of(self, run_id: str) -> Errand | LeftAlone | None:
+    async def _errand_of(self, run_id: str) -> RunJob | LeftAlone | None:
         record = await self._unfinished(run_id)
         if record is None:
             return None
         reason = await self._reason(record)
         if reason is not None:
             return LeftAlone(run_id=run_id, reason=reason)
-        errand = Errand(
+        errand = RunJob(
             record=record,
             config=self._wanted.config,
             following=self._wanted.following,
@@ -295,7 +295,7 @@ class Recoverer(Generic[T_co]):
             return LeftAlone(run_id=record.run_id, reason="waiting")
         # It was killed between its end and the record of it, or another process just ended it.
         try:
-            async with self._storage.holds.holding(record.thread_id):
+            async with self._storage.holds.lock(record.thread_id):
                 is_past = await self._is_past(record)
                 if not is_past:
                     now = self._resources.clock()

@@ -12,7 +12,7 @@ from replan.errors import InputError
 from replan.runs.reads import only_waits
 from replan.runs.run_input import input_again
 from replan.runs.snapshots import config_of, snapshot_of
-from replan.runs.work import Errand, Resources
+from replan.runs.work import Resources, RunJob
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -20,7 +20,7 @@ from replan.state.rules import limit_value
 from replan.texts.storable import storable_text
 
 
-async def remaining_work(errand: Errand, resources: Resources) -> Errand | None:
+async def remaining_work(errand: RunJob, resources: Resources) -> RunJob | None:
     """What is left to do of a run; None if it is over, or waits for a person."""
     snapshot = await snapshot_of(resources.graph, errand.record)
     state = cast("EnhancedState", snapshot.values)

@@ -9,7 +9,7 @@ from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import Assignment, SpecialistResult
-from replan.steps.on_record import OnRecord
+from replan.steps.on_record import RecordedResults
 
 
 def with_results(
@@ -49,7 +49,7 @@ async def results_on_record(state: EnhancedState, log: RunLog) -> list[Specialis
         for key, result in state.get("current_specialist_results", {}).items()
         if result.step_id in settled
     }
-    return [*{**finished, **OnRecord.of(state, rows).known}.values()]
+    return [*{**finished, **RecordedResults.of(state, rows).known}.values()]
 
 
 def plan_as_it_is(

@@ -220,7 +220,7 @@ def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
     """The rows without results that later ones of the same steps replaced."""
     newest = {result.key: key for key, result in rows.results.items()}
     named = [*state.get("current_specialist_results", {}).values()]
-    named += state.get("kept_results", {}).values()
+    named += state.get("carried_results", {}).values()
     used = {key: each for key, each in rows.results.items() if key == newest[each.key]}
     earlier = {key: each for key, each in rows.results.items() if key not in used}
     return rows.replace(results=used | {k: one for k, one in earlier.items() if one in named})

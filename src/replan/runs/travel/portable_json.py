@@ -17,7 +17,7 @@ from replan.values import adapter, restored_strictly
 HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})
 """Keys of the state that outlive a run, and that no later node of it reads."""
 
-_RESULTS = frozenset({"current_specialist_results", "kept_results"})
+_RESULTS = frozenset({"current_specialist_results", "carried_results"})
 _LONG = frozenset({"current_plan", "plan_history"})
 ON_RECORD = "on_record"
 """Where a state names a result that its rows have."""

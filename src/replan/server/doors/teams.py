@@ -63,7 +63,7 @@ def _described(name: str, services: Services) -> Team:
         # Including unset fields.
         settings=RunSettings(**services.settings.model_dump()),
         answer_schema=_schema(services.output),
-        open_to_clients=tuple(sorted(services.open_to_clients)),
+        client_overrides=tuple(sorted(services.client_overrides)),
     )
 
 

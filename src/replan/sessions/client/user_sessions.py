@@ -86,7 +86,7 @@ class UserSessions:
             return
         async with AsyncExitStack() as stack:
             try:
-                held = self.storage.holds.holding(thread_of(key))
+                held = self.storage.holds.lock(thread_of(key))
                 owner = await stack.enter_async_context(held)
             except ThreadBusyError as error:
                 raise SessionBusyError(key.session_id) from error
