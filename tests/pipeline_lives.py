@@ -14,8 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pipelines
-from pipelines import FourDeep, ids, texts
+import made_pipelines as pipelines
+from made_pipelines import FourDeep, ids, texts
 from replan import Host, Specialist, Team, build_graph, open_storage, run
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel, always

@@ -52,6 +52,25 @@ from replan.jobs.spec.job_file import read_job_file as read_job_file
 from replan.jobs.spec.job_spec import Command as Command, JobSpec as JobSpec
 from replan.jobs.spec.slot import Slot as Slot
 from replan.log.report import RunReport as RunReport
+from replan.pipelines.host_utils import AIAdapter as AIAdapter
+from replan.pipelines.phases.agent_and_handler import (
+    BaseAgent as BaseAgent,
+    Operation as Operation,
+    StateHandler as StateHandler,
+)
+from replan.pipelines.response import (
+    MessageUpdate as MessageUpdate,
+    Response as Response,
+    SubThreadRequest as SubThreadRequest,
+)
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit as InteractionUnit
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent as SubThreadAgent
+from replan.pipelines.sub_threads.sub_thread_handlers import (
+    NestedSubThreadHandler as NestedSubThreadHandler,
+    SubThreadExecutionHandler as SubThreadExecutionHandler,
+    SubThreadPreparationHandler as SubThreadPreparationHandler,
+)
+from replan.pipelines.task import Task as Task
 from replan.plan.markdown.document import PlanDocument as PlanDocument
 from replan.plan.model import (
     PlanStep as PlanStep,
@@ -143,25 +162,6 @@ from replan.team.host import Host as Host
 from replan.team.specialist import Specialist as Specialist
 from replan.team.team import Team as Team
 from replan.team.tool_server import ToolServer as ToolServer
-from replan.threads.host_utils import AIAdapter as AIAdapter
-from replan.threads.phases.agent_and_handler import (
-    BaseAgent as BaseAgent,
-    Operation as Operation,
-    StateHandler as StateHandler,
-)
-from replan.threads.response import (
-    MessageUpdate as MessageUpdate,
-    Response as Response,
-    SubThreadRequest as SubThreadRequest,
-)
-from replan.threads.sub_threads.interaction_unit import InteractionUnit as InteractionUnit
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent as SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import (
-    NestedSubThreadHandler as NestedSubThreadHandler,
-    SubThreadExecutionHandler as SubThreadExecutionHandler,
-    SubThreadPreparationHandler as SubThreadPreparationHandler,
-)
-from replan.threads.task import Task as Task
 from replan.traces.option import Traces as Traces
 from replan.traces.otlp import open_traces as open_traces
 

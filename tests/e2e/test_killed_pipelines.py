@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import warm
+from made_pipelines import FourDeep, texts
 from pipeline_lives import kill_all
-from pipelines import FourDeep, texts
 from replan.assembly.pipelines import run_pipeline
 from replan.storage.memory_threads import MemoryThreads
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines import FourDeep
+from made_pipelines import FourDeep
 from replan import (
     AgentContext,
     ClientAgentAdapter,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 
-import pipelines
-from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
+import made_pipelines as pipelines
+from made_pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
 from replan import (
     AgentContext,
     ClientAgentAdapter,
@@ -30,14 +30,14 @@ from replan import (
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
+from replan.pipelines.phases.agent_and_handler import BaseAgent
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.pipelines.sub_threads.sub_thread_handlers import NestedSubThreadHandler
 from replan.ports.run_context import here
 from replan.runs.reports import read_report
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
-from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.sub_threads.interaction_unit import InteractionUnit
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import NestedSubThreadHandler
 from replan.views.run.attempt_calls import step_lines
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-import pipelines
+import made_pipelines as pipelines
 from replan import Host, Specialist, Team, run_sync
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.errors import ReplanError
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.testing import HttpFault, Malformed, OpenAIServer, Raw, Reply, Reset
-from replan.threads.sub_threads.interaction_unit import InteractionUnit
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 
 DONE = "---\nverdict: complete\n---\nIt rains."
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Look @worker\n"

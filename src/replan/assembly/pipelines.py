@@ -11,17 +11,17 @@ from langchain_core.runnables import RunnableConfig
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import now
 from replan.models.chat import Chat
+from replan.pipelines.host_utils import AIAdapter, HostUtils
+from replan.pipelines.phases.agent_and_handler import BaseAgent
+from replan.pipelines.response import Response
+from replan.pipelines.turns.building import check_levels
+from replan.pipelines.turns.main_turn import exclusively, turn_on
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.stateless_agent import StatelessAgent
 from replan.state.limits import Limits, Price
 from replan.storage.memory_threads import MemoryThreads
 from replan.team.specialist import Specialist
 from replan.team.team import Team
-from replan.threads.host_utils import AIAdapter, HostUtils
-from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.response import Response
-from replan.threads.turns.building import check_levels
-from replan.threads.turns.main_turn import exclusively, turn_on
 
 _short_id = partial(token_hex, 8)
 

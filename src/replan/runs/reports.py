@@ -15,6 +15,7 @@ from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
+from replan.pipelines.phases.suggestions import next_phase
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
@@ -31,7 +32,6 @@ from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.rules import is_final
 from replan.state.usage import Usage
-from replan.threads.phases.suggestions import next_phase
 from replan.values import Value, restored
 
 _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)

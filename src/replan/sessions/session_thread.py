@@ -9,6 +9,9 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 from replan.errors import InputError
+from replan.pipelines.phases.suggestions import SUGGESTION
+from replan.pipelines.task import Task
+from replan.pipelines.turns.main_turn import TASKS
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.enhanced import EnhancedState
 from replan.state.pipeline.thread_rows import (
@@ -23,9 +26,6 @@ from replan.state.pipeline.thread_rows import (
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
-from replan.threads.phases.suggestions import SUGGESTION
-from replan.threads.task import Task
-from replan.threads.turns.main_turn import TASKS
 from replan.values import restored
 
 

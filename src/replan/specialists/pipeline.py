@@ -12,6 +12,10 @@ from replan.events.types import BaseEvent
 from replan.failures import describe
 from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
+from replan.pipelines.host_utils import AIAdapter, Audience, HostUtils
+from replan.pipelines.response import Response
+from replan.pipelines.turns.building import PhaseGraph, Pipeline
+from replan.pipelines.turns.main_turn import Turn, exclusively, turn_on
 from replan.ports.run_context import Context, here, using
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_repository import ThreadRepository
@@ -22,10 +26,6 @@ from replan.specialists.returned_values import shaped_result
 from replan.state.pipeline.thread_rows import THREADS, questions_in, under_id
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
-from replan.threads.host_utils import AIAdapter, Audience, HostUtils
-from replan.threads.response import Response
-from replan.threads.turns.building import PhaseGraph, Pipeline
-from replan.threads.turns.main_turn import Turn, exclusively, turn_on
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from replan.errors import StaleThreadError
+from replan.pipelines.messages import change_message
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread
-from replan.threads.messages import change_message
 
 MAIN = ""  # the path of the row of a main thread, which says who wrote last
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import pipelines
-from pipelines import FourDeep, Killed, KillingThreads, ids, texts
+import made_pipelines as pipelines
+from made_pipelines import FourDeep, Killed, KillingThreads, ids, texts
 from replan import StorageError, open_storage
 from replan.assembly.pipelines import run_pipeline
 from replan.errors import StaleThreadError

@@ -162,7 +162,7 @@ def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> 
     """Model calls of one attempt: those of its units, as often as there may be rounds."""
     if specialist.unit_model is None:
         return 0
-    from replan.threads.turns.building import built_pipeline  # noqa: PLC0415 - few teams have some
+    from replan.pipelines.turns.building import built_pipeline  # noqa: PLC0415 - few teams have some
 
     per_call = _calls_of_reply(specialist.unit_model, retries)
     return per_call * built_pipeline(cast("Any", specialist.pipeline)).most_calls

@@ -18,6 +18,7 @@ from replan.cli.shared.site import Site
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
+from replan.pipelines.phases.agent_and_handler import BaseAgent, Operation
 from replan.ports.built_in import built_in_models
 from replan.ports.model_provider import ModelProvider
 from replan.ports.run_book import RunRecord
@@ -31,7 +32,6 @@ from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.specialist import Specialist
 from replan.team.team import Team
 from replan.team.team_file import TeamFile
-from replan.threads.phases.agent_and_handler import BaseAgent, Operation
 from replan.traces.option import Traces
 from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST

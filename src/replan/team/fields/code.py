@@ -75,7 +75,7 @@ def output_type(given: object, info: ValidationInfo) -> object:
 
 def pipeline(given: object, info: ValidationInfo) -> object:
     """Take the class of an agent of a main thread, or in a file its name."""
-    from replan.threads.phases.agent_and_handler import (  # noqa: PLC0415 - few teams have some
+    from replan.pipelines.phases.agent_and_handler import (  # noqa: PLC0415 - few teams have some
         BaseAgent,
         StateHandler,
     )

@@ -13,8 +13,8 @@ from replan.team.fields.models import Model
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
+    from replan.pipelines.phases.agent_and_handler import BaseAgent
     from replan.ports.specialist_port import SpecialistPort
-    from replan.threads.phases.agent_and_handler import BaseAgent
 
 
 class Pipeline(Giving):
@@ -33,8 +33,8 @@ class Pipeline(Giving):
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what walks its phases."""
+        from replan.pipelines.turns.building import built_pipeline
         from replan.specialists.pipeline import PipelineSpecialist
-        from replan.threads.turns.building import built_pipeline
 
         model = self.unit_model
         return PipelineSpecialist(

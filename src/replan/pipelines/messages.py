@@ -5,10 +5,10 @@ from typing import Any
 
 from replan.errors import ThreadError
 from replan.failures import reason_of
+from replan.pipelines.host_utils import HostUtils
+from replan.pipelines.response import MessageUpdate
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.host_utils import HostUtils
-from replan.threads.response import MessageUpdate
 
 
 def _find(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage] | None:

@@ -13,12 +13,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.errors import ConfigurationError
+from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.pipelines.sub_threads.sub_thread_handlers import sub_thread_agent_of
+from replan.pipelines.turns.main_turn import Turn
 from replan.ports.run_context import here
 from replan.state.pipeline.threads import COMPLETED
-from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import sub_thread_agent_of
-from replan.threads.turns.main_turn import Turn
 
 PhaseGraph = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from replan.errors import ConfigurationError, PhaseError
-from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
-from replan.threads.host_utils import AIAdapter, host_utils, in_phase
-from replan.threads.phases.suggestions import (
+from replan.pipelines.host_utils import AIAdapter, host_utils, in_phase
+from replan.pipelines.phases.suggestions import (
     check_suggestion,
     enter_suggested_phase,
     phase_unchanged,
@@ -16,9 +15,10 @@ from replan.threads.phases.suggestions import (
     store_suggestion,
     thread_of,
 )
-from replan.threads.phases.usable_response import check_response
-from replan.threads.response import Response
-from replan.threads.task import Task
+from replan.pipelines.phases.usable_response import check_response
+from replan.pipelines.response import Response
+from replan.pipelines.task import Task
+from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
 
 
 class StateHandler:

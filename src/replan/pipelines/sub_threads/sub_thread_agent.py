@@ -7,10 +7,9 @@ from langgraph.errors import GraphDrained
 
 from replan.errors import PhaseError
 from replan.failures import describe
-from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
-from replan.threads.host_utils import in_phase
-from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.phases.suggestions import (
+from replan.pipelines.host_utils import in_phase
+from replan.pipelines.phases.agent_and_handler import BaseAgent
+from replan.pipelines.phases.suggestions import (
     ROUND,
     phase_unchanged,
     report_phase,
@@ -18,10 +17,11 @@ from replan.threads.phases.suggestions import (
     suggested_phase,
     thread_of,
 )
-from replan.threads.phases.usable_response import check_sub_response
-from replan.threads.response import Response, ends_pipeline
-from replan.threads.sub_threads.interaction_unit import InteractionUnit
-from replan.threads.task import Task
+from replan.pipelines.phases.usable_response import check_sub_response
+from replan.pipelines.response import Response, ends_pipeline
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
+from replan.pipelines.task import Task
+from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 
 
 class SubThreadAgent(BaseAgent):

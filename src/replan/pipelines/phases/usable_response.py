@@ -5,12 +5,12 @@ from typing import cast
 from pydantic import ValidationError
 
 from replan.errors import PhaseError, ThreadError
+from replan.pipelines.messages import message_in
+from replan.pipelines.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
+from replan.pipelines.response import UPDATE, Response
+from replan.pipelines.task import Task
 from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
-from replan.threads.messages import message_in
-from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
-from replan.threads.response import UPDATE, Response
-from replan.threads.task import Task
 
 
 def check_response(

@@ -5,11 +5,14 @@ import logging
 from typing import Literal, Self
 
 from replan.errors import ConfigurationError, PhaseError
-from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
-from replan.texts.storable import storable_text
-from replan.threads.messages import add_message, change_message, newest_bot_message, update_message
-from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
-from replan.threads.phases.suggestions import (
+from replan.pipelines.messages import (
+    add_message,
+    change_message,
+    newest_bot_message,
+    update_message,
+)
+from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
+from replan.pipelines.phases.suggestions import (
     ROUND,
     SUGGESTION,
     phase_unchanged,
@@ -19,9 +22,11 @@ from replan.threads.phases.suggestions import (
     take_suggestion,
     thread_of,
 )
-from replan.threads.phases.usable_response import check_sub_response
-from replan.threads.response import Response
-from replan.threads.task import Task
+from replan.pipelines.phases.usable_response import check_sub_response
+from replan.pipelines.response import Response
+from replan.pipelines.task import Task
+from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
+from replan.texts.storable import storable_text
 
 CONTINUE = "Continue."
 """The default text of the user's side of a round."""

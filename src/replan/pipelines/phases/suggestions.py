@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from replan.errors import PhaseError, ThreadError
 from replan.events.types import PhaseEntered
+from replan.pipelines.task import Task
 from replan.state.pipeline.thread_paths import require_sub_thread
 from replan.state.pipeline.threads import Thread
-from replan.threads.task import Task
 
 SUGGESTION = "_phase_update_suggestion"
 """Where the settings of a thread have the suggested phase."""

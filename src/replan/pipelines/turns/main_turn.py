@@ -11,17 +11,22 @@ from pydantic import ValidationError
 from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
+from replan.pipelines.host_utils import HostUtils, using_host_utils
+from replan.pipelines.messages import (
+    add_message,
+    change_message,
+    newest_bot_message,
+    update_message,
+)
+from replan.pipelines.phases.agent_and_handler import BaseAgent
+from replan.pipelines.phases.suggestions import SUGGESTION, next_phase, take_suggestion
+from replan.pipelines.response import Response, ends_pipeline
+from replan.pipelines.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
+from replan.pipelines.task import RETRY, UI_ACTION, Task
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.thread_rows import QUESTIONS
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.host_utils import HostUtils, using_host_utils
-from replan.threads.messages import add_message, change_message, newest_bot_message, update_message
-from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.phases.suggestions import SUGGESTION, next_phase, take_suggestion
-from replan.threads.response import Response, ends_pipeline
-from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
-from replan.threads.task import RETRY, UI_ACTION, Task
 from replan.values import restored
 
 TASKS = "_next_tasks"

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
+from replan.pipelines.host_utils import to_langchain
 from replan.state.pipeline.thread_paths import (
     chained,
     get_sub_thread_by_path,
@@ -18,7 +19,6 @@ from replan.state.pipeline.thread_paths import (
 from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.storage.memory_threads import MemoryThreads
-from replan.threads.host_utils import to_langchain
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

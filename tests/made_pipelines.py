@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from replan import ask_user
-from replan.state.pipeline.threads import Thread
-from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
-from replan.threads.response import Response
-from replan.threads.sub_threads.interaction_unit import InteractionUnit
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import (
+from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
+from replan.pipelines.response import Response
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.pipelines.sub_threads.sub_thread_handlers import (
     NestedSubThreadHandler,
     SubThreadExecutionHandler,
     SubThreadPreparationHandler,
 )
-from replan.threads.task import Task
+from replan.pipelines.task import Task
+from replan.state.pipeline.threads import Thread
 
 worked = Counter[str]()
 """How often each handler did its work."""

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from replan.errors import StaleThreadError
 from replan.failures import is_fatal_for_run
+from replan.pipelines.task import Task
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
-from replan.threads.task import Task
 from replan.values import Value
 
 SKIP = "skip_bot_message_creation"

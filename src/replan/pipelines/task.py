@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
+from replan.pipelines.host_utils import HostUtils, host_utils
 from replan.state.pipeline.thread_paths import path_text
-from replan.threads.host_utils import HostUtils, host_utils
 from replan.values import Value
 
 TaskType = Literal["message", "action"]

@@ -8,26 +8,34 @@ from typing import Any
 
 import pytest
 
-import pipelines
-from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
+import made_pipelines as pipelines
+from made_pipelines import (
+    FourDeep,
+    Killed,
+    KillingThreads,
+    ModelHandler,
+    WritingHandler,
+    ids,
+    texts,
+)
 from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
+from replan.pipelines.host_utils import AIAdapter, HostUtils, using_host_utils
+from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
+from replan.pipelines.response import MessageUpdate, Response, SubThreadRequest
+from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.pipelines.sub_threads.sub_thread_handlers import (
+    NestedSubThreadHandler,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+)
+from replan.pipelines.task import Task
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel
-from replan.threads.host_utils import AIAdapter, HostUtils, using_host_utils
-from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
-from replan.threads.response import MessageUpdate, Response, SubThreadRequest
-from replan.threads.sub_threads.interaction_unit import InteractionUnit
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import (
-    NestedSubThreadHandler,
-    SubThreadExecutionHandler,
-    SubThreadPreparationHandler,
-)
-from replan.threads.task import Task
 
 WHOLE = [
     "hello",

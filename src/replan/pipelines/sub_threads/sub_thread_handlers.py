@@ -4,6 +4,12 @@ from typing import Any, ClassVar
 
 from replan.errors import ConfigurationError, PhaseError
 from replan.events.types import PlaceholderShown
+from replan.pipelines.messages import add_message, message_in, newest_bot_message
+from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
+from replan.pipelines.phases.suggestions import round_of, thread_of
+from replan.pipelines.response import SKIP, UPDATE, MessageUpdate, Response
+from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.pipelines.task import UI_ACTION, Task
 from replan.state.pipeline.thread_paths import chained
 from replan.state.pipeline.threads import (
     COMPLETED,
@@ -13,12 +19,6 @@ from replan.state.pipeline.threads import (
     Thread,
     ThreadMessage,
 )
-from replan.threads.messages import add_message, message_in, newest_bot_message
-from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
-from replan.threads.phases.suggestions import round_of, thread_of
-from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response
-from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.task import UI_ACTION, Task
 
 PLACEHOLDER = "placeholder"
 """The entry of a message's meta until its text is replaced: the round in which it was made."""
