@@ -20,8 +20,9 @@ from http_workloads import report
 from plans import flat, step_line
 from reporting import Row, judged, options, publish
 
-from replan import AgentContext, ExecutionContext, Host, Specialist, Team, ask_user, build_agent
+from replan import ExecutionContext, Host, Specialist, Team, ask_user
 from replan.ports.agent import Agent
+from replan.sessions import AgentContext, build_agent
 from replan.testing import ScriptedModel, always
 
 LEAST_RATE = 0.8

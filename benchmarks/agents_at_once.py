@@ -24,8 +24,8 @@ from http_workloads import SIMPLE, TURN
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from replan import AgentContext, build_agent
 from replan.prompts.sections import Call, call_tag
+from replan.sessions import AgentContext, build_agent
 
 MODELS = {"simple": SIMPLE, "planned": TURN.model}
 NOON = "2026-03-01T12:00:00+00:00"

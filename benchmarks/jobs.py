@@ -23,7 +23,7 @@ from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.processor import JobProcessor
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.state.session.context import AgentContext
 from replan.testing.users import KINDS, SimulatedUser, another, converse
@@ -41,7 +41,7 @@ def wide_spec() -> JobSpec:
         Slot(name, question=f"Which {name}?", depends_on=names[place - 1 : place])
         for place, name in enumerate(names)
     ]
-    command = Command("go", needs=names, action="act")
+    command = JobCommand("go", needs=names, action="act")
     return JobSpec("wide", slots=slots, commands=[command], actions=[ActionSpec("act", run=print)])
 
 
@@ -75,7 +75,7 @@ def travel_spec() -> JobSpec:
             ),
         ],
         commands=[
-            Command(
+            JobCommand(
                 "book",
                 needs=["origin", "target", "day", "people", "cabin"],
                 action="act",

@@ -202,7 +202,8 @@ def work(job: Errand) -> None:
 
 async def _agent(job: Errand, storage: Any) -> str:
     """Say what is not answered yet, each message in a turn with a name, as a queue would."""
-    from replan import ClientAgentAdapter, job_agent  # noqa: PLC0415
+    from replan.jobs import job_agent  # noqa: PLC0415
+    from replan.sessions import ClientAgentAdapter  # noqa: PLC0415
 
     client = ClientAgentAdapter(storage, job_agent(_spec(job), log=storage.log))
     outcome = ""
@@ -216,7 +217,7 @@ async def _agent(job: Errand, storage: Any) -> str:
 
 async def _plan(job: Errand, storage: Any) -> str:
     """Start the run, or resume it; answer what it asks."""
-    from langgraph.types import Command  # noqa: PLC0415
+    from langgraph.types import JobCommand  # noqa: PLC0415
 
     from replan import Host, Specialist, Team, build_graph, run, waiting_for  # noqa: PLC0415
     from replan.testing import ScriptedModel, always  # noqa: PLC0415
@@ -229,7 +230,7 @@ async def _plan(job: Errand, storage: Any) -> str:
     given: Any = None if known.values else {"messages": [("user", "Go.")], "plan": _document(job)}
     state = (await run(graph, given, config=config, run_id=job.name)).state
     while asked := waiting_for(state):
-        given = Command(resume={question.key: _answer(question) for question in asked})
+        given = JobCommand(resume={question.key: _answer(question) for question in asked})
         state = (await run(graph, given, config=config, run_id=job.name)).state
     results = state["current_specialist_results"].values()
     is_lost = any(_UNKNOWN in (result.error or "") for result in results)
@@ -244,7 +245,7 @@ def _answer(question: Any) -> str:
 
 async def _flow(job: Errand, storage: Any) -> str:
     """Hand in the metadata of the turn before, which the client has in a file."""
-    from replan import job_processor  # noqa: PLC0415
+    from replan.jobs import job_processor  # noqa: PLC0415
     from replan.jobs.flow import run_flow  # noqa: PLC0415
 
     processor = job_processor(_spec(job), log=storage.log)
@@ -273,7 +274,7 @@ def _written(metadata: dict[str, Any], kept: Path) -> dict[str, Any]:
 
 
 def _spec(job: Errand) -> Any:
-    from replan import read_job_file  # noqa: PLC0415
+    from replan.jobs import read_job_file  # noqa: PLC0415
 
     spec = read_job_file(EXAMPLE / "listings.yaml")
     commands = [

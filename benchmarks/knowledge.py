@@ -27,10 +27,10 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from replan import FolderRetriever, SearchRequest
 from replan.adapters.knowledge.embedding import Embedding
 from replan.adapters.knowledge.index import opened
 from replan.adapters.knowledge.vectors import Vectors
+from replan.knowledge import FolderRetriever, SearchRequest
 
 _FIRST = re.compile(r"(?<=[.!?])\s|\n\n")
 _FILES, _EACH, _DOCSTRINGS, _ASKED = 1_000, 20, 500, 100

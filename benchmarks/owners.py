@@ -241,7 +241,8 @@ async def _carried_out(graph: Any, run_id: str, name: str, shape: Shape, doubts:
 
 async def _patiently(graph: Any, given: Any, run_id: str) -> Any:
     """Go on with a run as soon as nobody else works on it."""
-    from replan import ThreadBusyError, run  # noqa: PLC0415
+    from replan import run  # noqa: PLC0415
+    from replan.errors import ThreadBusyError  # noqa: PLC0415
 
     while True:
         try:

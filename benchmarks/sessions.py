@@ -34,17 +34,10 @@ from typing import Any, cast
 import psycopg
 from reporting import Row, options, publish
 
-from replan import (
-    ClientAgentAdapter,
-    Host,
-    SessionBusyError,
-    Specialist,
-    Storage,
-    Team,
-    build_agent,
-    open_storage,
-)
+from replan import Host, Specialist, Storage, Team, open_storage
+from replan.errors import SessionBusyError
 from replan.ports.session_store import SessionKey, SessionTurn
+from replan.sessions import ClientAgentAdapter, build_agent
 from replan.testing import Reply, ScriptedModel, always
 
 LATENCY = 0.2

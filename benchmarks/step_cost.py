@@ -32,7 +32,8 @@ from profiling import functions_called
 from reporting import Row, judged, options, publish
 from stored import fresh_saver
 
-from replan import AgentContext, Host, Specialist, Team, build_agent, build_graph, open_runtime, run
+from replan import Host, Specialist, Team, build_graph, open_runtime, run
+from replan.sessions import AgentContext, build_agent
 from replan.testing import ScriptedModel, always
 
 MOST_CPU = {("flat", "SQLite"): 7.0}

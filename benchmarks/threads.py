@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
 
-from replan import (
+from replan import open_storage
+from replan.pipelines import (
     BaseAgent,
     InteractionUnit,
     Response,
@@ -24,7 +25,6 @@ from replan import (
     Task,
     Thread,
     ThreadMessage,
-    open_storage,
     run_pipeline,
 )
 

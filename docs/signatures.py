@@ -1,6 +1,7 @@
 """Whole signatures in the reference: what pydantic makes of the fields of a class."""
 
 import re
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -8,7 +9,7 @@ import griffe
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import replan
+from replan.public_names import PACKAGES
 
 
 class Signatures(griffe.Extension):
@@ -17,9 +18,10 @@ class Signatures(griffe.Extension):
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Replace the `__init__` that takes anything."""
         # Only public names: loading every module of the package would take seconds.
-        if cls.name not in replan.__all__ or cls.decorators or "__init__" in cls.members:
+        homes = [each for each in map(import_module, PACKAGES) if cls.name in each.__all__]
+        if not homes or cls.decorators or "__init__" in cls.members:
             return
-        kind = getattr(replan, cls.name)
+        kind = getattr(homes[0], cls.name)
         if f"{kind.__module__}.{kind.__qualname__}" == cls.path and issubclass(kind, BaseModel):
             made = griffe.Function("__init__", parameters=parameters(kind), parent=cls)
             cls.set_member("__init__", made)

@@ -39,7 +39,7 @@ SETTINGS: tuple[type[BaseModel], ...] = (
     Team, Host, Specialist, ToolServer, Limits, RunSettings, MemoryOptions, RAGOptions, Traces
 )  # fmt: skip
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NAMED = re.compile(r"^::: (replan\.(?:testing\.)?(\w+))\n(?:    .*\n)*", re.MULTILINE)
+NAMED = re.compile(r"^::: (replan\.(?:\w+\.)?(\w+))\n(?:    .*\n)*", re.MULTILINE)
 MOST_LINES = 40
 # Values that no program makes: the name that gives each, whose example is shown.
 GIVEN_BY = {

@@ -15,7 +15,8 @@ from argparse import ArgumentParser
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import MemoryOptions, Specialist, Team, build_graph, read_summary, stream
+from replan import MemoryOptions, Specialist, Team, build_graph, stream
+from replan.memory import read_summary
 
 parser = ArgumentParser(description="Talk for fifteen turns.")
 parser.add_argument("--model", default=os.environ.get("REPLAN_MODEL", "offline"))

@@ -18,7 +18,8 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from replan import AgentContext, ExecutionContext, Host, Specialist, Team, ask_user, build_agent
+from replan import ExecutionContext, Host, Specialist, Team, ask_user
+from replan.sessions import AgentContext, build_agent
 
 KEY = "SESSION_KEY"
 TURNS = 10

@@ -24,7 +24,8 @@ from fastapi import Body, FastAPI, Header
 from fastapi.responses import StreamingResponse
 
 import replan
-from replan import AgentResult, Host, Specialist, Team, ask_user, build_agent, open_storage
+from replan import Host, Specialist, Team, ask_user, open_storage
+from replan.sessions import AgentResult, ClientAgentAdapter, build_agent
 
 arguments = ArgumentParser(description="Serve sessions, and have a conversation with the server.")
 arguments.add_argument("--model", default=os.environ.get("REPLAN_MODEL", "offline"))
@@ -39,7 +40,7 @@ async def opened(app: FastAPI) -> AsyncGenerator[None]:
     painter = Specialist("painter", "Paints.", run=lambda _: ask_user("Colour?"), effects="pure")
     agent = build_agent(Team(Host(given.model), [painter]), base_url=given.base_url)
     async with agent, open_storage(":memory:") as storage:
-        app.state.client = replan.ClientAgentAdapter(storage, agent)
+        app.state.client = ClientAgentAdapter(storage, agent)
         yield
 
 

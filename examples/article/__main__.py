@@ -16,7 +16,8 @@ from argparse import ArgumentParser
 
 from article_agent import ArticleAgent
 
-from replan import Host, Specialist, Team, Thread, build_graph, open_runtime, open_storage
+from replan import Host, Specialist, Team, build_graph, open_runtime, open_storage
+from replan.pipelines import Thread
 
 parser = ArgumentParser(description="Write an article about the notes of the examples.")
 parser.add_argument("--model", default=os.environ.get("REPLAN_MODEL"))

@@ -2,7 +2,7 @@
 
 from article_state_handlers import ArticleExecutionHandler
 
-from replan import BaseAgent, SubThreadPreparationHandler
+from replan.pipelines import BaseAgent, SubThreadPreparationHandler
 
 
 class ArticleAgent(BaseAgent):

@@ -2,7 +2,7 @@
 
 from article_writing.article_writing_agent import ArticleWritingAgent
 
-from replan import SubThreadExecutionHandler
+from replan.pipelines import SubThreadExecutionHandler
 
 
 class ArticleExecutionHandler(SubThreadExecutionHandler):

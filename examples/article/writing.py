@@ -5,7 +5,7 @@ from pathlib import Path
 
 from notes import NOTES
 
-from replan import BaseAgent, Response, Task, Thread, ThreadMessage, require_sub_thread
+from replan.pipelines import BaseAgent, Response, Task, Thread, ThreadMessage, require_sub_thread
 
 PROMPTS = Path(__file__).parent / "prompts"
 

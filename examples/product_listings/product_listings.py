@@ -17,7 +17,7 @@ from typing import Any
 from catalogue import Catalogue
 from service import served
 
-from replan import JobSpec, job_processor, read_job_file
+from replan.jobs import JobSpec, job_processor, read_job_file
 from replan.jobs.flow import run_flow
 
 SAID = (

@@ -4,24 +4,14 @@ The public names are listed in `__init__.pyi`. Each is loaded when it is first a
 `from replan.plan import TaskPlan` loads no framework.
 """
 
-import ast
-from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from replan.public_names import names_of
 
-@cache
-def _modules() -> dict[str, str]:
-    """The module of each public name, from the imports of the stub."""
-    stub = ast.parse(Path(__file__).with_name("__init__.pyi").read_text(encoding="utf-8"))
-    imports = [each for each in stub.body if isinstance(each, ast.ImportFrom)]
-    return {name.name: str(each.module) for each in imports for name in each.names}
+_load, _names = names_of(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return sorted(_modules())
     if name == "__version__":
         # It takes longer to import than all else here.
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
@@ -35,13 +25,8 @@ def __getattr__(name: str) -> Any:
 
         tell_old_name("MultiAgentConfig", "Team", stacklevel=2)
         name = "Team"
-    # Python asks for names such as `__path__` by itself.
-    if name.startswith("__") or name not in _modules():
-        raise AttributeError(f"module 'replan' has no attribute {name!r}")
-    value = getattr(import_module(_modules()[name]), name)
-    globals()[name] = value
-    return value
+    return _load(name)
 
 
 def __dir__() -> list[str]:
-    return [*sorted(_modules()), "__version__"]
+    return [*_names(), "__version__"]

@@ -15,8 +15,9 @@ from typing import Any
 
 from session_turn import team_of
 
-from replan import ClientAgentAdapter, Storage, build_agent, open_storage
+from replan import Storage, open_storage
 from replan.adapters.chat_models import LangChainModels
+from replan.sessions import ClientAgentAdapter, build_agent
 
 
 def killed(storage: Storage) -> None:

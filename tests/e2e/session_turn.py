@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from replan import AgentContext, ExecutionContext, Host, Specialist, Team, ask_user, build_agent
+from replan import ExecutionContext, Host, Specialist, Team, ask_user
 from replan.adapters.chat_models import LangChainModels
+from replan.sessions import AgentContext, build_agent
 
 KEY = "a key that all of them have"
 

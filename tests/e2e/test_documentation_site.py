@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import replan.testing
 from pages import chromium
 from replan.cli.main import app
 from replan.events.types import BaseEvent
+from replan.public_names import PACKAGES
 
 # The site takes its time to build, more so on a busy machine.
 pytestmark = pytest.mark.timeout(300)
@@ -72,7 +74,7 @@ RAISED: dict[str, Callable[[], object]] = {
     "there-is-nothing-to-do-give-messages-with": lambda: replan.run_sync(team_of("offline"), ""),
 }
 
-PUBLIC = [f"replan.{name}" for name in replan.__all__]
+PUBLIC = [f"{each}.{name}" for each in PACKAGES for name in import_module(each).__all__]
 PUBLIC += [f"replan.testing.{name}" for name in replan.testing.__all__]
 
 
@@ -125,7 +127,8 @@ def test_every_public_name_has_signature_docstring_and_example_in_the_site(site:
 
 def fields_of(name: str) -> set[str]:
     """What a signature has to tell: the fields, if the class is one of our values."""
-    kind = getattr(replan, name.rpartition(".")[2], None)
+    package, _, own = name.rpartition(".")
+    kind = getattr(import_module(package), own, None) if package in PACKAGES else None
     is_value = isinstance(kind, type) and issubclass(kind, BaseModel)
     return set(kind.model_fields) if is_value else set()
 
@@ -149,7 +152,11 @@ def test_every_event_error_setting_and_command_has_its_anchor(site: Path, script
     pages = {
         "event": {kind.model_fields["type"].default for kind in script["_below"](BaseEvent)},
         "error": {
-            *(each for each in replan.__all__ if each.endswith("Error")),
+            *(
+                each.rpartition(".")[2]
+                for each in named_on_pages()
+                if each.endswith("Error") and "testing" not in each
+            ),
             "there-is-no-plan-document-check-the-path",
         },
         "setting": {

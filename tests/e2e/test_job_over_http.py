@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from replan import job_processor
+from replan.jobs import job_processor
 from replan.testing import HttpFault, OpenAIServer
 
 pytestmark = pytest.mark.anyio

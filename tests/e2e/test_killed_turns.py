@@ -6,15 +6,8 @@ from typing import Any
 
 import warm
 from e2e.test_sessions_across_processes import reply
-from replan import (
-    ClientAgentAdapter,
-    Host,
-    Specialist,
-    Team,
-    build_agent,
-    open_runtime,
-    open_storage,
-)
+from replan import Host, Specialist, Team, open_runtime, open_storage
+from replan.sessions import ClientAgentAdapter, build_agent
 from replan.testing import OpenAIServer, ScriptedModel
 
 TURN = str(Path(__file__).parent / "kept_turn.py")

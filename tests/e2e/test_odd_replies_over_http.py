@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from replan import Host, Specialist, TaskComplexity, Team, build_graph, run
+from replan import Host, Specialist, Team, build_graph, run
 from replan.adapters.chat_models import LangChainModels
+from replan.state import TaskComplexity
 from replan.testing import OpenAIServer, always
 
 CORPUS = Path(__file__).parents[1] / "unit" / "replies" / "corpus"

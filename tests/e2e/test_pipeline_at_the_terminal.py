@@ -11,9 +11,15 @@ MODULE = """\
 import os, signal
 from pathlib import Path
 
-from replan import (
-    BaseAgent, InteractionUnit, Response, StateHandler, SubThreadAgent,
-    SubThreadExecutionHandler, SubThreadPreparationHandler, ask_user,
+from replan import ask_user
+from replan.pipelines import (
+    BaseAgent,
+    InteractionUnit,
+    Response,
+    StateHandler,
+    SubThreadAgent,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
 )
 
 
@@ -94,7 +100,7 @@ class BrokenAgent(RoomAgent):
 
 def test_help_lists_what_a_pipeline_offers(tmp_path):
     (tmp_path / "painting.py").write_text(
-        f"from replan import Operation, Task\n{MODULE}{OPERATIONS}"
+        f"from replan.pipelines import Operation, Task\n{MODULE}{OPERATIONS}"
     )
     for agent, line in (
         ("OfferingAgent", "- paint: Paints a room of yours."),

@@ -3,14 +3,9 @@
 import pytest
 from langchain_openai import ChatOpenAI
 
-from replan import (
-    AgentContext,
-    AgentResult,
-    open_runtime,
-    open_storage,
-    pipeline_agent,
-    run_pipeline,
-)
+from replan import open_runtime, open_storage
+from replan.pipelines import pipeline_agent, run_pipeline
+from replan.sessions import AgentContext, AgentResult
 from replan.state.pipeline.thread_rows import thread_from
 from replan.storage.memory_threads import MemoryThreads
 from replan.team.kinds.pipeline_kind import pipeline_named
@@ -26,9 +21,15 @@ prices:
   main: {input: 1.0, output: 2.0}
 """
 MODULE = """\
-from replan import (
-    BaseAgent, InteractionUnit, Response, StateHandler, SubThreadAgent,
-    SubThreadExecutionHandler, SubThreadPreparationHandler, require_sub_thread,
+from replan.pipelines import (
+    BaseAgent,
+    InteractionUnit,
+    Response,
+    StateHandler,
+    SubThreadAgent,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+    require_sub_thread,
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replan import read_job_file
+from replan.jobs import read_job_file
 from replan.jobs.phases.goals import decompose_goals
 
 HERE = Path(__file__).parents[2] / "examples/product_listings"

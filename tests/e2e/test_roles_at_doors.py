@@ -10,16 +10,10 @@ from langgraph.types import Command, Overwrite
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from replan import (
-    AgentContext,
-    Host,
-    MemoryOptions,
-    Specialist,
-    Team,
-    build_agent,
-)
+from replan import Host, MemoryOptions, Specialist, Team
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import team_graph
+from replan.sessions import AgentContext, build_agent
 from replan.testing import OpenAIServer
 from roles import check_requests, foreign
 from served import OWNER, agent_of, served

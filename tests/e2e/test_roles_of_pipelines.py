@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from replan import run_pipeline
 from replan.adapters.chat_models import LangChainModels
 from replan.cli.new import write_pipeline
+from replan.pipelines import run_pipeline
 from replan.testing import OpenAIServer
 from roles import check_requests, foreign, rows_of
 

@@ -12,29 +12,31 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from replan import (
-    BaseAgent,
     Host,
-    InteractionUnit,
     Limits,
     MemoryOptions,
     RAGOptions,
-    Response,
     RunSettings,
     Specialist,
-    StateHandler,
-    SubThreadAgent,
-    SubThreadExecutionHandler,
-    SubThreadPreparationHandler,
     Team,
     ask_user,
     build_graph,
-    require_sub_thread,
     run,
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.pipelines import (
+    BaseAgent,
+    InteractionUnit,
+    Response,
+    StateHandler,
+    SubThreadAgent,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+    require_sub_thread,
+)
 from replan.ports.retriever import SearchResponse
 from replan.prompts.sections import sections_of
 from replan.state.knowledge import Chunk

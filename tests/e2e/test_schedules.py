@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 import warm
-from replan import open_runtime, open_storage, read_summary
+from replan import open_runtime, open_storage
 from replan.errors import UsageError
+from replan.memory import read_summary
 from replan.team.team_file import read_team_file
 from replan.workers.open_worker import WorkerWanted, open_worker, publish
 from replan.workers.queue import open_queue

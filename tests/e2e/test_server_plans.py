@@ -7,7 +7,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from replan import Host, Limits, MemoryOptions, RAGOptions, SearchResponse, Specialist, Team
+from replan import Host, Limits, MemoryOptions, RAGOptions, Specialist, Team
+from replan.knowledge import SearchResponse
 from replan.testing import ScriptedModel, always
 from served import OWNER, rested, served
 

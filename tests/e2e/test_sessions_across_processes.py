@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 import warm
-from replan import AgentContext
+from replan.sessions import AgentContext
 from replan.testing import OpenAIServer
 
 TURN = str(Path(__file__).parent / "session_turn.py")

@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph_sdk import get_client
 
 import mcp_servers
-from replan import ThreadBusyError, open_storage, run, waiting_for
+from replan import open_storage, run, waiting_for
 from replan.assembly.graphs import team_graph
+from replan.errors import ThreadBusyError
 from replan.testing import OpenAIServer
 
 PATIENCE = 60.0

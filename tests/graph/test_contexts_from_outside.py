@@ -9,11 +9,12 @@ from functools import reduce
 import pytest
 
 from carried import opened_run, run_in
-from replan import AgentContext, Host, Specialist, Team, ask_user, build_agent
+from replan import Host, Specialist, Team, ask_user
 from replan.errors import ContextError
 from replan.server.bodies import EmptyRequest
 from replan.server.problems import RefusedError
 from replan.server.request_body import MOST_VALUES, read_json
+from replan.sessions import AgentContext, build_agent
 from replan.testing import ScriptedModel, always
 
 MESSAGE = {"role": "user", "content": "a", "timestamp": "2026-01-01T00:00:00+00:00"}

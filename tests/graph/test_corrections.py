@@ -4,18 +4,9 @@ import asyncio
 
 import pytest
 
-from replan import (
-    Host,
-    InputError,
-    Limits,
-    RunSettings,
-    Specialist,
-    Team,
-    ThreadBusyError,
-    ask_user,
-    open_runtime,
-)
+from replan import Host, InputError, Limits, RunSettings, Specialist, Team, ask_user, open_runtime
 from replan.calling.compiled import team_of
+from replan.errors import ThreadBusyError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.nodes.final_answer import generate_final_answer

@@ -7,14 +7,11 @@ import pytest
 
 from made_pipelines import FourDeep
 from replan import (
-    AgentContext,
-    ClientAgentAdapter,
     ExecutionContext,
     Limits,
     Specialist,
     Team,
     ask_user,
-    build_agent,
     open_runtime,
     open_storage,
     run,
@@ -23,6 +20,7 @@ from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.testing import ScriptedModel
 
 

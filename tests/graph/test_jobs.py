@@ -7,11 +7,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
 from replan import (
-    AgentContext,
     Host,
     Specialist,
     Team,
-    build_agent,
     build_graph,
     open_runtime,
     open_storage,
@@ -26,6 +24,7 @@ from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.runs.reports import read_report
+from replan.sessions import AgentContext, build_agent
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run

@@ -10,7 +10,6 @@ from langgraph.types import Command
 
 from replan import (
     ExecutionContext,
-    FolderRetriever,
     Limits,
     MemoryOptions,
     Price,
@@ -19,12 +18,12 @@ from replan import (
     Specialist,
     StorageError,
     Team,
-    VectorStoreRetriever,
     ask_user,
     build_graph,
     run,
     stream,
 )
+from replan.knowledge import FolderRetriever, VectorStoreRetriever
 from replan.prompts.sections import sections_of
 from replan.testing import Reply, Reset, ScriptedModel, always
 

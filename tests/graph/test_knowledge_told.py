@@ -9,16 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import InvalidUpdateError
 from pydantic import BaseModel
 
-from replan import (
-    FolderRetriever,
-    RAGOptions,
-    Specialist,
-    SpecialistResult,
-    Team,
-    build_graph,
-    open_runtime,
-    stream,
-)
+from replan import RAGOptions, Specialist, SpecialistResult, Team, build_graph, open_runtime, stream
+from replan.knowledge import FolderRetriever
 from replan.testing import ScriptedModel, always
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. When are refunds paid? @clerk\n"

@@ -18,16 +18,16 @@ from replan import (
     RunSettings,
     Specialist,
     Team,
-    UnpricedModelError,
     ask_user,
     build_graph,
-    job_processor,
     open_runtime,
     open_storage,
     raise_limits,
     run,
     stream,
 )
+from replan.errors import UnpricedModelError
+from replan.jobs import job_processor
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot

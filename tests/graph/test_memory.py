@@ -15,19 +15,16 @@ from replan import (
     PlanDocumentError,
     RunSettings,
     Specialist,
-    Summary,
     Team,
-    ThreadBusyError,
     Traces,
     build_graph,
     open_runtime,
     open_storage,
-    read_summary,
-    reset_summary,
     run,
     stream,
-    summarise,
 )
+from replan.errors import ThreadBusyError
+from replan.memory import Summary, read_summary, reset_summary, summarise
 from replan.runs.reports import read_report, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
 from replan.views.run.history import history_lines

@@ -7,8 +7,9 @@ from hypothesis import given, settings, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from replan import MemoryOptions, Specialist, Team, build_graph, run, stream, summarise
+from replan import MemoryOptions, Specialist, Team, build_graph, run, stream
 from replan.errors import ReplanError
+from replan.memory import summarise
 from replan.testing import HttpFault, ScriptedModel, always
 from states import read_until_the_answer
 

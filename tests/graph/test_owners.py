@@ -22,8 +22,6 @@ from replan import (
     Specialist,
     SpecialistResult,
     Team,
-    ThreadBusyError,
-    ThreadLostError,
     build_graph,
     open_runtime,
     open_storage,
@@ -32,6 +30,7 @@ from replan import (
     stream,
     waiting_for,
 )
+from replan.errors import ThreadBusyError, ThreadLostError
 from replan.events.types import RunStarted
 from replan.log.run_log import RunLog
 from replan.ports import ownership

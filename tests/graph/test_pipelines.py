@@ -12,17 +12,13 @@ from langgraph.graph import START, MessagesState, StateGraph
 import made_pipelines as pipelines
 from made_pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
 from replan import (
-    AgentContext,
-    ClientAgentAdapter,
     ConfigurationError,
     Host,
     Limits,
-    Response,
     Specialist,
     StorageError,
     Team,
     ask_user,
-    build_agent,
     build_graph,
     open_runtime,
     open_storage,
@@ -30,12 +26,14 @@ from replan import (
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
+from replan.pipelines import Response
 from replan.pipelines.phases.agent_and_handler import BaseAgent
 from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.pipelines.sub_threads.sub_thread_handlers import NestedSubThreadHandler
 from replan.ports.run_context import here
 from replan.runs.reports import read_report
+from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
 from replan.views.run.attempt_calls import step_lines

@@ -11,7 +11,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from replan import (
-    ContextError,
     ExecutionContext,
     Host,
     InputError,
@@ -23,6 +22,7 @@ from replan import (
     ask_user,
     open_runtime,
 )
+from replan.errors import ContextError
 from replan.runs.reads import state_of
 from replan.runs.snapshots import config_of
 from replan.testing import ScriptedModel, always

@@ -15,7 +15,6 @@ from replan import (
     RunSettings,
     Specialist,
     Team,
-    ThreadBusyError,
     ask_user,
     build_graph,
     open_runtime,
@@ -23,6 +22,7 @@ from replan import (
     run,
     run_sync,
 )
+from replan.errors import ThreadBusyError
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."

@@ -13,24 +13,19 @@ from langgraph.types import interrupt
 
 from databases import opened_database
 from replan import (
-    AgentContext,
-    AgentResult,
-    ClientAgentAdapter,
-    ContextError,
     ExecutionContext,
     Host,
     InputError,
     MemoryOptions,
-    SessionBusyError,
-    SessionConflictError,
     Specialist,
     Team,
     ask_user,
-    build_agent,
     open_runtime,
     open_storage,
 )
+from replan.errors import ContextError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import SessionKey
+from replan.sessions import AgentContext, AgentResult, ClientAgentAdapter, build_agent
 from replan.sessions.session_runs import thread_of
 from replan.state.session import context as session_context
 from replan.storage.encryption import Cipher

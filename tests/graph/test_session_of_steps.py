@@ -9,20 +9,17 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan import (
-    AgentContext,
-    AgentResult,
-    ClientAgentAdapter,
     ExecutionContext,
     Host,
     Specialist,
     SpecialistResult,
     Team,
     ask_user,
-    build_agent,
     open_storage,
     run,
     run_sync,
 )
+from replan.sessions import AgentContext, AgentResult, ClientAgentAdapter, build_agent
 from replan.testing import ScriptedModel, always
 
 DONE = "---\nverdict: complete\n---\nDone."

@@ -21,27 +21,23 @@ from pydantic import BaseModel
 
 from carried import opened_run, run_in
 from replan import (
-    Agent,
-    AgentContext,
-    AgentResult,
     ConfigurationError,
-    ContextError,
     ExecutionContext,
     Host,
     Limits,
     MemoryOptions,
-    Message,
     RunSettings,
     Specialist,
     Team,
     ask_user,
-    build_agent,
     build_graph,
     run,
 )
+from replan.errors import ContextError
 from replan.events import calls
 from replan.events.types import ModelInvoked
 from replan.ports.ask_user import ask
+from replan.sessions import Agent, AgentContext, AgentResult, Message, build_agent
 from replan.sessions.carried_run import packed_run, unpacked_run
 from replan.sessions.tool_calls import ToolCalls
 from replan.storage.serializer import StrictSerializer

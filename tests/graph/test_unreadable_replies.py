@@ -2,7 +2,8 @@
 
 import pytest
 
-from replan import Limits, TaskComplexity, run, stream
+from replan import Limits, run, stream
+from replan.state import TaskComplexity
 from replan.testing import Reply, ScriptedModel
 
 COMPLETE = "---\nverdict: complete\n---\nThe answer."

@@ -1,5 +1,6 @@
 """The words of the glossary are the ones that are used."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -53,6 +54,57 @@ def test_a_word_that_was_replaced_stands_nowhere() -> None:
         for word in _PATTERN.finditer(text)
     ]
     assert not found, "\n".join(found)
+
+
+RENAMED = {
+    "can_pass": "is_transient",
+    "ends_whole_work": "is_fatal_for_run",
+    "seen_in": "visible_messages",
+    "OnRecord": "RecordedResults",
+    "StepErrand": "StepJob",
+    "StepEnd": "StepOutcome",
+    "Errand": "RunJob",
+    "done_for_another": "run_queued_step",
+    "doubts_in": "unresolved_attempts",
+    "LastWords": "StderrTail",
+    "brought_nothing": "is_unbilled",
+    "worked_before": "prior_durations",
+    "leans_on_refused": "depends_on_refused",
+    "valid_part": "applicable_part",
+    "try_changes": "check_changes",
+    "open_to_clients": "client_overrides",
+    "read_seal": "read_fingerprints",
+    "Elsewhere": "StepQueue",
+    "Clocks": "ScopeTimers",
+    "Terms": "Pricing",
+    "Timed": "HasDeadline",
+    "Holds": "ThreadLocks",
+    "left_open": "previous_plan",
+    "kept_from": "source_run_id",
+    "kept_results": "carried_results",
+    "glimpse": "peek",
+    "heard_at": "last_seen_at",
+    "Patience": "Retrier",
+    "WholeSaver": "SaverMixin",
+    "HomeLoop": "RunLoop",
+    "Pulse": "LoopWatch",
+}
+"""Names in the code that said too little, and those that took their place."""
+
+
+def test_a_name_that_was_replaced_is_not_used_again() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {name}, write {RENAMED[name]}"
+        for path in READ
+        if path.suffix == ".py"
+        for name in sorted(RENAMED.keys() & _names_in(path))
+    ]
+    assert not found, "\n".join(found)
+
+
+def _names_in(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {getattr(node, field, "") for node in nodes for field in ("id", "attr", "name", "arg")}
 
 
 def test_an_attempt_is_called_no_try() -> None:

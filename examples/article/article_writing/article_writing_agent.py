@@ -7,7 +7,7 @@ from article_writing.article_writing_state_handlers import (
     DraftWritingHandler,
     OutlineWritingHandler,
 )
-from replan import InteractionUnit, SubThreadAgent
+from replan.pipelines import InteractionUnit, SubThreadAgent
 
 
 class ArticleWritingAgent(SubThreadAgent):

@@ -1,6 +1,6 @@
 """The messages of the user's side while the article is written."""
 
-from replan import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
+from replan.pipelines import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
 
 
 class DraftWritingUnit(InteractionUnit):

@@ -4,7 +4,7 @@ from notes import FIGURE, headings
 from writing import written
 
 from article_writing.fact_check.fact_check_agent import FactCheckAgent
-from replan import BaseAgent, NestedSubThreadHandler, Response, StateHandler, Task, Thread
+from replan.pipelines import BaseAgent, NestedSubThreadHandler, Response, StateHandler, Task, Thread
 
 
 class OutlineWritingHandler(StateHandler):

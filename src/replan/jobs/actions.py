@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from replan.declared.fields import Effects
 from replan.jobs.job import Job
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.spec_rules import PLACEHOLDER
 from replan.values import Value
 
@@ -101,7 +101,7 @@ class UnsafeValueError(ValueError):
 
 
 def parameters_of(
-    command: Command, item: Mapping[str, JsonValue], number: int
+    command: JobCommand, item: Mapping[str, JsonValue], number: int
 ) -> dict[str, JsonValue]:
     """Put the values of an item into the parameters of a command.
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from replan import Fact, open_storage
+from replan import open_storage
 from replan.cli.main import app
 from replan.facts.kept import facts_of
+from replan.memory import Fact
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

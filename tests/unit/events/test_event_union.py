@@ -8,21 +8,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import TypeAdapter, ValidationError
 
-from replan import (
-    CollectedResults,
-    FeedbackResult,
-    PlanStep,
-    Question,
-    SpecialistResult,
-    TaskComplexity,
-    TaskPlan,
-    ThinkingResult,
-    Usage,
-)
+from replan import PlanStep, Question, SpecialistResult, TaskPlan, Usage
 from replan.events import types
 from replan.events.types import BaseEvent, Event, MessageText, StepEvent
 from replan.plan import Rerun
 from replan.plan.markdown.overlooked import ParseWarning
+from replan.state import CollectedResults, FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.knowledge import Source
 from replan.state.usage import TokenCount
 

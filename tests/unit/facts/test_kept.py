@@ -6,10 +6,11 @@ from itertools import product
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from replan import ConfigurationError, Fact, open_storage
+from replan import ConfigurationError, open_storage
 from replan.errors import FactError
 from replan.facts import kept
 from replan.facts.kept import FactOwner, Facts, facts_of
+from replan.memory import Fact
 from replan.specialists.fact_tools import facts_text
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

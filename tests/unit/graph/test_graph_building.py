@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langgraph.types import Send
 
-from replan import (
-    ConfigurationError,
-    FeedbackResult,
-    Host,
-    Specialist,
-    TaskComplexity,
-    Team,
-    ThinkingResult,
-    build_graph,
-)
+from replan import ConfigurationError, Host, Specialist, Team, build_graph
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.graph.branches import (
@@ -26,6 +17,7 @@ from replan.graph.branches import (
     specialist_branch,
     specialist_node,
 )
+from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.results import Assignment
 from replan.team.chats import Chats
 from replan.testing import ScriptedModel

@@ -9,7 +9,7 @@ from replan.jobs.actions import Outcome
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.processor import JobProcessor
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
@@ -23,10 +23,10 @@ def listing_spec(**changes):
             Slot("title", question="Which title?", depends_on=["product_listing_id"]),
         ],
         "commands": [
-            Command("publish", needs=["product_center_id"], action="do", words=["publish"]),
-            Command("edit", needs=["product_listing_id", "title"], action="do"),
-            Command("activate", needs=["product_listing_id"], action="do"),
-            Command("deactivate", needs=["product_listing_id"], action="do"),
+            JobCommand("publish", needs=["product_center_id"], action="do", words=["publish"]),
+            JobCommand("edit", needs=["product_listing_id", "title"], action="do"),
+            JobCommand("activate", needs=["product_listing_id"], action="do"),
+            JobCommand("deactivate", needs=["product_listing_id"], action="do"),
         ],
         "actions": [ActionSpec("do", run=print, effects="keyed")],
     }

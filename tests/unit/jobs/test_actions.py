@@ -16,7 +16,7 @@ from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Outcome
 from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.transcript import Transcript
 from replan.storage.memory_log import memory_log
@@ -56,7 +56,7 @@ def api_spec(url, effects=None, timeout=5.0, **parameters):
         "listing",
         slots=[Slot("id", question="Which?"), Slot("title", question="Title?", secret=True)],
         commands=[
-            Command(
+            JobCommand(
                 "rename",
                 needs=["id", "title"],
                 action="call_api",
@@ -172,7 +172,7 @@ async def test_own_actions_data_and_messages(make):
         return JobSpec(
             "pay",
             slots=[Slot("amount", type="number", minimum=1, question="How much?")],
-            commands=[Command("pay", needs=["amount"], action=action, parameters=parameters)],
+            commands=[JobCommand("pay", needs=["amount"], action=action, parameters=parameters)],
             actions=[
                 ActionSpec(
                     "own", run=own, effects="keyed", parameters=[ParameterSpec("amount", "number")]
@@ -321,7 +321,7 @@ async def test_an_own_action_that_fails_may_have_taken_effect(make):
     spec = JobSpec(
         "mail",
         slots=[Slot("to", question="To whom?")],
-        commands=[Command("send", needs=["to"], action="send")],
+        commands=[JobCommand("send", needs=["to"], action="send")],
         actions=[ActionSpec("send", run=send, effects="unsafe")],
         confirm=False,
     )
@@ -344,7 +344,7 @@ async def test_an_action_that_a_limit_or_the_storage_ends_has_no_outcome(make, e
     spec = JobSpec(
         "letters",
         slots=[Slot("to", question="To whom?")],
-        commands=[Command("send", needs=["to"], action="send")],
+        commands=[JobCommand("send", needs=["to"], action="send")],
         actions=[ActionSpec("send", run=send, effects="pure")],
     )
     processor = make(spec, ActionExecutor())

@@ -11,7 +11,7 @@ from replan.jobs.extraction.port import Extracted
 from replan.jobs.job import COMMAND, CONFIRMATION
 from replan.jobs.processor import JobProcessor
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.testing.users import COOPERATIVE, KINDS, SimulatedUser, converse
 
@@ -55,9 +55,9 @@ def jobs(draw):
         drawn.append(draw(slots(name, [each.name for each, _ in drawn])))
     names = [slot.name for slot, _ in drawn]
     needs = draw(st.lists(st.sampled_from(names), unique=True, min_size=1))
-    first = Command("publish", needs=needs, action="act", words=["发布"])
+    first = JobCommand("publish", needs=needs, action="act", words=["发布"])
     first = first.replace(confirm=draw(st.sampled_from([None, True, False])))
-    others = [Command("edit", needs=names[:1], action="act")] if draw(st.booleans()) else []
+    others = [JobCommand("edit", needs=names[:1], action="act")] if draw(st.booleans()) else []
     spec = JobSpec(
         "thing",
         slots=[slot for slot, _ in drawn],
@@ -253,7 +253,9 @@ def test_who_changes_values_and_never_says_what_for_is_left_at_the_bound():
         spec = JobSpec(
             "thing",
             slots=[Slot("alpha", question="Which?", type="integer")],
-            commands=[Command(name, needs=["alpha"], action="act") for name in ("publish", "edit")],
+            commands=[
+                JobCommand(name, needs=["alpha"], action="act") for name in ("publish", "edit")
+            ],
             actions=[ActionSpec("act", run=print)],
             max_corrections=2,
         )
@@ -272,7 +274,7 @@ def test_another_wrong_value_is_no_progress():
     spec = JobSpec(
         "thing",
         slots=[Slot(name, question="Which?", type="integer") for name in NAMES[:3]],
-        commands=[Command("publish", needs=["alpha"], takes=["beta", "gamma"], action="act")],
+        commands=[JobCommand("publish", needs=["alpha"], takes=["beta", "gamma"], action="act")],
         actions=[ActionSpec("act", run=print)],
     )
 

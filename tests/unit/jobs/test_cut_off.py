@@ -9,7 +9,7 @@ import pytest
 from replan import open_storage
 from replan.assembly.jobs import job_agent
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.state.session.context import AgentContext
 
@@ -36,7 +36,7 @@ class Shop:
         return JobSpec(
             "listing",
             slots=[Slot("product", question="Which product?")],
-            commands=[Command("publish", needs=["product"], action="publish")],
+            commands=[JobCommand("publish", needs=["product"], action="publish")],
             actions=[ActionSpec("publish", run=self.publish, effects=effects)],
         )
 

@@ -14,7 +14,7 @@ from replan.jobs.extraction.by_model import (
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import Asked, Job
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.models.chat import Chat
 from replan.prompts.sections import call_of
@@ -30,8 +30,8 @@ SPEC = JobSpec(
         Slot("pin", question="PIN?", secret=True),
     ],
     commands=[
-        Command("go", needs=["origin", "day", "pin"], action="do", words=["travel"]),
-        Command("undo", needs=["origin"], action="do"),
+        JobCommand("go", needs=["origin", "day", "pin"], action="do", words=["travel"]),
+        JobCommand("undo", needs=["origin"], action="do"),
     ],
     actions=[ActionSpec("do", run=print)],
 )
@@ -150,7 +150,7 @@ async def test_a_model_reads_free_text_in_chinese_and_rules_check_it(make):
 async def test_a_model_makes_no_number_of_an_approximate_one(make):
     spec = SPEC.replace(
         slots=[*SPEC.slots, Slot("people", type="integer", question="How many?")],
-        commands=[Command("go", needs=["people", "origin"], action="do")],
+        commands=[JobCommand("go", needs=["people", "origin"], action="do")],
     )
     with ScriptedModel({"extract": ["people: 5", "people: 5", "people: 12"]}) as model:
         processor = make(spec, extractor=RulesThenModel(ModelExtractor(Chat(model))))

@@ -11,7 +11,7 @@ from replan.jobs.extraction.dates import dates_in
 from replan.jobs.extraction.numbers import numbers_in
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import Asked, Job
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
 TODAY = date(2026, 3, 2)  # a Monday
@@ -174,7 +174,7 @@ SPEC = JobSpec(
         Slot("stops", type="list", question="Stops?"),
     ],
     commands=[
-        Command(
+        JobCommand(
             "go",
             needs=["origin", "target", "day"],
             action="ask_user",
@@ -182,7 +182,7 @@ SPEC = JobSpec(
             takes=["people", "cabin", "code", "pets", "extras", "stops"],
             parameters={"question": "?"},
         ),
-        Command(
+        JobCommand(
             "undo",
             needs=["code"],
             action="ask_user",
@@ -246,7 +246,7 @@ ROUTE = JobSpec(
         Slot("second", choices=["red", "blue"], question="Second?"),
     ],
     commands=[
-        Command(
+        JobCommand(
             "ride",
             needs=["origin", "target", "title", "day", "size", "first", "second"],
             action="ask_user",

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan import ClientAgentAdapter, Specialist, Team, build_agent, open_storage
+from replan import Specialist, Team, open_storage
 from replan.assembly.jobs import job_agent, job_processor
 from replan.errors import UsageError
 from replan.jobs.phases.planning import with_plan
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.sessions import ClientAgentAdapter, build_agent
 from replan.state.session.context import AgentContext, AgentResult
 from replan.testing import ScriptedModel
 from replan.testing.users import (
@@ -34,7 +35,7 @@ def spec_of(done):
             Slot("day", type="date", question="When?"),
             Slot("pin", question="Which PIN?", secret=True),
         ],
-        commands=[Command("visit", needs=["day", "pin"], action="go")],
+        commands=[JobCommand("visit", needs=["day", "pin"], action="go")],
         actions=[ActionSpec("go", run=lambda day, pin: done.append((day, pin)))],
     )
 
@@ -82,7 +83,7 @@ async def test_secret_values_are_sealed_for_their_session_and_key_and_nothing_is
     spec = JobSpec(
         "visit",
         slots=spec_of([]).slots,
-        commands=[Command("visit", needs=["day", "pin"], action="go")],
+        commands=[JobCommand("visit", needs=["day", "pin"], action="go")],
         actions=[ActionSpec("go", run=echo)],
     )
 
@@ -221,7 +222,7 @@ def counting_spec():
         done.append(day)
         return "noted"
 
-    command = Command("visit", needs=["day"], action="go")
+    command = JobCommand("visit", needs=["day"], action="go")
     slots = [each for each in spec_of([]).slots if each.name == "day"]
     actions = [ActionSpec("go", run=note)]
     return JobSpec("visit", slots=slots, commands=[command], actions=actions), done

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from replan import JobFileError
+from replan.errors import JobFileError
 from replan.jobs.spec.job_file import job_schema, read_job_file
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

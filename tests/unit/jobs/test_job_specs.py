@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from replan.cli.main import app
 from replan.errors import JobFileError, JobSpecError
 from replan.jobs.spec.job_file import read_job_file
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
 ROOT = Path(__file__).parents[3]
@@ -87,7 +87,7 @@ def test_python_tells_the_same():
         JobSpec(
             "travel",
             slots=[Slot("a", question="A?", check=3), Slot("A b", question="")],
-            commands=[Command("go", needs=["b"], action="ask_user")],
+            commands=[JobCommand("go", needs=["b"], action="ask_user")],
         )
     fields = {each.field for each in told.value.mistakes}
     assert fields >= {"slots[0].check", "slots[1].name", "slots[1].question"}
@@ -135,6 +135,6 @@ def test_a_check_is_not_asynchronous():
             "t",
             slots=[Slot("a", question="A?", check=check)],
             commands=[
-                Command("go", needs=["a"], action="ask_user", parameters={"question": "?"}),
+                JobCommand("go", needs=["a"], action="ask_user", parameters={"question": "?"}),
             ],
         )

@@ -11,14 +11,14 @@ from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
 from replan.jobs.phases.planning import ItemPlanner
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
 pytestmark = pytest.mark.anyio
 SPEC = JobSpec(
     "tea",
     slots=[Slot("kind", question="Which kind?")],
-    commands=[Command("brew", needs=["kind"], action="brew")],
+    commands=[JobCommand("brew", needs=["kind"], action="brew")],
     actions=[ActionSpec("brew", run=dict, effects="keyed")],
 )
 

@@ -5,7 +5,7 @@ import pytest
 from replan.assembly.jobs import job_processor
 from replan.errors import ModelCallError
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel
@@ -17,7 +17,7 @@ SPEC = JobSpec(
         Slot("pin", question="Your PIN?", secret=True),
         Slot("kind", question="Which tea?", choices=["green", "black"]),
     ],
-    commands=[Command("brew", needs=["pin", "kind"], action="brew_it")],
+    commands=[JobCommand("brew", needs=["pin", "kind"], action="brew_it")],
     actions=[ActionSpec("brew_it", run=lambda pin, kind: f"{kind} tea")],
 )
 

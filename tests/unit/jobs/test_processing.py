@@ -11,7 +11,7 @@ from replan.jobs.job import Job, JobPhase, JobPlan
 from replan.jobs.phases.goals import decompose_goals
 from replan.jobs.phases.planning import PlanDraft
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot, ValidationIssue
 
 pytestmark = pytest.mark.anyio
@@ -113,7 +113,7 @@ def trip(**changes):
     ]
     fields = {
         "slots": slots,
-        "commands": [Command("go", needs=["a", "b", "c", "d"], takes=["e"], action="do")],
+        "commands": [JobCommand("go", needs=["a", "b", "c", "d"], takes=["e"], action="do")],
         "actions": [ActionSpec("do", run=print)],
     }
     return JobSpec("trip", **{**fields, **changes})
@@ -136,7 +136,7 @@ async def test_a_correction_takes_back_what_depends_on_it_and_nothing_else(talk,
 
 
 async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk, executor):
-    spec = trip(commands=[Command("go", needs=["a", "d"], takes=["e"], action="do")])
+    spec = trip(commands=[JobCommand("go", needs=["a", "d"], takes=["e"], action="do")])
     said = ["a: 1, d: 4", "no", "e: 9", "d: 5"]
     result = await talk(spec, *said, executor=executor)
     assert not executor.calls
@@ -151,7 +151,7 @@ async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk,
 
 @pytest.mark.parametrize("word", ["ok", "sure", "yes", "好的"])
 async def test_after_a_no_the_values_are_shown_again_before_a_yes_counts(talk, executor, word):
-    spec = trip(commands=[Command("go", needs=["a", "d"], takes=["e"], action="do")])
+    spec = trip(commands=[JobCommand("go", needs=["a", "d"], takes=["e"], action="do")])
     said = ["a: 1, d: 4", "no", word]
     shown = await talk(spec, *said, executor=executor)
     assert not executor.calls
@@ -164,7 +164,7 @@ async def test_after_a_no_the_values_are_shown_again_before_a_yes_counts(talk, e
 async def test_a_command_says_whether_its_user_confirms_it(talk, executor):
     def pay(**fields):
         usual = {"endpoint": "/pay", "method": "POST", "params": {"to": "{to}"}}
-        command = Command("pay", needs=["to"], action="call_api", parameters=usual)
+        command = JobCommand("pay", needs=["to"], action="call_api", parameters=usual)
         return JobSpec(
             "pay",
             slots=[Slot("to", question="To whom?")],
@@ -197,7 +197,7 @@ async def test_a_command_says_whether_its_user_confirms_it(talk, executor):
 
 
 async def test_a_yes_or_thanks_after_the_end_begins_no_new_job(talk, make, executor):
-    spec = trip(commands=[Command("go", needs=["a"], action="do")])
+    spec = trip(commands=[JobCommand("go", needs=["a"], action="do")])
     done = await talk(spec, "a: 1", "yes", executor=executor)
     for said in ("yes", "OK!", "no", "thanks", "好的", "谢谢", "cancel"):
         again = await make(spec, executor).process(done.job, [said])
@@ -225,7 +225,7 @@ async def test_each_turn_says_what_it_understood(talk):
     ]
     needs = [each.name for each in slots]
     spec = trip(
-        slots=slots, languages=["en", "zh"], commands=[Command("go", needs=needs, action="do")]
+        slots=slots, languages=["en", "zh"], commands=[JobCommand("go", needs=needs, action="do")]
     )
     english = await talk(spec, None, "Oslo, tomorrow, 4821")
     assert english.response_message == "Understood: to: Oslo, day: 2026-03-03, pin: ***.\nMany?"
@@ -293,7 +293,7 @@ async def test_each_text_of_a_list_is_done_once(recorder, make):
     spec = JobSpec(
         "tags",
         slots=[Slot("names", question="Which?", type="list")],
-        commands=[Command("tag", needs=["names"], each="names", action="do")],
+        commands=[JobCommand("tag", needs=["names"], each="names", action="do")],
         actions=[ActionSpec("do", run=print, effects="keyed")],
     )
     executor = recorder(
@@ -325,7 +325,7 @@ async def test_a_question_can_be_the_action(talk):
         "poll",
         slots=[Slot("topic", question="About what?")],
         commands=[
-            Command(
+            JobCommand(
                 "ask",
                 needs=["topic"],
                 action="ask_user",
@@ -345,8 +345,8 @@ async def test_what_is_said_with_the_command_is_taken_where_the_action_is_a_ques
         "poll",
         slots=[Slot("topic", question="About what?")],
         commands=[
-            Command("ask", needs=[], takes=["topic"], **ask),
-            Command("other", needs=["topic"], **ask),
+            JobCommand("ask", needs=[], takes=["topic"], **ask),
+            JobCommand("other", needs=["topic"], **ask),
         ],
     )
     asked = await talk(spec, "ask, topic: tea")
@@ -360,7 +360,7 @@ async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, execu
             Slot("state", question="Which?", type="object"),
             Slot("after", question="And then?", depends_on=["state"]),
         ],
-        commands=[Command("set", needs=["state", "after"], action="do")],
+        commands=[JobCommand("set", needs=["state", "after"], action="do")],
         actions=[ActionSpec("do", run=print)],
     )
     changed = await talk(spec, '{"state": {"on": 1}, "after": "x"}', '{"state": {"on": true}}')
@@ -374,7 +374,7 @@ async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, execu
 async def test_a_failure_with_other_values_is_told_again_only_if_it_may_have_taken_effect(
     make, recorder
 ):
-    spec = trip(commands=[Command("go", needs=["a"], action="do", refusals={"409": "a"})])
+    spec = trip(commands=[JobCommand("go", needs=["a"], action="do", refusals={"409": "a"})])
     for outcome, is_told in (
         (Outcome(success=False, error="it is full", status=409), False),
         (Outcome(success=False, error="it is gone", in_doubt=True), True),
@@ -463,7 +463,7 @@ async def test_choices_are_told_in_the_language_of_the_user(make):
                 secret=True,
             )
         ],
-        commands=[Command("take", needs=["cabin"], action="do")],
+        commands=[JobCommand("take", needs=["cabin"], action="do")],
         actions=[ActionSpec("do", run=print)],
     )
     processor = make(spec)

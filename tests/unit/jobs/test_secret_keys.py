@@ -7,7 +7,7 @@ import pytest
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.port import Extracted
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.jobs.views import shown_job
 
@@ -16,8 +16,8 @@ PAY = JobSpec(
     "pay",
     slots=[Slot("to", question="To whom?"), Slot("pin", question="PIN?", secret=True)],
     commands=[
-        Command("pay", needs=["to", "pin"], action="do"),
-        Command("show", needs=["to"], action="do"),
+        JobCommand("pay", needs=["to", "pin"], action="do"),
+        JobCommand("show", needs=["to"], action="do"),
     ],
     actions=[ActionSpec("do", run=print, effects="keyed")],
 )

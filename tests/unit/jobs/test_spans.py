@@ -10,7 +10,7 @@ from replan.assembly.jobs import job_agent
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.processor import JobProcessor
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.jobs.views import shown_job, view_of
 from replan.state.session.context import AgentContext
@@ -64,7 +64,7 @@ def spec_of(names):
         slots=[
             each.replace(question={"en": "Which?", "zh": "哪个"}) for each in map(SLOTS.get, names)
         ],
-        commands=[Command("book", needs=names, action="act")],
+        commands=[JobCommand("book", needs=names, action="act")],
         actions=[ActionSpec("act", run=print)],
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import Source
+from replan.knowledge import Source
 from replan.replies.citations import cited
 
 SOURCES = (

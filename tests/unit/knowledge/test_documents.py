@@ -3,8 +3,8 @@
 import pytest
 
 from made_documents import pdf, word, word_of
-from replan import FolderRetriever, SearchRequest
 from replan.adapters.knowledge import documents, read_files
+from replan.knowledge import FolderRetriever, SearchRequest
 from replan.texts.passages import passages_of
 
 ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [

@@ -8,15 +8,11 @@ from contextlib import closing
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from replan import (
-    FolderRetriever,
-    LimitReachedError,
-    RetrievalError,
-    SearchRequest,
-    UnpricedModelError,
-)
+from replan import LimitReachedError
 from replan.adapters.knowledge import folder as folder_module, vectors
 from replan.adapters.knowledge.fusing import fused
+from replan.errors import RetrievalError, UnpricedModelError
+from replan.knowledge import FolderRetriever, SearchRequest
 
 
 class Meanings(Embeddings):

@@ -9,8 +9,9 @@ from threading import Barrier
 
 import pytest
 
-from replan import FolderRetriever, RetrievalError, SearchRequest
 from replan.adapters.knowledge.index import opened
+from replan.errors import RetrievalError
+from replan.knowledge import FolderRetriever, SearchRequest
 from replan.texts.safe_folder import files_below
 
 

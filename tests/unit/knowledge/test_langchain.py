@@ -8,12 +8,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from replan import (
-    LangChainRetriever,
-    RetrievalError,
-    SearchRequest,
-    VectorStoreRetriever,
-)
+from replan.errors import RetrievalError
+from replan.knowledge import LangChainRetriever, SearchRequest, VectorStoreRetriever
 
 
 class Letters(Embeddings):

@@ -3,7 +3,6 @@
 import pytest
 
 from replan import (
-    FolderRetriever,
     Host,
     PlanDocument,
     RAGOptions,
@@ -14,6 +13,7 @@ from replan import (
     TeamError,
 )
 from replan.cli.shared.worst_case import team_of
+from replan.knowledge import FolderRetriever
 from replan.state.knowledge import (
     ANY_SCORE,
     NO_KNOWLEDGE,

@@ -4,7 +4,8 @@ import psycopg
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from replan import PostgresRetriever, RetrievalError, SearchRequest
+from replan.errors import RetrievalError
+from replan.knowledge import PostgresRetriever, SearchRequest
 
 
 class Meanings(Embeddings):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
-from replan import Fact
+from replan.memory import Fact
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.built_in import built_in_models

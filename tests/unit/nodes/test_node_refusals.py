@@ -5,7 +5,6 @@ from langgraph.runtime import Runtime
 
 from replan import (
     ExecutionStatus,
-    FeedbackResult,
     Host,
     InputError,
     Limits,
@@ -23,6 +22,7 @@ from replan.nodes.feedback import feedback
 from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_update import plan_update
 from replan.plan.markdown.document import PlanDocument
+from replan.state import FeedbackResult
 from replan.state.results import CollectedResults
 from replan.testing import HttpFault, ScriptedModel, always
 

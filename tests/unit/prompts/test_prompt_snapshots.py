@@ -8,15 +8,7 @@ from string import Template
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan import (
-    ExecutionContext,
-    FeedbackResult,
-    PlanDocument,
-    RunSettings,
-    SpecialistResult,
-    TaskComplexity,
-    ThinkingResult,
-)
+from replan import ExecutionContext, PlanDocument, RunSettings, SpecialistResult
 from replan.memory.conversation import Seen
 from replan.plan.markdown.rendering import render as render_plan, render_for_model
 from replan.prompts.host import (
@@ -30,6 +22,7 @@ from replan.prompts.host import (
 )
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import load, render
+from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.digests import collect
 from replan.state.knowledge import Knowledge
 from replan.state.team import SpecialistCard

@@ -20,12 +20,12 @@ from replan import (
     Specialist,
     StorageError,
     Team,
-    UnpricedModelError,
     build_graph,
     run,
     run_sync,
     stream,
 )
+from replan.errors import UnpricedModelError
 from replan.testing import Reply, ScriptedModel, always
 
 SLOW = Limits(step_timeout=0.2, step_retries=0)

@@ -13,7 +13,8 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 
-from replan import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan import PlanStep, StepStatus, TaskPlan
+from replan.plan import PlanUpdate, PlanUpdateType
 from replan.plan.applying import apply_valid
 from replan.plan.changes import AddStep
 from replan.plan.markdown.document import PlanDocument, refresh_content

@@ -4,16 +4,8 @@ import math
 
 import pytest
 
-from replan import (
-    ActionType,
-    FeedbackResult,
-    Limits,
-    PlanDocument,
-    RunSettings,
-    SpecialistResult,
-    TaskPlan,
-    Usage,
-)
+from replan import Limits, PlanDocument, RunSettings, SpecialistResult, TaskPlan, Usage
+from replan.state import ActionType, FeedbackResult
 from replan.state.limits import LimitHit
 from replan.state.results import Assignment, ExecutionContext
 from replan.state.rules import (

@@ -9,10 +9,11 @@ from itertools import permutations
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan import AgentContext, Message, StorageError, ToolExecution, open_storage
+from replan import StorageError, open_storage
 from replan.log.rows import Attempt, KeptText, Request
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
+from replan.sessions import AgentContext, Message, ToolExecution
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.state.results import SpecialistResult
 from stored_tables import changing, columns_of, rows_of, tables_in

@@ -7,20 +7,11 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from replan import (
-    AgentContext,
-    Host,
-    Message,
-    Specialist,
-    StorageError,
-    Team,
-    ask_user,
-    open_runtime,
-    open_storage,
-)
+from replan import Host, Specialist, StorageError, Team, ask_user, open_runtime, open_storage
 from replan.log.rows import Attempt, KeptText, Request
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
+from replan.sessions import AgentContext, Message
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.testing import ScriptedModel, always
 from stored_tables import dump

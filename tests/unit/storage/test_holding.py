@@ -8,16 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from filelock import FileLock
 
-from replan import (
-    Host,
-    Specialist,
-    Team,
-    ThreadBusyError,
-    build_graph,
-    open_storage,
-    run,
-    stream,
-)
+from replan import Host, Specialist, Team, build_graph, open_storage, run, stream
+from replan.errors import ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.storage import holds
 from states import state_of

@@ -6,7 +6,7 @@ import shutil
 import psycopg
 import pytest
 
-from replan import ThreadBusyError, ThreadLostError
+from replan.errors import ThreadBusyError, ThreadLostError
 from replan.storage import holds as holding
 from savers import opened_saver
 

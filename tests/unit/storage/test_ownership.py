@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from replan import StorageError, ThreadBusyError, ThreadLostError
+from replan import StorageError
+from replan.errors import ThreadBusyError, ThreadLostError
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.log.rows import Attempt, KeptText
 from replan.ports.run_book import RunRecord

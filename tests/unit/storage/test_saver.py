@@ -15,7 +15,8 @@ from langgraph.checkpoint.serde.types import ERROR, RESUME
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from replan import StorageError, ThreadBusyError, ThreadLostError
+from replan import StorageError
+from replan.errors import ThreadBusyError, ThreadLostError
 from replan.langgraph_inside.delta_channel import Delta
 from replan.plan.model import StepStatus
 from replan.storage.encryption import SealedSerializer

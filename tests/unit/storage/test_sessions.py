@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from replan import AgentContext, HistoryPage, Message, SessionConflictError, ToolExecution
+from replan.errors import SessionConflictError
 from replan.ports.session_store import SessionKey, SessionTurn
+from replan.sessions import AgentContext, HistoryPage, Message, ToolExecution
 from unit.storage.conftest import _opener
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)

@@ -14,13 +14,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 import warm
 from postgres import fresh_database
-from replan import (
-    ConfigurationError,
-    SpecialistResult,
-    StorageError,
-    ThreadBusyError,
-    open_storage,
-)
+from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
+from replan.errors import ThreadBusyError
 from replan.log.rows import Attempt
 from replan.storage.schema import FORMAT
 

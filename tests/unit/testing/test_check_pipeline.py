@@ -8,23 +8,27 @@ import pytest
 from replan.testing import check_pipeline
 
 PACKAGE = {
-    "tea_agent.py": "from replan import BaseAgent\nclass TeaAgent(BaseAgent):\n    pass\n",
+    "tea_agent.py": (
+        "from replan.pipelines import BaseAgent\nclass TeaAgent(BaseAgent):\n    pass\n"
+    ),
     "tea_state_handlers.py": (
-        "import replan\n"
-        "class TeaPreparationHandler(replan.SubThreadPreparationHandler):\n    pass\n"
-        "class TeaExecutionHandler(replan.SubThreadExecutionHandler):\n    pass\n"
+        "import replan.pipelines\n"
+        "class TeaPreparationHandler(replan.pipelines.SubThreadPreparationHandler):\n    pass\n"
+        "class TeaExecutionHandler(replan.pipelines.SubThreadExecutionHandler):\n    pass\n"
     ),
     "tea_writing/tea_writing_agent.py": (
-        "from replan import SubThreadAgent\nclass TeaWritingAgent(SubThreadAgent):\n    pass\n"
+        "from replan.pipelines import SubThreadAgent\n"
+        "class TeaWritingAgent(SubThreadAgent):\n    pass\n"
     ),
     "tea_writing/tea_writing_state_handlers.py": (
-        "from replan import StateHandler\n"
+        "from replan.pipelines import StateHandler\n"
         "class DraftWritingHandler(StateHandler):\n"
         "    phase = 'draft_writing'\n    next_phase = 'draft_critique'\n"
         "class DraftCritiqueHandler(StateHandler):\n    phase = 'draft_critique'\n"
     ),
     "tea_writing/tea_writing_interaction_units.py": (
-        "from replan import InteractionUnit\nclass DraftWritingUnit(InteractionUnit):\n    pass\n"
+        "from replan.pipelines import InteractionUnit\n"
+        "class DraftWritingUnit(InteractionUnit):\n    pass\n"
     ),
     "prompts/draft_writing_system_prompt.md": "Write.\n",
 }

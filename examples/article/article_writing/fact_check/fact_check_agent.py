@@ -5,7 +5,7 @@ from article_writing.fact_check.fact_check_state_handlers import (
     DraftCorrectionHandler,
     FigureCheckHandler,
 )
-from replan import InteractionUnit, SubThreadAgent
+from replan.pipelines import InteractionUnit, SubThreadAgent
 
 
 class FactCheckAgent(SubThreadAgent):

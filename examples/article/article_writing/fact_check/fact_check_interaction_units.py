@@ -1,6 +1,6 @@
 """The messages of the user's side while the figures are checked."""
 
-from replan import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
+from replan.pipelines import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
 
 
 class FigureCheckUnit(InteractionUnit):

@@ -5,7 +5,7 @@ import re
 from notes import FIGURE, sentences, source_of
 from writing import written
 
-from replan import BaseAgent, Response, StateHandler, Task, Thread
+from replan.pipelines import BaseAgent, Response, StateHandler, Task, Thread
 
 
 class FigureCheckHandler(StateHandler):

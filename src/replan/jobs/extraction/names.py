@@ -7,7 +7,7 @@ from typing import cast
 
 from replan.jobs.extraction.numbers import WORDS, Span
 from replan.jobs.sayings import bare
-from replan.jobs.spec.job_spec import Command
+from replan.jobs.spec.job_spec import JobCommand
 from replan.jobs.spec.slot import Slot
 
 _NAMES = WORDS["names"]
@@ -29,7 +29,7 @@ Mark = tuple[int, int, str]
 """Where a word is behind which a name is given: its span, and the slot."""
 
 
-def aliases(part: Slot | Command) -> Iterator[str]:
+def aliases(part: Slot | JobCommand) -> Iterator[str]:
     """The names under which a user may speak of a slot or a command, in small letters."""
     labels = [*cast("dict[str, str]", part.label).values()]
     yield from dict.fromkeys(

@@ -15,7 +15,7 @@ from replan.jobs.phases.outputs import (
 )
 from replan.jobs.phases.planning import idempotency_key
 from replan.jobs.sayings import say
-from replan.jobs.spec.job_spec import Command
+from replan.jobs.spec.job_spec import JobCommand
 from replan.jobs.spec.slot import ValidationIssue, text_in
 from replan.jobs.views import shown_value
 from replan.texts.storable import storable_text
@@ -61,7 +61,7 @@ class ExecutionHandler(PhaseHandler):
             given.progressed = True
         return await self._done(job, command, plan, given)
 
-    def _confirmation(self, job: Job, command: Command, turn: ProcessInput) -> ProcessOutput:
+    def _confirmation(self, job: Job, command: JobCommand, turn: ProcessInput) -> ProcessOutput:
         """Show all values, and ask whether they are right; after a no, what can be done."""
         language, spec = job.language, self._engine.spec
         if job.refused:
@@ -103,7 +103,7 @@ class ExecutionHandler(PhaseHandler):
         return say("command", job.language)
 
     async def _done(
-        self, job: Job, command: Command, plan: JobPlan, turn: ProcessInput
+        self, job: Job, command: JobCommand, plan: JobPlan, turn: ProcessInput
     ) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
         if command.action == "ask_user":
@@ -134,7 +134,7 @@ class ExecutionHandler(PhaseHandler):
         return self._completed(job, command)
 
     async def _attempted(
-        self, job: Job, command: Command, call: ActionCall, number: int
+        self, job: Job, command: JobCommand, call: ActionCall, number: int
     ) -> tuple[Job, Outcome]:
         """Do an action for an item, again if it may be repeated; each outcome is recorded."""
         problems = call.action.problems(call.parameters) if call.action.parameters else []
@@ -149,7 +149,9 @@ class ExecutionHandler(PhaseHandler):
                 break
         return job, outcome
 
-    def _recorded(self, job: Job, command: Command, number: int, key: str, outcome: Outcome) -> Job:
+    def _recorded(
+        self, job: Job, command: JobCommand, number: int, key: str, outcome: Outcome
+    ) -> Job:
         step = f"{command.action}/{number}"
         result = IntermediateResult(
             step=step,
@@ -162,7 +164,7 @@ class ExecutionHandler(PhaseHandler):
         )
         return self._engine.tracker.record_progress(job, step, result)
 
-    def _refused(self, job: Job, command: Command, outcome: Outcome) -> ProcessOutput | None:
+    def _refused(self, job: Job, command: JobCommand, outcome: Outcome) -> ProcessOutput | None:
         """Remove the refused value and the values that depend on it, to ask for them again."""
         engine = self._engine
         name = command.refusals.get(str(outcome.status), "")
@@ -193,7 +195,7 @@ class ExecutionHandler(PhaseHandler):
         job, how = job.replace(confirmed=""), "in_doubt" if in_doubt else "failed"
         return fail(job, "action", say(how, job.language, problem=_sentence(why)))
 
-    def _completed(self, job: Job, command: Command) -> ProcessOutput:
+    def _completed(self, job: Job, command: JobCommand) -> ProcessOutput:
         language, keys = job.language, _keys_of(job)
         results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
         result = results[0] if len(results) == 1 else results
@@ -213,13 +215,13 @@ class ExecutionHandler(PhaseHandler):
             execution_result=result,
         )
 
-    def _is_answer(self, job: Job, command: Command, turn: ProcessInput) -> bool:
+    def _is_answer(self, job: Job, command: JobCommand, turn: ProcessInput) -> bool:
         """Whether the message answers the question that the action asked."""
         is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
         return is_open and bool(turn.message) and not turn.is_applied
 
     def _asked(
-        self, job: Job, plan: JobPlan, command: Command, turn: ProcessInput
+        self, job: Job, plan: JobPlan, command: JobCommand, turn: ProcessInput
     ) -> ProcessOutput:
         """Ask the question of the command; the next message is the answer."""
         question = parameters_of(command, plan.items[0], 1)

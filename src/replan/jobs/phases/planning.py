@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic import Field, JsonValue
 
 from replan.jobs.job import Job, JobPlan, PlannedSecret
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.values import Value, same
 
 Items = tuple[dict[str, JsonValue], ...]
@@ -43,7 +43,7 @@ class ItemPlanner:
         return PlanDraft(items=() if command is None else items_of(command, job))
 
 
-def items_of(command: Command, job: Job) -> Items:
+def items_of(command: JobCommand, job: Job) -> Items:
     values = {name: each for name, each in job.collected_info.items() if name in command.slots}
     if command.each is None:
         return (values,)

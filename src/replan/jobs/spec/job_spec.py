@@ -26,7 +26,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 Status = Annotated[str, BeforeValidator(str), Field(pattern=r"^4\d\d$")]
 
 
-class Command(Part):
+class JobCommand(Part):
     """Something that a user can have done.
 
     Attributes:
@@ -97,7 +97,7 @@ class JobSpec(Part):
 
     name: SlotName = Field(kw_only=False)
     slots: Row[Slot]
-    commands: Row[Command] = Field(min_length=1)
+    commands: Row[JobCommand] = Field(min_length=1)
     actions: Row[ActionSpec] = ()
     version: int = Field(default=1, ge=1)
     languages: Row[Literal["en", "zh"]] = Field(default=("en",), min_length=1)
@@ -126,7 +126,7 @@ class JobSpec(Part):
         """Whether there is a slot of a name."""
         return name in self._slots
 
-    def command(self, name: str) -> Command | None:
+    def command(self, name: str) -> JobCommand | None:
         """The command of a name; None if there is none."""
         return self._commands.get(name)
 
@@ -135,15 +135,15 @@ class JobSpec(Part):
         found = self.command(command)
         return tuple(self._slots) if found is None else found.slots
 
-    def action_of(self, command: Command) -> ActionSpec:
+    def action_of(self, command: JobCommand) -> ActionSpec:
         """The type of action that does a command."""
         return next(each for each in (*self.actions, *BUILT_IN) if each.type == command.action)
 
-    def effects_of(self, command: Command) -> Effects:
+    def effects_of(self, command: JobCommand) -> Effects:
         """What a repetition of a command changes outside."""
         return command.effects or self.action_of(command).effects
 
-    def is_confirmed(self, command: Command) -> bool:
+    def is_confirmed(self, command: JobCommand) -> bool:
         """Whether the user confirms all values before a command is done."""
         if command.confirm is not None:
             return command.confirm
@@ -189,7 +189,7 @@ class JobSpec(Part):
         return {each.name: each for each in self.slots}
 
     @cached_property
-    def _commands(self) -> dict[str, Command]:
+    def _commands(self) -> dict[str, JobCommand]:
         return {each.name: each for each in self.commands}
 
     @cached_property

@@ -1,0 +1,57 @@
+"""Public names of a package: each is loaded when it is first asked for.
+
+The names and their modules are the imports of the package's stub, `__init__.pyi`. So an import of
+the package loads no framework, and type checkers and readers see what it has.
+"""
+
+import ast
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "replan",
+    "replan.jobs",
+    "replan.knowledge",
+    "replan.memory",
+    "replan.pipelines",
+    "replan.sessions",
+    "replan.state",
+)
+"""The packages whose names are promised, beside `replan.errors`, `replan.plan`, `replan.events`
+and `replan.testing`."""
+
+
+def names_of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package with a stub beside its `__init__.py`.
+
+    Args:
+        package: The name of the package.
+        file: The path of its `__init__.py`.
+    """
+
+    def value_of(name: str) -> Any:
+        if name == "__all__":
+            return names()
+        # Python asks for names such as `__path__` by itself.
+        if name.startswith("__") or name not in _modules(file):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(_modules(file)[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(_modules(file))
+
+    return value_of, names
+
+
+@cache
+def _modules(file: str) -> dict[str, str]:
+    """The module of each public name, from the imports of the stub."""
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [each for each in stub.body if isinstance(each, ast.ImportFrom)]
+    return {name.name: str(each.module) for each in imports for name in each.names}
