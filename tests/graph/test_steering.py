@@ -1,6 +1,7 @@
 """A person edits the plan of a run at work: what has not begun follows, what began is kept."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -17,6 +18,7 @@ from replan import (
     open_runtime,
 )
 from replan.log.rows import Request
+from replan.ports.steering import TOO_LATE
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."
@@ -435,3 +437,19 @@ async def test_a_new_step_of_a_revision_beside_one_that_began_ahead_gets_whole_r
     assert result.outcome == "completed"
     assert inputs[6] == {1: result.results[1].text}
     assert len(desk.did) == 4
+
+
+async def test_what_a_killed_process_left_of_a_run_that_is_over_is_told_when_it_is_resumed(where):
+    """The process was killed between the last checkpoint and the word about the request."""
+    desk = Desk()
+    async with open_runtime(desk.team(), storage=where) as runtime:
+        await runtime.run({"plan": PLAN}, run_id="r")
+        log = runtime.storage.log
+        left = {"run_id": "r", "kind": "message", "at": datetime.now(UTC), "by": "anna"}
+        await log.add_request(Request(**left, name="m1", text="Also compare 2023."))
+        for _ in range(2):
+            assert (await runtime.resume("r")).outcome == "completed"
+        assert await log.requests(["r"]) == []
+        (told,) = [e async for e in runtime.events("r") if e.type == "run_steered"]
+    assert (told.kind, told.status, told.by) == ("message", "refused", "anna")
+    assert (told.text, told.reason) == ("Also compare 2023.", TOO_LATE)

@@ -7,7 +7,7 @@ from replan.events.types import RunSteered
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.ports.run_context import here
-from replan.ports.steering import OUTCOME, TOO_LATE, missed_warning
+from replan.ports.steering import OUTCOME, TOO_LATE, facts_of, missed_warning
 
 
 async def report_outcome(
@@ -18,15 +18,7 @@ async def report_outcome(
     **fields: Any,
 ) -> None:
     """Report once what became of a request, also if its node begins again."""
-    about: dict[str, Any] = {
-        "kind": request.kind,
-        "status": status,
-        "request": request.name,
-        "by": request.by,
-        "text": request.text if request.kind == "message" else "",
-        "based_on": request.version,
-        **fields,
-    }
+    about = {**facts_of(request), "status": status, **fields}
     announced = emitter.announce(RunSteered, **about)
     await log.note(request.run_id, f"{OUTCOME}{request.name}", about, announced)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from replan.log.rows import Request, RequestKind
 from replan.log.run_log import RunLog
@@ -17,6 +17,17 @@ OUTCOME = "steering_outcome/"
 
 TOO_LATE = "The run ended before it was considered."
 """Why nothing was done with a request."""
+
+
+def facts_of(request: Request) -> dict[str, Any]:
+    """What the event about such a request says of it."""
+    return {
+        "kind": request.kind,
+        "request": request.name,
+        "by": request.by,
+        "text": request.text if request.kind == "message" else "",
+        "based_on": request.version,
+    }
 
 
 def missed_warning(request: Request) -> str:

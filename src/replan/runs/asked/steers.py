@@ -6,14 +6,16 @@ from typing import Any, cast
 
 from replan.calling.new_or_continued import check_storable
 from replan.errors import InputError, PlanConflictError
+from replan.events.types import RunSteered
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steered_plan import merged_edit
+from replan.log.kept_events import entry_of
 from replan.log.report import RunReport
-from replan.log.rows import Request
+from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
-from replan.ports.steering import OUTCOME, TOO_LATE
+from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 
@@ -69,6 +71,20 @@ def check_steer(
             "Edit the plan."
         )
     return steps_at_work(report)
+
+
+async def settle_missed(state: EnhancedState, log: RunLog, at: datetime) -> None:
+    """Report what people asked of a run whose process was killed when it had ended."""
+    run_id = state.get("run_id", "")
+    missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+    if not missed:
+        return
+    told, number = await log.notes(run_id, OUTCOME), state.get("current_round", 0)
+    about = {"run_id": run_id, "round": number, "status": "refused", "reason": TOO_LATE, "at": at}
+    late = (each for each in missed if f"{OUTCOME}{each.name}" not in told)
+    events = [entry_of(RunSteered(**about, **facts_of(each))) for each in late]
+    await log.add_events(run_id, events)
+    await log.take_requests(missed, at)
 
 
 def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:

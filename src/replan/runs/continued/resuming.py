@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.calling.compiled import Graph, is_served, loosened
 from replan.errors import InputError
+from replan.runs.asked.steers import settle_missed
 from replan.runs.reads import only_waits
 from replan.runs.run_input import input_again
 from replan.runs.snapshots import config_of, snapshot_of
@@ -28,6 +29,7 @@ async def remaining_work(errand: RunJob, resources: Resources) -> RunJob | None:
     is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
     if is_over and (settings is not None or not snapshot.next):
         if settings is None or not state.get("limit_reached"):
+            await settle_missed(state, resources.log, resources.clock())
             return None
         at = config_of(errand.thread_id)
         by = errand.by or "raise_limits"

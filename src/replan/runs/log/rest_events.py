@@ -12,6 +12,7 @@ from replan.events.trace import RUN
 from replan.events.types import BaseEvent, Event, RunResumed, RunSteered, RunStopped
 from replan.failures import describe
 from replan.log.rows import EventBatch, Request
+from replan.ports.steering import facts_of
 from replan.runs.log.event_log import EventLog
 
 _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
@@ -71,16 +72,8 @@ class RestEvents:
         """Report what becomes of a request that steers the run, unless nothing has happened yet."""
         if self._round is None:
             return
-        event = RunSteered(
-            run_id=self._run_id,
-            round=self._round,
-            kind="edit" if request.kind == "edit" else "message",
-            request=request.name,
-            by=request.by,
-            text=request.text if request.kind == "message" else "",
-            based_on=request.version,
-            **fields,
-        )
+        about = {**facts_of(request), **fields}
+        event = RunSteered(run_id=self._run_id, round=self._round, **about)
         self.take(event)
         self._hooks.queue(event)
 
