@@ -343,6 +343,11 @@ class Fold:
             case _:
                 pass
 
+    @property
+    def is_planning(self) -> bool:
+        """Whether a model was asked, and no plan is known."""
+        return self._is_thought_of and not self.revisions
+
     def marked(self, step: PlanStep, why: str = "") -> PlanStep:
         """An open step with the mark of how it ended, if it did."""
         is_well = self.end_of(step) if step.status.is_open else None

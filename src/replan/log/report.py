@@ -293,12 +293,22 @@ class RunReport(StateFacts):
                 step,
                 tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
-                is_early=step.id not in known and step.id not in removed,
+                is_early=self._has_early_steps and step.id not in {*known, *removed},
                 is_asking=step.id in asking,
                 is_at_work=step.id in at_work,
             )
             for step in [*planned, *left]
         )
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether the host has not finished the first plan."""
+        return self.plan is None and self.fold.is_planning
+
+    @property
+    def _has_early_steps(self) -> bool:
+        """Whether steps that are in no plan may have begun before theirs."""
+        return self.plan is not None or self.is_planning
 
     @property
     def _asking_steps(self) -> set[int]:

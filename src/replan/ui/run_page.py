@@ -154,7 +154,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "counts": step_counts(report),
         "done": report.count(StepStatus.COMPLETED),
         "steps_at_work": report.count(StepStatus.EXECUTING),
-        "total": len(report.planned) if report.plan else 0,
+        "total": 0 if report.is_planning else len(report.planned),
         "oob": False,
     }
 

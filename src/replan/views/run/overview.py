@@ -167,7 +167,7 @@ def step_counts(report: RunReport) -> list[str]:
     """How many steps are done, failed and so on, in words; nothing where there are none."""
     if not report.steps:
         return []
-    if report.plan is None:
+    if report.is_planning:
         return [f"{counted(len(report.steps), 'step')} begun {EARLY}"]
     done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
     asking = sum(each.is_asking for each in report.planned)
