@@ -7,7 +7,7 @@ import pytest
 from pages import OWNER, PageClient, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
@@ -272,7 +272,7 @@ async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():
             Slot("pin", question="Which PIN?", secret=True),
             Slot("target", question="Where to?"),
         ],
-        commands=[Command("book", needs=["origin", "pin", "target"], action="book_it")],
+        commands=[JobCommand("book", needs=["origin", "pin", "target"], action="book_it")],
         actions=[ActionSpec("book_it", run=lambda **_: "booked", effects="pure")],
     )
     booker = Specialist(name="booker", intended_use="Books.", job=spec)

@@ -25,7 +25,7 @@ from replan import (
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.pipelines import (
     BaseAgent,

@@ -8,7 +8,7 @@ from replan import Host, InputError, Limits, RunSettings, Specialist, Team, ask_
 from replan.calling.compiled import team_of
 from replan.errors import ThreadBusyError
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.nodes.final_answer import generate_final_answer
 from replan.runs.continued.correcting import Correction, repeated_by
 from replan.testing import ScriptedModel, always
@@ -409,9 +409,9 @@ async def test_a_job_that_failed_says_whether_anything_was_sent(is_sent, tmp_pat
         raise ConnectionError("reset")
 
     called = {"endpoint": "/payments", "method": "POST", "params": {}}
-    pay = Command("pay", needs=[], action="call_api", effects="unsafe", parameters=called)
+    pay = JobCommand("pay", needs=[], action="call_api", effects="unsafe", parameters=called)
     if is_sent:
-        pay = Command("pay", needs=[], action="send")
+        pay = JobCommand("pay", needs=[], action="send")
     spec = JobSpec(
         "pay",
         slots=[],

@@ -18,7 +18,7 @@ from replan import (
 )
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.testing import ScriptedModel
@@ -90,7 +90,7 @@ async def test_a_job_asks_for_what_it_needs_and_its_result_is_the_answer():
     spec = JobSpec(
         "shop",
         slots=[Slot("what", question="What?")],
-        commands=[Command("order", needs=["what"], action="order_it")],
+        commands=[JobCommand("order", needs=["what"], action="order_it")],
         actions=[ActionSpec("order_it", run=lambda what: f"Ordered {what}.", effects="keyed")],
     )
     team = Team([Specialist("shop", "Sells.", job=spec)])
@@ -128,7 +128,7 @@ async def test_the_secrets_of_a_job_are_in_no_context_while_it_waits():
     spec = JobSpec(
         "travel",
         slots=[Slot("pin", question="Which PIN?", secret=True), Slot("target", question="To?")],
-        commands=[Command("book", needs=["pin", "target"], action="book_it")],
+        commands=[JobCommand("book", needs=["pin", "target"], action="book_it")],
         actions=[ActionSpec("book_it", run=book, effects="keyed")],
     )
     agent = build_agent(Team([Specialist("booker", "Books.", job=spec)]), context_key="k" * 16)
@@ -153,7 +153,7 @@ def tea_job(**options: Any) -> JobSpec:
             Slot("kind", question="Which tea?", choices=["green", "black"]),
             Slot("pin", question="Your PIN?", secret=True, pattern=r"PIN-\d{6}"),
         ],
-        commands=[Command("brew", needs=["kind", "pin"], action="brew_it")],
+        commands=[JobCommand("brew", needs=["kind", "pin"], action="brew_it")],
         actions=[ActionSpec("brew_it", run=lambda kind, pin: f"{kind} tea, {len(pin)}")],
         **options,
     )
@@ -201,7 +201,7 @@ async def test_a_team_inside_an_action_does_not_take_the_job_of_the_session():
     spec = JobSpec(
         "cup",
         slots=[Slot("size", question="Which size?")],
-        commands=[Command("wash", needs=["size"], action="wash_it")],
+        commands=[JobCommand("wash", needs=["size"], action="wash_it")],
         actions=[ActionSpec("wash_it", run=lambda size: f"a {size} cup", effects="keyed")],
     )
     inner = Team([Specialist("cup", "Washes.", job=spec)])
@@ -213,7 +213,7 @@ async def test_a_team_inside_an_action_does_not_take_the_job_of_the_session():
     outer = JobSpec(
         "tea",
         slots=[Slot("kind", question="Which tea?")],
-        commands=[Command("brew", needs=["kind"], action="brew_it")],
+        commands=[JobCommand("brew", needs=["kind"], action="brew_it")],
         actions=[ActionSpec("brew_it", run=brew, effects="keyed")],
     )
     agent, context = (
@@ -230,7 +230,7 @@ async def test_no_prompt_is_on_record_of_a_job_with_secrets_in_a_session(tmp_pat
     spec = JobSpec(
         "safe",
         slots=[Slot("word", question="Which word?", secret=True, longest=9)],
-        commands=[Command("open", needs=["word"], action="open_it")],
+        commands=[JobCommand("open", needs=["word"], action="open_it")],
         actions=[ActionSpec("open_it", run=lambda word: f"{word:.0}open", effects="unsafe")],
     )
     with ScriptedModel({"extract": "word: rosebud"}) as model:

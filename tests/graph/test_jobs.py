@@ -21,7 +21,7 @@ from replan.assembly.graphs import viewer
 from replan.cli.shared.worst_case import team_of
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.runs.reports import read_report
 from replan.sessions import AgentContext, build_agent
@@ -57,7 +57,7 @@ def spec_of(done, effects="unsafe"):
             Slot("target", question="Where to?", depends_on=["origin"]),
             Slot("pin", question="Which PIN?", secret=True),
         ],
-        commands=[Command("book", needs=["origin", "target", "pin"], action="book_it")],
+        commands=[JobCommand("book", needs=["origin", "target", "pin"], action="book_it")],
         actions=[ActionSpec("book_it", run=book, effects=effects)],
     )
 
@@ -182,7 +182,7 @@ async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tm
     spec = JobSpec(
         "travel",
         slots=[Slot("origin", question="Where from?")],
-        commands=[Command("book", needs=["origin"], action="book_it")],
+        commands=[JobCommand("book", needs=["origin"], action="book_it")],
         actions=[ActionSpec("book_it", run=book, effects=effects)],
         confirm=False,
     )
@@ -225,7 +225,7 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
     spec = JobSpec(
         "payment",
         slots=[Slot("pin", question="Which PIN?", secret=True, pattern=r"\d{12}")],
-        commands=[Command("pay", needs=["pin"], action="pay")],
+        commands=[JobCommand("pay", needs=["pin"], action="pay")],
         actions=[ActionSpec("pay", run=pay)],
     )
     events = []

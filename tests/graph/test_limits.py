@@ -29,7 +29,7 @@ from replan import (
 from replan.errors import UnpricedModelError
 from replan.jobs import job_processor
 from replan.jobs.spec.action_spec import ActionSpec
-from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
+from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, unread_warning
