@@ -217,7 +217,7 @@ async def _agent(job: Errand, storage: Any) -> str:
 
 async def _plan(job: Errand, storage: Any) -> str:
     """Start the run, or resume it; answer what it asks."""
-    from langgraph.types import JobCommand  # noqa: PLC0415
+    from langgraph.types import Command  # noqa: PLC0415
 
     from replan import Host, Specialist, Team, build_graph, run, waiting_for  # noqa: PLC0415
     from replan.testing import ScriptedModel, always  # noqa: PLC0415
@@ -230,7 +230,7 @@ async def _plan(job: Errand, storage: Any) -> str:
     given: Any = None if known.values else {"messages": [("user", "Go.")], "plan": _document(job)}
     state = (await run(graph, given, config=config, run_id=job.name)).state
     while asked := waiting_for(state):
-        given = JobCommand(resume={question.key: _answer(question) for question in asked})
+        given = Command(resume={question.key: _answer(question) for question in asked})
         state = (await run(graph, given, config=config, run_id=job.name)).state
     results = state["current_specialist_results"].values()
     is_lost = any(_UNKNOWN in (result.error or "") for result in results)

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from jobs_killed import RunJob, work
-work(RunJob(**json.loads(sys.argv[2])))
+from jobs_killed import Errand, work
+work(Errand(**json.loads(sys.argv[2])))
 """
 
 

@@ -1,6 +1,7 @@
 """A job as a whole agent: the job is in the session, so that anybody can take the next turn."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -26,6 +27,8 @@ from replan.testing.users import (
 pytestmark = pytest.mark.anyio
 KEY = "a key of 32 bytes, kept secretly."
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+PIN = re.compile(r"(?<!\w)4711(?!\w)")  # and not a part of an id
 
 
 def spec_of(done):
@@ -53,7 +56,7 @@ async def test_each_turn_is_taken_by_another_agent():
         agent = job_agent(spec_of(done), others=Guide(), context_key=KEY, clock=lambda: NOW)
         result = await agent.process(said, session)
         assert result.success
-        assert "4711" not in json.dumps([result.context_updates, result.metadata])
+        assert not PIN.search(json.dumps([result.context_updates, result.metadata]))
         context = AgentContext.from_dict(session).apply(result.context_updates)
         session = json.loads(json.dumps(context.to_dict()))
         if said.startswith("what"):
@@ -94,12 +97,12 @@ async def test_secret_values_are_sealed_for_their_session_and_key_and_nothing_is
     asked = start.apply((await agent().process("tomorrow, pin: 4711", start)).context_updates)
     written = asked.project_state["job"]
     assert written["collected_info"] == {"day": "2026-03-03", "pin": "***"}
-    assert "4711" not in json.dumps(asked.to_dict())
+    assert not PIN.search(json.dumps(asked.to_dict()))
     assert agent().view(asked)["collected"]["pin"] == "***"
     end = await agent().process("yes", asked)
     assert end.response.endswith("Seen: 4711")
     over = asked.apply(end.context_updates)
-    assert "4711" not in json.dumps(over.to_dict())
+    assert not PIN.search(json.dumps(over.to_dict()))
 
     def changed(job, **sealed):
         return asked.replace(project_state={**asked.project_state, "job": job, **sealed})
