@@ -168,8 +168,13 @@ class Account:
     async def written(self) -> None:
         """Wait until all is written that other code did not wait for."""
         while self._writes:
-            _, write = self._writes.popitem()
-            await asyncio.wrap_future(write)
+            for id_, write in self._writes.copy().items():
+                try:
+                    # Others wait for it, too.
+                    await asyncio.shield(asyncio.wrap_future(write))
+                finally:
+                    if write.done() and self._writes.get(id_) is write:
+                        del self._writes[id_]
 
     def _reserve(self, call: CallRequest, *, waits: bool = True) -> Permit | LimitReachedError:
         with self._guard:

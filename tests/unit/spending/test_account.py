@@ -444,3 +444,26 @@ async def test_a_call_that_begins_while_the_log_is_read_counts(spends, log, monk
     assert (await reading).calls == 1
     with pytest.raises(LimitReachedError):
         spends.take_now(call("2", scope=scope), loop)
+
+
+async def test_each_of_two_readers_waits_for_what_is_being_written(spends, log, monkeypatch):
+    loop, writing, go_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    reserve = log.reserve
+
+    async def slowly(*given):
+        writing.set()
+        await go_on.wait()
+        return await reserve(*given)
+
+    await spends.open()
+    spends.spends_elsewhere()
+    monkeypatch.setattr(log, "reserve", slowly)
+    # The call of a thread is over before the log has heard that it began.
+    permit = spends.take_now(call("1", scope=run_scope(max_model_calls=1)), loop)
+    await writing.wait()
+    spends.settle_now(permit, used(50), loop)
+    readers = [asyncio.ensure_future(spends.charged()) for _ in range(2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    go_on.set()
+    assert [each.calls for each in await asyncio.gather(*readers)] == [1, 1]
