@@ -12,6 +12,7 @@ from replan.cli.main import app
 from replan.testing import ScriptedModel, always
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import waiting_lines
+from served import served
 
 END = "---\nverdict: complete\n---\nThe end."
 PLAN = """- [ ] 1. Look the last fair up @ledger
@@ -136,6 +137,18 @@ async def test_a_call_of_the_same_tool_at_another_step_is_shown_too():
     known = evidence_of(ask, report)
     assert known.before == 'at step 1, order(article="lamp", pieces=48), approved by eva'
     assert {each.kind for each in known.arguments} == {"same"}
+
+
+async def test_a_client_is_given_it_with_the_run(where):
+    async with open_storage(where) as storage, served({"house": team()}, storage) as client:
+        run = (await client.get("/runs/r1")).json()
+    (order, budget) = run["pending_questions"]
+    known = run["evidence"][order["key"]]
+    assert (known["said"], known["before"]) == ("Then 48.", ASKED_BEFORE)
+    changed = {"name": "pieces", "kind": "changed", "value": 48, "before": 480}
+    assert changed in known["arguments"]
+    assert [each["what"] for each in known["failed"]] == ["step 1, Look the last fair up"]
+    assert not run["evidence"][budget["key"]]["grounds"]
 
 
 async def test_the_page_shows_it_folded_beside_other_views_and_again_where_it_is_confirmed(where):

@@ -187,8 +187,8 @@ async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_no
         await streams_left(client)
         working = await agent.get_task(GetTaskRequest(id=task))
         assert working.status.state == TaskState.TASK_STATE_WORKING
-        with pytest.raises(A2AError, match="takes no message"):
-            await sent(agent, "blue", "m2", task_id=task)
+        with pytest.raises(A2AError, match="no message to it"):
+            await sent(agent, {"colour": "blue"}, "m2", task_id=task)
         follows = agent.subscribe(SubscribeToTaskRequest(id=task))
         await anext(follows)
         gone = await agent.cancel_task(CancelTaskRequest(id=task))

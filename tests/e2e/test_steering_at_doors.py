@@ -1,8 +1,12 @@
 """A run at work is steered from the terminal, over HTTP and on the page."""
 
+import asyncio
 import subprocess
 
 import pytest
+from a2a.helpers.proto_helpers import new_data_part, new_text_part
+from a2a.types.a2a_pb2 import GetTaskRequest, Message, Role, SendMessageRequest, TaskState
+from a2a.utils.errors import A2AError
 
 import warm
 from acts_teams import END, Fence
@@ -10,7 +14,7 @@ from page_forms import form, parsed, rested, seen, sent
 from pages import shown
 from replan import open_storage
 from replan.testing import ScriptedModel
-from served import as_, served, tokens_of
+from served import agent_of, as_, served, tokens_of
 from terminals import REPLAN, Terminal
 
 OWNER = """\
@@ -197,16 +201,84 @@ async def test_the_host_of_a_run_is_told_something_over_http():
         said = {"text": "Also the gate."}
         empty = await client.post(f"{where}/messages", json={"text": " "}, headers=as_("clerk"))
         assert (empty.status_code, empty.json()["code"]) == (422, "bad_input")
-        taken = await client.post(f"{where}/messages", json=said, headers=as_("clerk"))
-        assert taken.status_code == 202, taken.text
+        again = {**as_("clerk"), "Idempotency-Key": "k1"}
+        for _ in range(2):
+            taken = await client.post(f"{where}/messages", json=said, headers=again)
+            assert taken.status_code == 202, taken.text
+        other = await client.post(f"{where}/messages", json={"text": "The door."}, headers=again)
+        assert (other.status_code, "Another message" in other.text) == (422, True)
         fence.leave.set()
         headers = {**as_("boss"), "Accept": "text/event-stream"}
         async with client.stream("GET", f"{where}/events", headers=headers) as stream:
             told = "".join([part async for part in stream.aiter_text()])
-        assert '"kind":"message","status":"taken"' in told
+        assert told.count('"kind":"message","status":"taken"') == 1
+        late = await client.post(f"{where}/messages", json=said, headers=again)
+        assert late.status_code == 202
         assert fence.did == ["Measure", "Oil the gate"]
         late = await client.post(f"{where}/messages", json=said, headers=as_("clerk"))
         assert (late.status_code, "The run is over" in late.text) == (422, True)
+
+
+async def test_an_agent_tells_the_host_of_a_task_at_work_something_and_edits_its_plan():
+    fence = Fence()
+    fence.leave.clear()
+    plan = fence.PLAN.replace("Paint @painter", "Oil @worker")
+    revised = REVISED.replace("- [ ] 3", "- [ ] 2. Wax @worker (after 1)\n- [ ] 3")
+    model = {
+        "think": f"---\ncomplexity: complex\n---\n{plan}",
+        "feedback": [revised, END["feedback"]],
+    }
+    team = fence.team(ScriptedModel(model))
+    async with served({"town": team}, tokens=TOKENS) as client:
+        async with agent_of(client, as_("boss")) as agent, agent_of(client, as_("clerk")) as clerk:
+            task = await begun(agent, "The fence.")
+            assert await plan_of(agent, task) == (plan.strip(), 1)
+            told = agent.send_message(SendMessageRequest(message=said("m2", "The gate.", task)))
+            await anext(told)
+            edit = {"plan": plan.replace("Oil", "Wax"), "version": 1}
+            with pytest.raises(A2AError, match="role 'operate'"):
+                await last(clerk.send_message(SendMessageRequest(message=said("m3", edit, task))))
+            stale = said("m4", {**edit, "version": 7}, task)
+            with pytest.raises(A2AError, match="version 7 of the plan"):
+                await last(agent.send_message(SendMessageRequest(message=stale)))
+            edited = agent.send_message(SendMessageRequest(message=said("m5", edit, task)))
+            await anext(edited)
+            again = agent.send_message(SendMessageRequest(message=said("m2", "The gate.", task)))
+            await anext(again)
+            fence.leave.set()
+            for stream in (told, edited, again):
+                state = (await last(stream)).status_update.status.state
+                assert state == TaskState.TASK_STATE_COMPLETED
+        events = (await client.get(f"/runs/{task}/events", headers=as_("boss"))).json()["events"]
+    steered = [each for each in events if each["type"] == "run_steered"]
+    assert [each["kind"] for each in steered if each["status"] == "taken"] == ["edit", "message"]
+    assert fence.did == ["Measure", "Wax", "Oil the gate"]
+
+
+def said(message_id, what, task=""):
+    part = new_text_part(what) if isinstance(what, str) else new_data_part(what)
+    return Message(message_id=message_id, role=Role.ROLE_USER, parts=[part], task_id=task)
+
+
+async def begun(agent, what):
+    """The id of a task, once it is begun."""
+    following = agent.send_message(SendMessageRequest(message=said("m1", what)))
+    task = (await anext(following)).task.id
+    await following.aclose()
+    return task
+
+
+async def plan_of(agent, task):
+    """The plan of a task at work, and its version, once the host has made it."""
+    async with asyncio.timeout(30):
+        while True:
+            behind = (await agent.get_task(GetTaskRequest(id=task))).metadata["replan"]
+            if "plan" in behind:
+                return behind["plan"], behind["plan_version"]
+
+
+async def last(stream):
+    return [each async for each in stream][-1]
 
 
 async def test_the_host_of_a_run_is_told_something_on_the_page():

@@ -28,7 +28,9 @@ class RunsById(Protocol):
         self, run_id: str, plan: str, *, version: int, by: str = ""
     ) -> tuple[int, ...]: ...
 
-    async def send_message(self, run_id: str, text: str, *, by: str = "") -> tuple[int, ...]: ...
+    async def send_message(
+        self, run_id: str, text: str, *, by: str = "", name: str = ""
+    ) -> tuple[int, ...]: ...
 
     async def get(self, run_id: str) -> RunReport: ...
 
@@ -77,9 +79,9 @@ class Run(Generic[T_co]):
         """Edit the plan of the run; see `Runtime.edit_plan`."""
         return await self._runtime.edit_plan(self.run_id, plan, version=version, by=by)
 
-    async def send_message(self, text: str, *, by: str = "") -> tuple[int, ...]:
+    async def send_message(self, text: str, *, by: str = "", name: str = "") -> tuple[int, ...]:
         """Tell the host of the run something; see `Runtime.send_message`."""
-        return await self._runtime.send_message(self.run_id, text, by=by)
+        return await self._runtime.send_message(self.run_id, text, by=by, name=name)
 
     async def report(self) -> RunReport:
         """Return what is known of the run; see `Runtime.get`."""

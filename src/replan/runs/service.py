@@ -25,7 +25,12 @@ from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.asked.steers import check_steer, refuse_if_over, refuse_second_edit
+from replan.runs.asked.steers import (
+    check_steer,
+    is_repeated,
+    refuse_if_over,
+    refuse_second_edit,
+)
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted
@@ -51,6 +56,7 @@ from replan.runs.work import Following, Resources, RunJob
 from replan.runs.works import Said, Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
+from replan.state.questions import fingerprint_of
 
 if TYPE_CHECKING:
     from replan.runs.travel.portable import PortableRun
@@ -325,7 +331,9 @@ class Runtime(Generic[T_co]):
         """
         return await self._steer(run_id, "edit", by, text=plan, version=version)
 
-    async def send_message(self, run_id: str, text: str, *, by: str = "") -> tuple[int, ...]:
+    async def send_message(
+        self, run_id: str, text: str, *, by: str = "", name: str = ""
+    ) -> tuple[int, ...]:
         """Tell the host of a run that is not over something, such as "also compare 2023".
 
         The process that works on the run notices within a second. From then on nothing that has
@@ -337,22 +345,26 @@ class Runtime(Generic[T_co]):
             run_id: The run.
             text: What the host should know; it becomes a part of the request.
             by: The person who says it.
+            name: What tells it from other messages to the run: sent again, it counts once.
 
         Returns:
-            The steps at work, which the message waits for.
+            The steps at work, which the message waits for; none if it was sent before.
 
         Raises:
             InputError: There is no such run, it is over, waits for approval of its plan, has no
                 host, or its plan must not be revised; or the message is empty.
         """
-        return await self._steer(run_id, "message", by, text=text)
+        name = fingerprint_of("message", name) if name else ""
+        return await self._steer(run_id, "message", by, name, text=text)
 
     async def _steer(
-        self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]
+        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
     ) -> tuple[int, ...]:
         resources = self._resources
         record = await kept_record_of(run_id, resources)
-        asked = Request(run_id=run_id, name="", kind=kind, at=resources.clock(), by=by, **said)
+        asked = Request(run_id=run_id, name=name, kind=kind, at=resources.clock(), by=by, **said)
+        if name and await is_repeated(asked, resources.log):
+            return ()
         await refuse_second_edit(asked, resources.log)
         at_work = check_steer(
             asked,
@@ -360,7 +372,7 @@ class Runtime(Generic[T_co]):
             await state_of(run_id, resources),
             services_in(resources.graph) if has_team_of(record, resources.graph) else None,
         )
-        request = await self._works.ask(run_id, kind, by, **said)
+        request = await self._works.ask(run_id, kind, by, name, **said)
         await refuse_if_over(request, await self.get(run_id), resources.log, resources.clock())
         return at_work
 

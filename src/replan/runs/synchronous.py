@@ -115,9 +115,11 @@ class SyncRuntime(Generic[T_co]):
             lambda: self._runtime.edit_plan(run_id, plan, version=version, by=by)
         )
 
-    def send_message(self, run_id: str, text: str, *, by: str = "") -> tuple[int, ...]:
+    def send_message(
+        self, run_id: str, text: str, *, by: str = "", name: str = ""
+    ) -> tuple[int, ...]:
         """Tell the host of a run that is not over something; see `Runtime.send_message`."""
-        return self._portal.call(lambda: self._runtime.send_message(run_id, text, by=by))
+        return self._portal.call(lambda: self._runtime.send_message(run_id, text, by=by, name=name))
 
     def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
         """Stop a run gracefully; see `Runtime.stop`."""

@@ -99,11 +99,16 @@ class Works:
         if run_id in self._works and self._works[run_id][0].is_resting:
             await self.ended(run_id)
 
-    async def ask(self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]) -> Request:
-        """Record a person's request to a run, and handle it if this process works on the run."""
+    async def ask(
+        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
+    ) -> Request:
+        """Record a person's request to a run, and handle it if this process works on the run.
+
+        A request that has the name of an earlier one is that one.
+        """
         request = Request(
             run_id=run_id,
-            name=self._resources.new_id(),
+            name=name or self._resources.new_id(),
             kind=kind,
             at=self._resources.clock(),
             by=by,

@@ -7,7 +7,7 @@ answer, and what is said about progress, questions and failures is here. A proto
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
@@ -209,10 +209,15 @@ class Exchange:
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
+        return await self.told(report, resume_run(self.served, self.who, report, None), names)
+
+    async def told(self, report: RunReport, tell: Awaitable[object], names: Names) -> Begun:
+        """Tell a run something, and follow it from there."""
         known = len(await self.served.storage.log.events(report.run_id))
+        await tell
         noted = {"run_id": report.run_id, "after": known, "answered": True}
-        run = await resume_run(self.served, self.who, report, None)
         await self._note_request(names, noted)
+        run = Run(self.served.runtime_of(report), report.run_id)
         return Begun(run, known, names=names, has_answered=True)
 
     async def repeated(self, names: Names) -> Begun | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ from replan.runs.team_on_record import team_name
 from replan.runs.usage import Usage
 from replan.state.limits import RunSettings
 from replan.values import Value
+from replan.views.run.evidence import Evidence, evidence_of
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
 OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
@@ -62,6 +64,7 @@ class Run(Value):
         plan: The document of its plan; empty if there is none.
         plan_version: The version of its plan, which an edit names; 0 if there is none.
         pending_questions: What it waits for.
+        evidence: What a person decides each of them on, by its key.
         answer: The text of its answer; empty before there is one.
         output: The answer as a value of the team's type, if it has one.
         limit_reached: The limit that ended it; else empty.
@@ -82,6 +85,7 @@ class Run(Value):
     plan: str
     plan_version: int
     pending_questions: tuple[PendingQuestion, ...]
+    evidence: Mapping[str, Evidence]
     answer: str
     output: JsonValue
     limit_reached: str
@@ -90,8 +94,8 @@ class Run(Value):
     usage: Usage
 
     @classmethod
-    def of(cls, report: RunReport) -> "Run":
-        """Select what a client sees of a run."""
+    def of(cls, report: RunReport, texts: Mapping[str, str] = MappingProxyType({})) -> "Run":
+        """Select what a client sees of a run; `texts` are long texts of its events."""
         shown = cls.model_fields.keys() & RunReport.model_fields.keys()
         return cls(
             **_selected(report, *shown - {"steps", "plan", "pending_questions", "usage"}),
@@ -100,6 +104,7 @@ class Run(Value):
             plan="" if report.plan is None else report.plan.content,
             plan_version=0 if report.plan is None else report.plan.version,
             pending_questions=tuple(map(PendingQuestion.of, report.pending_questions)),
+            evidence={ask.key: evidence_of(ask, report, texts) for ask in report.pending_questions},
             usage=Usage.of(report.calls, report.currency),
         )
 

@@ -94,7 +94,7 @@ async def answer_run(
 
 
 async def edit_plan_of(
-    served: ServedTeams, who: Identity, record: RunRecord, plan: str, version: int
+    served: ServedTeams, who: Identity, record: RunRecord | RunReport, plan: str, version: int
 ) -> None:
     """Edit the plan of a run that is not over.
 

@@ -143,6 +143,28 @@ async def refuse_second_edit(request: Request, log: RunLog) -> None:
             raise PlanConflictError(request.version, told["version"])
 
 
+async def is_repeated(request: Request, log: RunLog) -> bool:
+    """Whether a request is on record: it was sent before, by the same name.
+
+    Raises:
+        InputError: That one was refused, or says something else.
+    """
+    asked = await log.requests([request.run_id], taken=True)
+    earlier = next((each for each in asked if each.name == request.name), None)
+    if earlier is None:
+        return False
+    if earlier.text != request.text:
+        raise InputError("Another message has this name. Give this one a name of its own.")
+    key = f"{OUTCOME}{request.name}"
+    told = cast("Any", (await log.notes(request.run_id, key)).get(key))
+    waits = any(each.name == request.name for each in await log.requests([request.run_id]))
+    if told is None and not waits:
+        raise InputError(TOO_LATE)
+    if told is not None and told["status"] == "refused":
+        raise InputError(told["reason"])
+    return True
+
+
 async def refuse_if_over(request: Request, report: RunReport, log: RunLog, at: datetime) -> None:
     """Refuse a request that came when the run had ended, and that nobody will take."""
     if report.is_over and not report.is_held:

@@ -30,6 +30,7 @@ from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.runs.reads import state_of
 from replan.runs.run import Run
+from replan.server.bodies import PlanBody
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
 from replan.server.exchange import (
@@ -45,6 +46,7 @@ from replan.server.exchange import (
 )
 from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
+from replan.server.work import edit_plan_of
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _PAGE = 50
@@ -185,6 +187,9 @@ class CallerTasks(RequestHandler):
         """Answer a task, or continue one that rests."""
         is_cancelled = await self._is_cancelled(report.run_id)
         state = a2a_wire.task_of(report, is_cancelled=is_cancelled).status.state
+        if state == a2a.TaskState.TASK_STATE_WORKING and not is_cancelled:
+            told = self._steer(report, a2a_wire.steering_in(message), names.run_id)
+            return await self._exchange.told(report, told, names)
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {report.outcome}. GetTask shows it."
@@ -198,6 +203,15 @@ class CallerTasks(RequestHandler):
             await exchange.show(report)
             raise InvalidParamsError(f"message.parts: {begun.problem} {reply_text(report)}")
         return begun
+
+    async def _steer(self, report: RunReport, said: str | PlanBody, name: str) -> None:
+        """Tell the host of a run at work something, or edit its plan."""
+        if isinstance(said, PlanBody):
+            check_role(self.who, "operate")
+            await edit_plan_of(self.served, self.who, report, said.plan, said.version)
+            return
+        runtime, by = self.served.runtime_of(report), self.who.person
+        await runtime.send_message(report.run_id, said, by=by, name=name)
 
     async def _follow(self, begun: Begun) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""

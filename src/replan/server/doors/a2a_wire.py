@@ -18,14 +18,14 @@ from a2a.utils.errors import (
 )
 from google.protobuf.json_format import MessageToDict
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from replan.errors import ReplanError
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.asked.attached import block_of
 from replan.runs.asked.pending import PendingQuestion
-from replan.server.bodies import NAME, checked_file_name
+from replan.server.bodies import NAME, PlanBody, checked_file_name
 from replan.server.exchange import reply_text
 from replan.server.problems import as_refusal
 from replan.state.results import Artifact as Made
@@ -62,6 +62,23 @@ def answer_in(message: Message) -> JsonValue:
     if len(values) != 1:
         raise InvalidParamsError("message.parts: an answer is one text, or one value. Send one.")
     return values[0]
+
+
+def steering_in(message: Message) -> str | PlanBody:
+    """What a message tells a run at work: a text for its host, or an edit of its plan.
+
+    Raises:
+        A2AError: It is neither.
+    """
+    said = answer_in(message)
+    if isinstance(said, str):
+        return said
+    try:
+        return PlanBody.model_validate(said)
+    except ValidationError as error:
+        fix = "Send a text for the host, or `plan` and the `version` that it was made from."
+        text = f"message.parts: the task is at work, and this is no message to it. {fix}"
+        raise InvalidParamsError(text) from error
 
 
 def context_named(message: Message, made: str) -> str:
@@ -177,8 +194,15 @@ def task_of(
         status=status_of(view, is_cancelled=is_cancelled),
         artifacts=artifacts_of(view),
         history=list(_history(view, messages)),
-        metadata=cast("Any", {"replan": {"outcome": view.outcome}}),
+        metadata=cast("Any", {"replan": {"outcome": view.outcome, **_plan_at_work(view)}}),
     )
+
+
+def _plan_at_work(view: RunReport) -> dict[str, JsonValue]:
+    """The plan that a message can edit."""
+    if view.plan is None or view.outcome != "running":
+        return {}
+    return {"plan": view.plan.content, "plan_version": view.plan.version}
 
 
 def context_of(view: RunReport) -> str:

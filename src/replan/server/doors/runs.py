@@ -14,7 +14,7 @@ from replan.errors import ReplanError, mistake
 from replan.log.kept_events import events_of
 from replan.ports.run_book import RunRecord
 from replan.runs.labels import checked_labels
-from replan.runs.reports import read_summary
+from replan.runs.reports import read_summary, texts_of
 from replan.runs.run_input import asked, kept_input
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import (
@@ -54,6 +54,7 @@ from replan.server.work import (
 )
 from replan.state.outcomes import Outcome
 from replan.state.questions import Question, fingerprint_of, meant_by
+from replan.views.run.evidence import replies_before
 
 Action = Literal["retry", "skip"]
 _PRIORITY = "priority"
@@ -134,7 +135,7 @@ async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Run:
 async def look(call: Called, run_id: str) -> Run:
     """Return the status of a run."""
     record = await call.served.record_of(run_id, call.who)
-    return Run.of(await call.served.runtime_of(record).get(record.run_id))
+    return await _shown(call, record)
 
 
 @router.get(_RUN + "/texts/{ref}", summary="Return a long text of an event")
@@ -197,7 +198,7 @@ async def send_message(call: Called, run_id: str, body: MessageBody) -> Run:
     """Tell the host of a run that is not over something; it can revise the plan for it."""
     record = await call.served.record_of(run_id, call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
-    await runtime.send_message(record.run_id, body.text, by=by)
+    await runtime.send_message(record.run_id, body.text, by=by, name=_name_of_request(call))
     return await _current_run(call, record.run_id)
 
 
@@ -250,7 +251,13 @@ async def _current_run(call: Call, run_id: str) -> Run:
     record = await call.served.storage.runs.get(run_id)
     if record is None:
         raise ReplanError(f"The run {run_id} was removed while it began. Start it again.")
-    return Run.of(await call.served.runtime_of(record).get(run_id))
+    return await _shown(call, record)
+
+
+async def _shown(call: Call, record: RunRecord) -> Run:
+    report = await call.served.runtime_of(record).get(record.run_id)
+    said = replies_before(report)
+    return Run.of(report, await texts_of(record.run_id, call.served.storage, said))
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
