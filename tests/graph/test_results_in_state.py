@@ -40,13 +40,13 @@ class Series(BaseModel):
     numbers: list[int]
 
 
-def team_of(model, seen=None, work=None):
+def team_of(model, seen=None, work=None, **options):
     def function(context):
         if seen is not None:
             seen.append((context.plan_step.id, dict(context.inputs)))
         return work(context) if work else long_text(context.plan_step.id)
 
-    specialists = [Specialist(name=n, intended_use="Works.", run=function) for n in "ab"]
+    specialists = [Specialist(name=n, intended_use="Works.", run=function, **options) for n in "ab"]
     return Team(host=Host(model=model), specialists=specialists, limits=Limits(step_retries=0))
 
 
@@ -171,6 +171,22 @@ async def test_an_edited_excerpt_is_the_persons_own_and_wins(model, tmp_path, fo
     assert (change["key"], change["name"]) == ("current_specialist_results", "1/a")
     assert change["value"]["result"]["content"] == "Seven."
     assert row.event is None
+
+
+@pytest.mark.parametrize("node", [None, "feedback", "result_collector"])
+async def test_a_long_result_that_is_edited_when_all_is_done_is_heard(model, tmp_path, node):
+    seen = []
+    async with open_storage(tmp_path / "runs.db") as storage:
+        graph = build_graph(team_of(model, seen, effects="pure"), storage=storage)
+        await graph.ainvoke({"plan": PLAN}, THREAD, interrupt_before=["final_answer"])
+        held = (await state_of(graph))["current_specialist_results"]
+        assert held["2/b"].excerpt
+        seen.clear()
+        own = held["1/a"].replace(result=AIMessage("Seven."))
+        await graph.aupdate_state(THREAD, {"current_specialist_results": {"1/a": own}}, node)
+        state = await graph.ainvoke(None, THREAD)
+    assert seen == [(2, {1: "Seven."})]
+    assert "done again: 2 (given another result of 1)" in str(state["warnings"])
 
 
 async def test_an_excerpt_that_is_written_as_it_was_stays_the_whole_result(model, tmp_path):

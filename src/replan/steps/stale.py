@@ -51,7 +51,9 @@ def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[M
     return [
         each.made_of
         for each in own
-        if each.made_of is not None and each.made_of.text == digest_of_text(each.text)
+        if each.made_of is not None
+        # An excerpt that somebody edits is none from then on.
+        and (each.excerpt or each.made_of.text == digest_of_text(each.text))
     ]
 
 
