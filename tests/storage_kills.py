@@ -1,17 +1,12 @@
 """Processes that are killed while they make or upgrade storage."""
 
-import asyncio
-import os
-import signal
 import sqlite3
-import sys
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import psycopg
 
-import warm
+from kills import Life
 from replan import open_storage
 from replan.storage import schema
 from replan.storage.database import Connection
@@ -34,60 +29,22 @@ def widen(connection: Connection) -> None:
         connection.change(statement)
 
 
-def open_it(where: str, key: str | None) -> None:
-    """Open storage as every program does."""
-
-    async def opened() -> None:
-        async with open_storage(where, key=key):
-            pass
-
-    asyncio.run(opened())
-
-
-def widen_it(where: str, key: str | None) -> None:
-    """Open storage as a release does whose format is what `widen` makes."""
-    schema.MIGRATIONS = (*schema.MIGRATIONS, widen)
-    schema.FORMAT = len(schema.MIGRATIONS) + 1
-    open_it(where, key)
-
-
-Work = Callable[[str, str | None], None]
-
-
-def moments_of(work: Work, where: str) -> int:
-    """Do it, and count its moments."""
-    counted = warm.call(_count, work, where)
-    assert counted.returncode == 0, counted.stderr
-    return int(counted.stdout)
-
-
-def killed(work: Work, where: str, key: str | None, at: int) -> bool:
-    """Do it in a process that is killed at a moment; tell whether there was such a moment.
+async def open_it(life: Life) -> int:
+    """Open storage as every program does; give how many moments there were.
 
     A moment is before a statement that changes something, and before each statement that comes
     behind it: the commit, and what is done after it.
     """
-    ended = warm.call(_until, work, where, key, at)
-    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
-    return ended.returncode != 0
+    _at_each_moment(life.wrote)
+    async with open_storage(life.where, key=life.given):
+        return len(life.written)
 
 
-def _until(work: Work, where: str, key: str | None, at: int) -> None:
-    moments = count(1)
-
-    def strike() -> None:
-        if next(moments) == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    _at_each_moment(strike)
-    work(where, key)
-
-
-def _count(work: Work, where: str) -> None:
-    met: list[None] = []
-    _at_each_moment(lambda: met.append(None))
-    work(where, None)
-    sys.stdout.write(str(len(met)))
+async def widen_it(life: Life) -> int:
+    """Open storage as a release does whose format is what `widen` makes."""
+    schema.MIGRATIONS = (*schema.MIGRATIONS, widen)
+    schema.FORMAT = len(schema.MIGRATIONS) + 1
+    return await open_it(life)
 
 
 def _at_each_moment(strike: Callable[[], None]) -> None:

@@ -133,4 +133,9 @@ def run(*words, timeout=PATIENCE, stdout=None, **options):
 
 def call(function, *arguments):
     """Call a function of a module that stands beside the tests, in a process of its own."""
-    return run("-c", _CALL, _HERE, pickle.dumps((function, arguments)).hex())
+    return run(*words_of(function, *arguments))
+
+
+def words_of(function, *arguments):
+    """The words of a program that calls a function of a module beside the tests."""
+    return ("-c", _CALL, _HERE, pickle.dumps((function, arguments)).hex())

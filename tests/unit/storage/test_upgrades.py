@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kills import Life, lived
 from postgres import fresh_database
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.ports.run_book import RunRecord
 from replan.storage import schema
 from replan.testing import ScriptedModel, always
-from storage_kills import killed, moments_of, open_it, widen, widen_it
+from storage_kills import open_it, widen, widen_it
 from stored_tables import changing, picture, tables_in
 
 STATEMENTS = 8
@@ -44,10 +45,12 @@ async def with_a_run(where, key=None):
         await storage.runs.begin(record)
 
 
-async def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(where, fresh):
+async def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(
+    where, fresh, tmp_path
+):
     for place in (where, fresh):
         await with_a_run(place)
-    last = moments_of(widen_it, fresh)
+    last = lived(widen_it, Life(tmp_path, fresh))
     before, upgraded = picture(where), picture(fresh)
     assert {name for name, rows in before["rows"].items() if rows} >= {
         "replan_log",
@@ -59,7 +62,7 @@ async def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(wh
     assert [row["extra"] for row in upgraded["rows"]["replan_runs"]] == ["t"]
     states = []
     for at in range(1, last + 1):
-        assert killed(widen_it, where, None, at)
+        assert lived(widen_it, Life(tmp_path, where, at)) is None
         now = picture(where)
         states.append("old" if now == before else "new")
         if states[-1] == "new":
@@ -69,7 +72,7 @@ async def test_a_process_killed_while_it_upgrades_leaves_the_old_format_whole(wh
     assert states == ["old"] * (len(states) - 1) + ["new"]
     assert len(states) > STATEMENTS
     widened = picture(where)
-    assert moments_of(widen_it, where) == 0
+    assert lived(widen_it, Life(tmp_path, where)) == 0
     assert picture(where) == widened
     with pytest.raises(StorageError, match="format 2; this one knows format 1"):
         await opened(where)
@@ -102,8 +105,8 @@ async def test_a_migration_that_fails_leaves_the_old_format_whole(where, monkeyp
 
 
 @pytest.mark.parametrize("at", [1, 9, 30])
-async def test_a_process_killed_while_it_makes_storage_leaves_none(at, where):
-    assert killed(open_it, where, None, at)
+async def test_a_process_killed_while_it_makes_storage_leaves_none(at, where, tmp_path):
+    assert lived(open_it, Life(tmp_path, where, at)) is None
     with changing(where) as connection:
         assert tables_in(connection) == []
     assert await opened(where) == []
