@@ -1,5 +1,6 @@
 """Live things for the tests of single nodes: a team without models, a fixed clock, a log."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -29,3 +30,13 @@ def services():
         return replace(live, **{**fixed, **changes})
 
     return build
+
+
+@pytest.fixture
+def times_of_utc(monkeypatch):
+    """Times are told in the zone of the machine; here they are the same everywhere."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -80,10 +80,6 @@ def test_what_a_person_is_asked_about_a_plan_of_theirs_is_told(approval, plan, r
     assert told == expected
 
 
-def test_where_plans_are_not_revised_no_revision_is_asked_about():
-    assert ahead(approval="always", revisable=False)[0]["revisions"] is False
-
-
 def test_tools_that_need_approval_are_told_with_the_steps_that_may_use_them():
     asked, told = ahead(asking={"writer": ("send", "post"), "clerk": (), "guard": ("open",)})
     assert asked["tools"] == [

@@ -64,27 +64,6 @@ def usual(text, limits=LIMITS, *, merged=True, **known):
     return usual_calls(plan_of(text), KnownTeam(limits=limits, **known), merged=merged)
 
 
-def test_a_preview_tells_steps_width_and_critical_path():
-    ahead = preview(plan_of(DIAMOND), LIMITS)
-    assert ahead.title == "Diamond"
-    assert (ahead.steps, ahead.open_steps, ahead.width) == (4, 4, 2)
-    assert ahead.critical_path == (1, 2, 4)
-    assert ahead.critical_length == 3
-
-
-def test_what_is_done_is_no_longer_ahead():
-    done = DIAMOND.replace("[ ] 1", "[x] 1").replace("[ ] 2", "[x] 2")
-    ahead = preview(plan_of(done), LIMITS)
-    assert (ahead.steps, ahead.open_steps, ahead.width) == (4, 2, 1)
-    assert ahead.critical_path == (3, 4)
-
-
-def test_steps_that_can_never_start_are_named():
-    ahead = preview(plan_of(DIAMOND.replace("[ ] 3", "[!] 3")), Limits(max_steps=3))
-    assert ahead.beyond == (4,)
-    assert ahead.blocked == (4,)
-
-
 def test_an_empty_plan_has_a_preview():
     ahead = preview(TaskPlan(), LIMITS)
     assert (ahead.steps, ahead.width, ahead.critical_path) == (0, 0, ())

@@ -14,7 +14,6 @@ from replan.storage.memory_log import memory_log
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import ask_lines, waiting_lines
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = Interrupt(value="Which door?", id="0123456789abcdef")
 
 
@@ -78,11 +77,6 @@ async def test_what_nobody_has_answered_is_gathered_from_state_and_log():
     found = await open_asks(snapshot, log)
     # The third is answered, and there is no fourth step any more.
     assert {each.key: each.interrupt for each in found} == {"2/writer/1": "gate", "1/writer/1": ""}
-
-
-async def test_a_run_without_a_state_asks_nothing():
-    snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
-    assert await open_asks(snapshot, memory_log()) == ()
 
 
 NONE = RunReport.begun("a1b2", datetime(2026, 1, 1, tzinfo=UTC))

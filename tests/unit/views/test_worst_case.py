@@ -3,9 +3,12 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from cases import cases_of
 from replan import Limits
 from replan.plan import PlanDocument
 from replan.views.ahead.preview import worst_case_cost, worst_case_seconds
+
+CASES = cases_of(__file__)
 
 
 def seconds(text, max_seconds=None, **limits):
@@ -57,18 +60,7 @@ def test_no_schedule_of_independent_steps_takes_longer(durations, places):
 
 @pytest.mark.parametrize(
     ("tokens", "options", "expected"),
-    [
-        (None, {}, None),
-        (10, {}, None),
-        (0, {}, 0.0),
-        (None, {"dearest_token": 0.5}, None),
-        (None, {"dearest_token": 0.0}, 0.0),
-        (None, {"dearest_token": 0.5, "max_cost": 3.0}, 3.0),
-        (10, {"max_cost": 3.0}, 3.0),
-        (10, {"dearest_token": 0.5}, 5.0),
-        (10, {"dearest_token": 0.5, "max_cost": 3.0}, 3.0),
-        (10, {"dearest_token": 0.5, "max_cost": 7.0}, 5.0),
-    ],
+    CASES["money"],
 )
 def test_money_is_bounded_by_tokens_or_by_the_limit(tokens, options, expected):
     assert worst_case_cost(tokens, **options) == expected
