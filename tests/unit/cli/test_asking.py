@@ -81,16 +81,6 @@ def editor(tmp_path, script):
     return str(path)
 
 
-async def test_lines_come_one_by_one_and_then_the_end(person):
-    keyboard = Keyboard(person.reads)
-    person.types("first", "second")
-    assert [await keyboard.line(), await keyboard.line()] == ["first", "second"]
-    person.types("zwölf")
-    assert await keyboard.line() == "zwölf"
-    person.leaves()
-    assert await keyboard.line() is None
-
-
 async def test_a_line_that_nobody_waits_for_any_more_answers_the_next_question(person):
     keyboard = Keyboard(person.reads)
     waiting = asyncio.create_task(keyboard.line())
@@ -151,12 +141,6 @@ async def test_a_text_of_a_model_does_not_steer_the_terminal(desk, person, seen)
     assert "\x1b" not in seen.getvalue()
 
 
-async def test_the_end_of_the_input_leaves_a_question_open(desk, person):
-    person.leaves()
-    with pytest.raises(Quit):
-        await answer(ask(), desk)
-
-
 CALL = {"tool": "mail", "arguments": {"to": "all"}}
 
 
@@ -209,14 +193,6 @@ async def test_a_missing_editor_is_said(desk, person, seen, command):
     assert "cannot be started" in seen.getvalue()
 
 
-async def test_a_plan_is_shown_with_what_is_said_of_it(desk, person, seen):
-    person.types("a")
-    details = {"version": 1, "reason": "New facts.", "changes": ""}
-    plan = ask("plan", text="- [ ] 1. Go", details=details, problem="line 1: no.")
-    assert await answer(plan, desk) == {"action": "approve"}
-    assert seen.getvalue().startswith("\n- [ ] 1. Go\n\nNew facts.\n\nline 1: no.\n\n[a]pprove")
-
-
 @pytest.mark.parametrize(
     "asked", [ask("plan", text="- [ ] 1. Go"), ask("approval", details=CALL)], ids=str
 )
@@ -226,14 +202,6 @@ async def test_an_editor_that_changes_nothing_approves_of_nothing(desk, person, 
     with pytest.raises(Quit):
         await answer(asked, desk)
     assert "Nothing was changed.\nNothing was applied" in seen.getvalue()
-
-
-async def test_the_editor_opens_with_what_could_not_be_taken_last(desk, person, tmp_path):
-    desk.environment["EDITOR"] = editor(tmp_path, "sed -i s/@nobody/@writer/")
-    person.types("e")
-    plan = ask("plan", text="- [ ] 1. Go", draft="- [ ] 1. Run @nobody", problem="line 1: no.")
-    given = await answer(plan, desk)
-    assert given == {"action": "edit", "plan": "- [ ] 1. Run @writer"}
 
 
 async def test_what_is_said_after_a_withdrawn_question_begins_a_line(desk, seen):
@@ -313,15 +281,6 @@ async def test_a_line_for_a_withdrawn_question_answers_no_other_one(desk, person
     assert await talk.interview.wait_for_answer([ask("approval", details=CALL)])
     assert talk.given["1/writer/1"]["action"] == "reject"
     await talk.interview.close()
-
-
-async def test_the_same_key_is_asked_again_once_it_was_answered(desk, seen):
-    talk = Talk(desk)
-    seen.answers = ["Because.", "Indeed."]
-    assert await talk.interview.wait_for_answer([ask()])
-    assert await talk.interview.wait_for_answer([ask()])
-    await talk.interview.close()
-    assert talk.given == {"1/writer/1": "Indeed."}
 
 
 async def test_an_answer_that_cannot_be_kept_is_an_error(desk, seen):

@@ -79,11 +79,6 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert check(plan, "--team", team).exit_code == 0
 
 
-def test_a_team_alone_is_checked_by_its_option_too(files):
-    alone, by_option = check(files[1]), check("--team", files[1])
-    assert (alone.exit_code, by_option.stdout) == (0, alone.stdout)
-
-
 def test_lost_steps_cycles_and_unknown_names_are_told_together(files):
     plan, team = files
     plan.write_text(
@@ -120,23 +115,6 @@ def test_what_runs_again_is_told_and_counted(files):
     assert record["open_steps"] == 2
 
 
-def test_of_a_finished_plan_no_step_is_ahead(files):
-    files[0].write_text("- [x] 1. Ask @oracle\n")
-    lines = check(files[0]).stdout.splitlines()
-    assert lines[:2] == ["steps: 1, 0 open", "  [x] 1  @oracle  Ask"]
-    assert lines[2:4] == ["width: 0 at once", "critical path: no step is open"]
-    assert not [line for line in lines if line.startswith("time")]
-
-
-def test_the_approvals_of_a_team_are_told(files):
-    plan, team = files
-    plan.write_text(PLAN.replace("@oracle", "@editor"))
-    team.write_text(TEAM + "approval: always\n")
-    assert "approval: asked before this plan runs" in check(plan, "--team", team).stdout
-    record = json.loads(check(plan, "--team", team, "--json").stdout)
-    assert record["approvals"] == {"plan": True, "revisions": False, "tools": [], "steps": []}
-
-
 def test_the_offline_model_costs_nothing_and_limits_bound_the_rest(files):
     plan, team = files
     plan.write_text(PLAN.replace("@oracle", "@editor"))
@@ -168,16 +146,6 @@ def test_parallel_steps_that_write_the_same_are_told_and_no_mistake(files):
     assert told == ["conflict: steps 1, 2 may write out.md at the same time"]
     record = json.loads(check(files[0], "--json").stdout)
     assert record["conflicts"] == [{"resource": "out.md", "steps": [1, 2]}]
-
-
-def test_all_mistakes_are_told_with_their_places(files):
-    files[0].write_text("- [ ] 1. A @a (after 7)\n- [ ] 2. B @a (after 8)\n")
-    result = check(files[0])
-    assert result.exit_code == 2
-    one, two, count = result.stdout.splitlines()
-    assert one.startswith(f"{files[0]}:1:")
-    assert "waits for step 8" in two
-    assert count == "2 mistakes"
 
 
 def test_json_says_the_same(files):
@@ -337,33 +305,11 @@ def test_a_team_that_names_a_model_that_nobody_has_is_told_with_the_place(files,
     assert "OPENAI_API_KEY" in result.stderr
 
 
-def test_a_team_without_an_ending_is_known_by_its_content(files, tmp_path):
-    nameless = tmp_path / "team"
-    nameless.write_text(TEAM)
-    assert "specialists: 2" in check(nameless).stdout
-
-
 def test_more_than_one_plan_or_team_is_wrong_use(files):
     for arguments in ([files[0], files[0]], [files[1], files[1]], [files[1], "-t", files[1]]):
         result = check(*arguments)
         assert result.exit_code == 2
         assert "one" in result.stderr.casefold()
-
-
-def test_summaries_of_the_conversation_count_in_the_bound_of_calls(files):
-    plan, team = files
-    plan.write_text("- [ ] 1. Add it up @calculator\n")
-
-    def worst():
-        told = json.loads(check(plan, "--team", team, "--json").stdout)
-        return told["model_calls"]["merged"]["worst"]
-
-    without = worst()
-    team.write_text(TEAM + "memory: {mode: summary}\n")
-    # One attempt, of two calls.
-    assert worst() == without + 2
-    team.write_text(TEAM + "memory: {mode: summary, summary_enabled: false}\n")
-    assert worst() == without
 
 
 def test_wrong_options_of_a_steps_memory_are_told_with_their_place(tmp_path):

@@ -8,18 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from replan import (
-    Host,
-    Limits,
-    RunSettings,
-    Specialist,
-    Team,
-    ask_user,
-    open_runtime,
     open_storage,
 )
 from replan.cli.main import app
 from replan.log.amounts import Bound, Reservation, Spending
-from replan.log.reasons import why_ended
 from replan.log.rows import Attempt
 from replan.ports.run_book import RunRecord
 from replan.user_files.order_signature import sign
@@ -170,28 +162,3 @@ def test_answers_to_a_run_that_asks_nothing_are_refused(place, replan, tmp_path)
         refused = CliRunner().invoke(app, ["resume", "last", *words, "--storage", place])
         assert refused.exit_code == 2
         assert refused.stderr.startswith("replan: This run ")
-
-
-@pytest.mark.parametrize(
-    ("plan", "outcome", "why"),
-    [
-        ("- [ ] 1. Go @broken (retries 0)", "failed", "step 1 failed: ValueError: no quote"),
-        ("- [ ] 1. Go @asker", "waiting", "1 answer needed"),
-        ("- [ ] 1. Go @worker", "completed", "Every step is done."),
-        ("- [ ] 1. Go @worker\n- [ ] 2. Go on @worker", "partial", "max_steps=1 was reached"),
-    ],
-)
-async def test_a_look_tells_why_a_run_ended_or_stands_still(place, plan, outcome, why):
-    def fails(context):
-        raise ValueError("no quote")
-
-    functions = {"broken": fails, "asker": lambda _: ask_user("Which?"), "worker": lambda _: "done"}
-    specialists = [
-        Specialist(name, "Works.", run=run, effects="pure") for name, run in functions.items()
-    ]
-    settings = RunSettings(limits=Limits(max_steps=1))
-    async with open_runtime(Team(Host(model="offline"), specialists), storage=place) as runtime:
-        result = await runtime.run({"plan": plan}, settings=settings)
-        view = await runtime.get(result.run_id)
-    assert view.outcome == outcome
-    assert why_ended(view) == why

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,19 +12,7 @@ from typer.testing import CliRunner
 
 import warm
 from replan.cli.main import app
-from terminals import REPLAN, Pipe
-
-ENDLESS = """\
-# Count forever
-
-- [ ] 1. Count @data_analyst
-
-  ```yaml
-  sql: SELECT count(*) FROM range(10000000000) a, range(100000) b
-  ```
-
-- [ ] 2. Total km by city from trips.csv @data_analyst
-"""
+from terminals import REPLAN
 
 
 @pytest.fixture
@@ -60,32 +47,6 @@ def test_tracing_by_the_shell_is_told(replan, monkeypatch, quiet):
     )
 
 
-def test_without_tracing_nothing_is_said_of_it(replan):
-    assert "tracing" not in replan("Total km by city from trips.csv").output
-
-
-def test_a_task_is_planned_done_and_accounted_for(replan, tmp_path):
-    result = replan("Total km by city from trips.csv; write a report", "--out", tmp_path / "o")
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("Offline model:")
-    assert "- [ ] 2. write a report @writer (after 1)" in lines
-    assert "-> step 1 data_analyst: Total km by city from trips.csv" in lines
-    assert "| Rome | 7 |" in lines
-    (report,) = (tmp_path / "o").glob("*.md")
-    assert any(line.startswith(f"file: {report}") for line in lines)
-    assert lines[-1].startswith("completed: 2 model calls, ")
-
-
-def test_a_plan_document_is_carried_out(replan, tmp_path):
-    plan = tmp_path / "plan.md"
-    plan.write_text("# Trips\n\n- [ ] 1. Total km by city from trips.csv @data_analyst\n")
-    result = replan(plan)
-    assert result.exit_code == 0, result.output
-    assert "| Rome | 7 |" in result.stdout
-    assert "completed: 1 model call, " in result.stdout
-
-
 def test_json_gives_one_event_a_line_and_nothing_else(replan):
     result = replan("calculate 2 + 2", "--json")
     events = [json.loads(line) for line in result.stdout.splitlines()]
@@ -95,10 +56,6 @@ def test_json_gives_one_event_a_line_and_nothing_else(replan):
     assert {event["seq"] for event in events if event not in kept} == {None}
     assert events[0]["type"] == "run_started"
     assert events[-1]["outcome"] == "answered"
-
-
-def test_verbose_tells_what_the_host_thinks(replan):
-    assert "judged simple: " in replan("calculate 2 + 2", "--verbose").stdout
 
 
 def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tmp_path):
@@ -119,12 +76,6 @@ def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tm
     assert rest.endswith("\r\n\r\n## Notes\r\nkept")
     assert "  > | Rome | 7 |\r\n" in rest
     assert plan.read_bytes() == text.encode()
-
-
-def test_a_partial_end_writes_the_plan_too(replan, tmp_path):
-    out = tmp_path / "out.md"
-    assert replan("Total miles by city from trips.csv", "--plan-out", out).exit_code == 1
-    assert "- [!] 1. Total miles" in out.read_text()
 
 
 def test_a_written_plan_can_be_edited_and_run_again_in_its_place(replan, tmp_path):
@@ -173,37 +124,10 @@ def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
     assert f"{team}:1:" in result.stderr
 
 
-def test_a_question_that_nobody_can_answer_exits_with_3(replan, tmp_path):
-    (tmp_path / "curious.py").write_text(
-        "from langgraph.types import interrupt\ndef ask(context):\n    return interrupt('Who?')\n"
-    )
-    team, plan = tmp_path / "team.yaml", tmp_path / "plan.md"
-    team.write_text(
-        "host: {model: offline}\n"
-        "specialists: [{name: asker, intended_use: Asks., run: 'curious:ask'}]\n"
-    )
-    plan.write_text("- [ ] 1. Ask @asker\n")
-    result = replan(plan, "--team", team)
-    assert result.exit_code == 3, result.output
-    lines = result.stderr.splitlines()
-    assert lines[-2].endswith(": Who?")
-    assert lines[-1].endswith(" --answer TEXT")
-
-
-def test_quiet_prints_the_answer_alone(replan):
-    assert replan("calculate 2 + 2", "--quiet").stdout == "2 + 2 = 4\n"
-
-
 def test_a_refusal_exits_with_1(replan):
     result = replan("Write a poem about the sea", "--quiet")
     assert result.exit_code == 1
     assert result.stdout.startswith("The offline model cannot do this")
-
-
-def test_work_that_failed_for_good_exits_with_1(replan):
-    result = replan("Total miles by city from trips.csv")
-    assert result.exit_code == 1
-    assert "[!] step 1 data_analyst: No column 'miles' in trips.csv." in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -226,16 +150,6 @@ def test_wrong_use_is_one_message_and_exits_with_2(replan, arguments, complaint)
 def test_the_model_may_come_from_the_environment(replan, monkeypatch):
     monkeypatch.setenv("REPLAN_MODEL", "openai:any")
     assert replan("x").exit_code == 2
-
-
-def test_a_plan_with_mistakes_tells_all_of_them(replan, tmp_path):
-    plan = tmp_path / "plan.md"
-    plan.write_text("- [ ] 1. A @data_analyst (after 7)\n- [ ] 2. B @data_analyst (after 8)\n")
-    result = replan(plan)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("replan: 2 mistakes in the plan:"), "no run is told of"
-    assert "line 1" in result.stderr
-    assert "line 2" in result.stderr
 
 
 def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
@@ -268,24 +182,6 @@ def test_a_run_of_nothing_is_wrong_use(words):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "Missing argument 'TASK|PLAN.md'" in result.output
-
-
-def test_ctrl_c_stops_the_work_keeps_what_is_finished_and_exits_with_130(folder, tmp_path):
-    plan, out = tmp_path / "plan.md", tmp_path / "out.md"
-    plan.write_text(ENDLESS)
-    run = Pipe(
-        [*REPLAN, "run", plan, "--dir", folder, "--plan-out", out, "--shutdown-timeout", 0],
-        dict(os.environ),
-    )
-    run.wait_for("-> step 1")
-    run.wait_for("[x] step 2")
-    run.process.send_signal(signal.SIGINT)
-    assert run.end() == 130
-    run.close()
-    assert f"interrupted: 1 of 2 steps done; the plan so far is in {out}" in run.text
-    assert "- [ ] 1. Count" in out.read_text()
-    assert "- [x] 2. Total km by city from trips.csv @data_analyst\n\n  > " in out.read_text()
-    assert "Traceback" not in run.text
 
 
 def test_a_full_disk_is_one_message(folder):

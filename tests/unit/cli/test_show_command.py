@@ -42,16 +42,6 @@ def replan(kept):
     return do
 
 
-def test_one_attempt_is_shown_alone_with_its_prompts(replan):
-    first = replan("show", "abc", "--step", "1", "--attempt", "1", "--prompts").stdout
-    assert "step 1 writer, attempt 1, model" in first
-    assert "Not yet." in first
-    assert "attempt 2" not in first
-    second = replan("show", "abc", "--step", "1", "--attempt", "2", "--attempts", "--prompts")
-    assert "attempt 1" not in second.stdout
-    assert "Written." in second.stdout
-
-
 def test_the_result_stands_with_the_attempt_that_it_is_of(replan):
     first = replan("show", "abc", "--step", "1", "--attempt", "1").stdout
     assert "attempt 1: failed: Not yet." in first

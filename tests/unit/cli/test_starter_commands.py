@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -69,23 +68,6 @@ def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypa
     for wrong, problem in (("deep_tea", "exists already"), ("Tea", "cannot be the name")):
         refused = replan("new", "pipeline", wrong, "--dir", tmp_path)
         assert (refused.exit_code, problem in " ".join(refused.stderr.split())) == (2, True)
-
-
-def test_the_schema_is_json():
-    assert json.loads(replan("schema").stdout)["title"] == "Replan team"
-    assert json.loads(replan("schema", "--job").stdout)["title"] == "Replan job"
-
-
-def test_the_graph_is_drawn_without_keys(tmp_path):
-    assert "specialist_data_analyst" in replan("graph").stdout
-    team = tmp_path / "team.yaml"
-    team.write_text(
-        "host: {model: 'openai:any'}\n"
-        "specialists: [{name: poet, intended_use: Rhymes., chat_model: 'openai:any'}]\n"
-    )
-    result = replan("graph", "--team", team)
-    assert result.exit_code == 0, result.output
-    assert "specialist_poet" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,6 @@ async def test_the_first_signal_begins_and_the_second_finishes(stop, finished, n
     assert signal.getsignal(number) is before
 
 
-async def test_ctrl_c_in_an_editor_is_meant_for_the_editor(stop):
-    stop.is_editing = True
-    stop.take(signal.SIGINT)
-    assert (stop.code, stop.asked.is_set()) == (0, False)
-    stop.take(signal.SIGTERM)
-    assert (stop.code, stop.asked.is_set()) == (143, True)
-
-
 async def test_the_third_signal_is_the_systems(stop):
     with handling_signals(stop):
         stop.take(signal.SIGINT)

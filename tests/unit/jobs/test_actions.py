@@ -13,7 +13,6 @@ from http_answers import Answering, serving
 from replan.adapters.job_api import ApiExecutor
 from replan.errors import JobSpecError
 from replan.jobs.action_executor import ActionExecutor
-from replan.jobs.actions import Outcome
 from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
@@ -230,10 +229,6 @@ async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(
     doubt = await rename(make, unsafe, values, executor=recorded())
     assert "was cut off in attempt 1" in doubt.job.error
     assert len(server.asked) == 1
-
-
-def test_an_outcome_is_plain_data():
-    assert Outcome.model_validate_json(Outcome(success=True).model_dump_json()).success
 
 
 async def test_a_value_that_an_api_refuses_is_asked_for_again(server, make):

@@ -248,28 +248,6 @@ def test_no_user_model_and_service_together_keep_a_job_beyond_the_bound(user, rn
     asyncio.run(story())
 
 
-def test_who_changes_values_and_never_says_what_for_is_left_at_the_bound():
-    async def story():
-        spec = JobSpec(
-            "thing",
-            slots=[Slot("alpha", question="Which?", type="integer")],
-            commands=[
-                JobCommand(name, needs=["alpha"], action="act") for name in ("publish", "edit")
-            ],
-            actions=[ActionSpec("act", run=print)],
-            max_corrections=2,
-        )
-        processor = processor_of(spec, Recorder())
-        job = processor.new_job()
-        for number in range(spec.max_turns):
-            job = (await processor.process(job, [f"alpha: {number}"])).job
-            if job.is_over:
-                break
-        assert (job.error_code, job.turns) == ("corrections", 4)
-
-    asyncio.run(story())
-
-
 def test_another_wrong_value_is_no_progress():
     spec = JobSpec(
         "thing",

@@ -50,25 +50,6 @@ async def turn(where, spec, session, said):
     return result, json.loads(json.dumps(kept.to_dict()))
 
 
-async def test_a_keyed_action_is_done_again_with_its_key(where):
-    shop = Shop(honours_keys=True)
-    spec = shop.spec("keyed")
-    with pytest.raises(asyncio.CancelledError):
-        await turn(where, spec, {"session_id": "s"}, "product: lamp")
-    _, opened = await turn(where, spec, {"session_id": "t"}, None)
-    # The client has the job as it was before the turn, and says the same again.
-    with pytest.raises(asyncio.CancelledError):
-        await turn(where, spec, opened, "desk")
-    shop.dies = False
-    result, kept = await turn(where, spec, opened, "desk")
-    assert result.metadata["outcome"] == "completed"
-    assert shop.listed == ["lamp", "desk"]
-    again, _ = await turn(where, spec, opened, "desk")
-    assert again.response == result.response
-    assert shop.listed == ["lamp", "desk"]
-    assert kept["project_state"]["job"]["intermediate_results"][0]["result"] == "listing 2"
-
-
 async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
     shop = Shop(honours_keys=False)
     spec = shop.spec("unsafe")

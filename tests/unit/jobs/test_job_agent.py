@@ -20,7 +20,6 @@ from replan.testing.users import (
     COOPERATIVE,
     KINDS,
     SimulatedUser,
-    converse,
     converse_with_agent,
 )
 
@@ -193,15 +192,6 @@ async def test_a_job_file_is_enough(tmp_path):
         job_agent(tmp_path / "none.yaml")
     with pytest.raises(UsageError):
         job_processor(path, model="no-such-model")
-
-
-async def test_users_talk_with_what_is_built_from_a_spec():
-    done = []
-    spec = spec_of(done)
-    user = SimulatedUser("verbose", spec, "visit", {"day": "2026-05-01", "pin": "12"}, "en", 1)
-    talk = await converse(job_processor(spec, clock=lambda: NOW), user)
-    assert talk.job.status == "completed"
-    assert done == [("2026-05-01", "12")]
 
 
 async def test_each_kind_of_user_talks_with_the_agent_until_the_job_is_over():

@@ -8,11 +8,10 @@ from replan.errors import JobError
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.port import Extracted
 from replan.jobs.job import Job, JobPhase, JobPlan
-from replan.jobs.phases.goals import decompose_goals
 from replan.jobs.phases.planning import PlanDraft
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
-from replan.jobs.spec.slot import Slot, ValidationIssue
+from replan.jobs.spec.slot import Slot
 
 pytestmark = pytest.mark.anyio
 
@@ -49,41 +48,6 @@ async def test_what_is_said_before_the_command_is_not_asked_for_again(spec, talk
     moved = await talk(spec, "edit PL-7", "activate")
     assert moved.is_completed
     assert moved.job.corrections == 1
-
-
-async def test_scenario_1_a_value_that_fails_validation_is_asked_for_again(spec, talk, make):
-    issue = ValidationIssue(
-        field="product_listing_id", message="it is unknown.", code="unknown", value="PL-1"
-    )
-    job = Job(
-        id="1",
-        type="product_listing",
-        phase="PLAN_GENERATION",
-        command="activate",
-        collected_info={"product_listing_id": "PL-1"},
-        validation_errors=(issue,),
-    )
-    result = await talk(spec, None, job=job)
-    assert result.next_phase is JobPhase.INFORMATION_COLLECTION
-    assert result.response_message == (
-        "I cannot use 'PL-1' for product listing id: it is unknown.\nWhich listing?"
-    )
-    assert (result.job.collected_info, result.job.command) == ({}, "activate")
-    assert not result.job.validation_errors
-    assert (await make(spec).process(result.job, ["PL-2"])).is_completed
-
-
-async def test_scenario_2_without_a_command_all_begins_again(spec, talk):
-    job = Job(
-        id="1",
-        type="product_listing",
-        phase="INFORMATION_COLLECTION",
-        collected_info={"title": "x"},
-        required_info=("title",),
-    )
-    result = await talk(spec, None, job=job)
-    assert result.next_phase is JobPhase.INTENT_RECOGNITION
-    assert (result.job.collected_info, result.job.required_info) == ({}, ())
 
 
 async def test_scenario_3_a_job_that_jumps_ahead_is_taken_back(spec, executor, talk):
@@ -339,20 +303,6 @@ async def test_a_question_can_be_the_action(talk):
     assert (done.is_completed, done.job.intermediate_results[0].result) == (True, "It is fine.")
 
 
-async def test_what_is_said_with_the_command_is_taken_where_the_action_is_a_question(talk):
-    ask = {"action": "ask_user", "parameters": {"question": "What of {topic}?"}}
-    spec = JobSpec(
-        "poll",
-        slots=[Slot("topic", question="About what?")],
-        commands=[
-            JobCommand("ask", needs=[], takes=["topic"], **ask),
-            JobCommand("other", needs=["topic"], **ask),
-        ],
-    )
-    asked = await talk(spec, "ask, topic: tea")
-    assert asked.response_message == "Understood: topic: tea.\nWhat of tea?"
-
-
 async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, executor):
     spec = JobSpec(
         "switch",
@@ -404,24 +354,6 @@ async def test_only_who_was_shown_the_values_confirms_them(make, executor, recor
     again = await make(trip(), lost, Eager()).process(failed.job, ["yes"])
     assert "may have taken effect" in again.response_message
     assert len(lost.calls) == 1
-
-
-def test_goals_follow_from_a_command(spec):
-    def goals(command):
-        return [(g.id, g.type, g.priority, g.dependencies) for g in decompose_goals(spec, command)]
-
-    gather, do = "information_gathering", "task_execution"
-    assert goals("publish") == [
-        ("collect_product_center_id", gather, 1, ()),
-        ("execute_publish", do, 2, ("collect_product_center_id",)),
-    ]
-    first, second = "collect_product_listing_id", "collect_title"
-    assert goals("edit") == [
-        (first, gather, 1, ()),
-        (second, gather, 2, (first,)),
-        ("execute_edit", do, 3, (first, second)),
-    ]
-    assert goals("erase") == []
 
 
 async def test_a_job_from_outside_is_refused_with_every_field(spec, make):

@@ -52,24 +52,6 @@ async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report(job, far
     assert "| ratio |" in report.read_text()
 
 
-async def test_a_calculation_takes_its_figures_from_the_step_before(job, farm):
-    state = await job("total eggs from eggs.csv\ncalculate 10 % of step 1\nwrite report", farm)
-    assert state["outcome"] == "completed"
-    assert "10 % of step 1 = 8.3" in state["final_answer"].text
-
-
-@pytest.mark.parametrize(
-    ("request_text", "outcome"),
-    [("hello", "failed"), ("calculate 2 + 2", "answered"), ("Who won the match?", "failed")],
-)
-async def test_what_needs_no_plan_or_cannot_be_done_is_over_at_once(
-    job, farm, request_text, outcome
-):
-    state = await job(request_text, farm)
-    assert (state["outcome"], state["limit_reached"]) == (outcome, "")
-    assert state.get("current_plan") is None
-
-
 async def test_what_was_not_done_is_told_once(job, farm):
     state = await job("total miles by farm from eggs.csv; write report", farm)
     answer = state["final_answer"].text

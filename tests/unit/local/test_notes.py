@@ -2,8 +2,11 @@
 
 import pytest
 
+from cases import cases_of
 from replan import ExecutionStatus
 from replan_local.searching import REPORT_MARK
+
+CASES = cases_of(__file__)
 
 BEES = """\
 # Bees
@@ -42,13 +45,7 @@ def search(ask, library):
 
 @pytest.mark.parametrize(
     ("query", "place"),
-    [
-        ('"harvest honey"', "farm/bees.md:7"),
-        ('"feeding sheep"', "guide.rst:9"),
-        ("jar", "farm/bees.md:7"),
-        ("蜂蜜", "zh.txt:3"),
-        ("仓", "zh.txt:3"),
-    ],
+    CASES["quotes"],
 )
 async def test_the_best_passage_is_quoted_with_file_and_line(search, query, place):
     result = await search(f"search notes for {query}")
@@ -70,30 +67,13 @@ async def test_a_file_and_a_number_bound_the_search(search):
 
 @pytest.mark.parametrize(
     ("said", "given", "told"),
-    [
-        (
-            "search notes for hoeny",
-            {},
-            "No passage in the texts of the folder has",
-        ),
-        ('search notes for "hoeny zebra"', {}, "has a word of 'hoeny zebra'."),
-        ("search notes for honey in guid.rst", {}, "Did you mean 'guide.rst'?"),
-        ("What do the notes say about honey?", {}, "is not a command"),
-        ("x", {"qery": "honey"}, "Did you mean 'query'?"),
-        ("x", {"query": 5}, "The parameter 'query' cannot be 5"),
-        ("x", {"query": "?!"}, "has a word of '?!'."),
-    ],
+    CASES["missing"],
 )
 async def test_what_is_not_found_fails_for_good_and_says_what_there_is(search, said, given, told):
     result = await search(said, **given)
     assert result.status is ExecutionStatus.FAILED
     assert not result.retry
     assert told in result.error
-
-
-async def test_a_folder_without_notes_says_so(ask, tmp_path):
-    result = await ask("search notes for honey", directory=tmp_path / "none")
-    assert "there is no folder" in result.error
 
 
 async def test_no_link_leads_out_of_the_folder(search, library, tmp_path):

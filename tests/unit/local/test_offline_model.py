@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
+from cases import cases_of
 from replan.memory import Fact
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
@@ -14,6 +15,8 @@ from replan.prompts.sections import Call, call_tag, section
 from replan.specialists.fact_tools import fact_tools, facts_text
 from replan_local import OfflineModel
 from replan_local.host.reply import reply_to
+
+CASES = cases_of(__file__)
 
 TEAM = section("team", "- @clerk: Tables of costs.\n- @writer: Reports.")
 NODES = ["think", "direct_answer", "plan_creation", "feedback", "plan_update", "final_answer"]
@@ -64,11 +67,6 @@ def test_a_step_for_somebody_by_name_is_planned_as_it_is_said(plan_of):
     assert steps[2].dependencies == (1, 2)
 
 
-def test_a_plan_document_is_taken_as_it_is(reply):
-    document = "# Eggs\n\nOf May.\n\n- [ ] 1. Count @clerk\n- [ ] 2. Sell @shop (after 1)\n"
-    assert reply("think", document, team=("clerk", "shop")).endswith(document)
-
-
 def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
     (step,) = plan_of("Please count\nthe eggs", team=("clerk",)).steps
     assert (step.assigned_to, step.description) == ("clerk", "Please count the eggs")
@@ -77,18 +75,7 @@ def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
 
 @pytest.mark.parametrize(
     ("request_text", "told"),
-    [
-        ("hello", "'hello' is not a command"),
-        ("Total the eggs by farm from a.csv", "Say: Total eggs by farm from a.csv"),
-        (
-            "total eggs from a.csv; compose a sonata",
-            "Part 2 of 2: 'compose a sonata' is not a command",
-        ),
-        ("compare step 1 and step 2 by farm", "builds on step 1, which does not come before it"),
-        ("calculate 1 / 0", "divides by zero"),
-        ("Sell the eggs (after 3) @clerk", "Step 1 waits for step 3"),
-        ("- [ ] 1. Count @a\n- [ ] 2. Sell @a (after 7)", "Line 2 of the plan: Step 2 waits for"),
-    ],
+    CASES["refused"],
 )
 def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(
     reply, plan_of, request_text, told
@@ -97,16 +84,6 @@ def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(
     answer = reply("think", request_text)
     assert told in answer
     assert "The offline model cannot do this." in answer
-
-
-def test_a_command_that_nobody_does_is_refused(reply):
-    told = reply("think", "write report", team=("clerk", "cook"))
-    assert "is a command for 'writer', who is not on the team" in told
-
-
-@pytest.mark.parametrize("node", ["think", "direct_answer"])
-def test_a_calculation_is_answered_at_once(reply, node):
-    assert reply(node, "calculate 12.5 % of 80").rstrip().endswith("12.5 % of 80 = 10")
 
 
 def test_a_name_that_the_error_proposes_is_put_in_once(reply):
@@ -157,20 +134,9 @@ def test_knowledge_is_quoted_with_its_place(reply):
     assert reply("knowledge", "<request>\nx\n</request>") == "none"
 
 
-def test_an_error_that_proposes_nothing_is_left_alone(reply):
-    judged = reply("feedback", PLAN.format("") + FAILED.format("The disk is full."))
-    assert "verdict: complete" in judged
-    assert "Failed for good: step 1." in judged
-
-
 def test_a_run_that_must_end_is_not_revised(reply):
     told = PLAN.format("") + FAILED.format(HINT) + "<missing>\nmax_rounds\n</missing>"
     assert "verdict: complete" in reply("feedback", told)
-
-
-def test_results_are_joined_in_the_order_of_the_plan(reply):
-    joined = reply("final_answer", PLAN.format("").replace("[!]", "[x]") + DONE)
-    assert joined.startswith("1 of 2 steps are done, by clerk.\n\n## 1. total egs from a.csv\n\n12")
 
 
 def test_a_step_of_a_specialist_on_this_model_fails_and_says_why(reply):
@@ -188,14 +154,6 @@ async def test_it_streams_the_same_text_word_by_word_and_reports_usage():
     used = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
     assert used == [whole.usage_metadata]
     assert whole.usage_metadata["output_tokens"] > 0
-
-
-def test_tools_are_accepted_and_never_called():
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
-
-    assert OfflineModel().bind_tools([add]).invoke("add 1 and 2").tool_calls == []
 
 
 FACT_TEAM = [SystemMessage('<call node="direct_answer"/>')]

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from cases import cases_of
 from replan.errors import ConfigurationError
 from replan.plan.model import PlanStep
 from replan.ports.run_context import Folders, using
@@ -13,37 +14,9 @@ from replan.state.results import ExecutionContext, ExecutionStatus
 from replan_local import data_analyst
 from replan_local.tables import table_files
 
-ATTACKS = [
-    "SELECT * FROM read_csv('/etc/passwd')",
-    "SELECT * FROM read_text('/etc/passwd')",
-    "SELECT * FROM read_blob('{secret}')",
-    "SELECT * FROM '{secret}'",
-    "SELECT * FROM glob('/etc/*')",
-    "SELECT * FROM sniff_csv('{secret}')",
-    "SELECT * FROM read_parquet('{secret}')",
-    "SELECT * FROM parquet_metadata('{secret}')",
-    "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
-    "FROM read_csv('{folder}/../secret.csv')",
-    "SELECT * FROM duckdb_secrets()",
-    "COPY sightings TO '{folder}/copy.csv'",
-    "COPY (SELECT 1) TO '{folder}/sightings.csv' (USE_TMP_FILE false)",
-    "EXPORT DATABASE '{folder}/out'",
-    "ATTACH '{folder}/x.db'",
-    "INSTALL httpfs",
-    "LOAD httpfs",
-    "PRAGMA database_list",
-    "CALL pragma_version()",
-    "SET enable_external_access = true",
-    "RESET enable_external_access",
-    "SELECT 1; SELECT 2",
-    "SELECT 1; COPY sightings TO '{folder}/copy.csv'",
-    "CREATE TABLE t AS SELECT 1",
-    "INSERT INTO sightings VALUES (1)",
-    "DROP VIEW sightings",
-    "EXPLAIN SELECT 1",
-    "",
-    "not sql",
-]
+CASES = cases_of(__file__)
+
+ATTACKS = CASES["attacks"]
 
 
 @pytest.fixture
@@ -66,12 +39,7 @@ async def test_a_query_can_neither_read_nor_write_anything_else(ask, folder, sec
 
 @pytest.mark.parametrize(
     "condition",
-    [
-        "1=1) UNION SELECT * FROM read_text('/etc/passwd') --",
-        "seen > (SELECT count(*) FROM glob('/*'))",
-        "seen > 1 OR 1 = 1",
-        "seen > 1 top 1",
-    ],
+    CASES["conditions"],
 )
 async def test_a_condition_is_no_sql(ask, condition):
     result = await ask("x", table="sightings.csv", by="site", where=condition)
@@ -81,28 +49,7 @@ async def test_a_condition_is_no_sql(ask, condition):
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "SELECT site, sum(seen) FROM sightings GROUP BY 1 ORDER BY 1;",
-        "WITH s AS (FROM sightings) SELECT site, sum(seen) FROM s GROUP BY 1 ORDER BY 1 -- done",
-    ],
-)
-async def test_an_honest_query_runs(ask, sql):
-    result = await ask("x", sql=sql)
-    assert "| Forest | 8 |\n| Lake | 24 |" in result.text
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT site FROM sightings LIMIT 1; -- done",
-        "SELECT 1 AS a, 2 AS a",
-        "SUMMARIZE sightings",
-        "DESCRIBE sightings",
-        "VALUES (1)",
-        "SELECT site FROM sightings WHERE seen = (SELECT max(seen) FROM sightings) -- one; two",
-        "SELECT 'a;b' AS \"it's\", -2 ^ 2 AS n",
-        "SELECT [1, 2] AS l, {'a': 1} AS s, NULL AS n, true AS b, 1.5::DECIMAL(4, 2) AS d",
-    ],
+    CASES["forms"],
 )
 async def test_every_form_of_a_query_runs(ask, sql):
     result = await ask("x", sql=sql)
@@ -154,11 +101,6 @@ async def test_a_query_takes_no_more_than_its_memory(ask):
     result = await ask("x", sql="SELECT list(r) FROM range(300_000_000) t(r)")
     assert result.status is ExecutionStatus.FAILED
     assert "Out of Memory" in result.error
-
-
-async def test_a_join_of_two_files_in_one_query_runs(ask):
-    sql = "SELECT area FROM sites JOIN rings USING (site) ORDER BY ring_id"
-    assert "| 120.5 |\n| 120.5 |\n| 300 |" in (await ask("x", sql=sql)).text
 
 
 async def test_times_with_a_zone_need_no_other_package(ask):
@@ -223,20 +165,6 @@ BROKEN = {
 def broken(request, folder):
     (folder / request.param).write_bytes(BROKEN[request.param])
     return request.param
-
-
-@pytest.mark.parametrize(
-    ("command", "parameters"),
-    [
-        ("total seen by site from sightings.csv", {}),
-        ("x", {"sql": "SELECT sum(seen) AS seen FROM sightings"}),
-    ],
-)
-async def test_what_names_other_files_has_nothing_to_do_with_a_broken_one(
-    ask, broken, command, parameters
-):
-    result = await ask(command, **parameters)
-    assert result.status is ExecutionStatus.SUCCESS, result.error
 
 
 async def test_the_list_of_tables_says_which_one_cannot_be_read(ask, broken):

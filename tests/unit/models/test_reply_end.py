@@ -3,46 +3,14 @@
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
+from cases import cases_of
 from replan.models.reply_end import WHOLE, StreamEnds, check_unbroken, end_of
 
-LENGTH = [
-    {"finish_reason": "length"},  # OpenAI and those who speak its protocol, Groq, TGI
-    {"finish_reason": "lengthlength"},  # LangChain joined two pieces that both say so
-    {"finish_reason": "MAX_TOKENS"},  # Gemini, Cohere
-    {"finish_reason": "FinishReason.MAX_TOKENS"},  # Vertex, as its enumeration writes it
-    {"finish_reason": "model_length"},  # Mistral
-    {"stop_reason": "max_tokens"},  # Anthropic, Bedrock
-    {"stop_reason": "model_context_window_exceeded"},
-    {"stopReason": "max_tokens"},  # Bedrock's Converse
-    {"done_reason": "length"},  # Ollama
-    {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},  # Responses
-]
-FILTERED = [
-    {"finish_reason": "content_filter"},
-    {"finish_reason": "SAFETY"},
-    {"finish_reason": "PROHIBITED_CONTENT"},
-    {"finish_reason": "ERROR_TOXIC"},
-    {"stop_reason": "refusal"},
-    {"stopReason": "guardrail_intervened"},
-    {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
-    {"prompt_feedback": {"block_reason": "SAFETY", "safety_ratings": []}},
-]
-COMPLETE = [
-    {},
-    {"finish_reason": None},
-    {"finish_reason": "stop"},
-    {"finish_reason": "STOP"},
-    {"finish_reason": "tool_calls"},
-    {"finish_reason": "COMPLETE"},
-    {"finish_reason": "eos_token"},
-    {"finish_reason": "something new"},
-    {"finish_reason": 3},
-    {"stop_reason": "end_turn"},
-    {"stop_reason": "tool_use"},
-    {"done_reason": "stop"},
-    {"status": "completed", "incomplete_details": None},
-    {"prompt_feedback": {"block_reason": 0}},
-]
+CASES = cases_of(__file__)
+
+LENGTH = CASES["length"]
+FILTERED = CASES["filtered"]
+COMPLETE = CASES["complete"]
 
 
 def ended(metadata, **fields):
@@ -134,45 +102,9 @@ def test_a_server_that_never_tells_an_end_is_not_asked_for_streams_any_more():
 
 SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
 FRONT = "---\ncomplexity: simple\n---\n"
-FORGOTTEN = [
-    '{"a": 1',
-    '{"complexity": "simple", "answer": "It is Paris."',
-    "[1, 2",
-    "{",
-    '{"answer": "He said "no" to',
-    "Here it is:\n\n```python\nprint(",
-    "- Here:\n\n  ~~~\n  x",
-]
-HALVES = [
-    '{"plan": [1, 2,',
-    '[{"a": 1},',
-    '{"a": "x\ny',
-    '[1, {"b": tru',
-    FRONT + '{"a": [1,',
-    "<think>Is it {?</think>\n" + '{"a":',
-    '{"complexity": "simple", "answer": "It is Par',
-    '```json\n{"a": 1,',
-    '```json\n{"complexity": "simple", "answer": "It is Par',
-    '{"half a character": "\ud83d',
-]
-WHOLES = [
-    "It is Par",
-    "Use { to open, and [",
-    "[Note that",
-    "[1] As Smith says",
-    "{name} says {",
-    '{"a": 1} and so on {',
-    '{"a": 1,}',
-    "{'a': 1}",
-    '{"a": 1 "b": 2}',
-    FRONT + "It is {",
-    '```json\n{"a": 1}',
-    "```py\nx\n```",
-    "```print(1)``` prints",
-    "- ```\n  x\n  ```\n\nand so on",
-    "```markdown\n# T\n```py\nx\n```\nend\n```",
-    "<think>```py\nx</think>\nParis",
-]
+FORGOTTEN = CASES["forgotten"]
+HALVES = CASES["halves"]
+WHOLES = CASES["wholes"]
 
 
 @pytest.mark.parametrize("metadata", SILENT, ids=str)

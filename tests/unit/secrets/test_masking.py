@@ -7,102 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from cases import cases_of
 from replan.secrets.known import KNOWN
 from replan.secrets.masking import masked_beginning, without_secrets
 
+CASES = cases_of(__file__)
+
 # `@` stands for the secret.
-FORMS = [
-    "Incorrect API key provided: sk-@",
-    "Incorrect API key provided: sk-proj-@",
-    "Authorization: Bearer @",
-    "Authorization: Basic @",
-    "Authorization: Bearer $TOKEN@",
-    "Authorization: Token @",
-    "authorization: ApiKey @",
-    "x-api-key: @",
-    "{'x-api-key': '@', 'a': 1}",
-    "[(b'authorization', b'Bearer @')]",
-    "[('api-key', '@')]",
-    "Ocp-Apim-Subscription-Key: @",
-    "postgresql://user:@@host/db",
-    "host=h user=u password=@",
-    "postgresql://h/db?sslpassword=@",
-    "password authentication failed with password @",
-    '{"api_key": "@"}',
-    '{"access_token":"@","x":1}',
-    '{"client_secret":"@"}',
-    '{"private_key":"@"}',
-    '{\\"api_key\\": \\"@\\"}',
-    "aws_secret_access_key=@",
-    "AWS_SECRET_ACCESS_KEY: @",
-    "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=@==;",
-    "https://x.blob.example/c?sv=2020&sig=@",
-    "SharedAccessKey=@",
-    "https://b.s3.example/x?X-Amz-Signature=@",
-    "Set-Cookie: session=@",
-    "Cookie: sid=@; other=@",
-    *(f"{lead}@" for lead in ("ghp_", "github_pat_", "glpat-", "xoxb-", "hf_", "gsk_", "xai-")),
-    *(f"{lead}@" for lead in ("r8_", "lsv2_pt_", "npm_", "pypi-", "sk_live_", "sk-ant-api03-")),
-    "AIza@xxxxx",
-    "SG.@.@",
-    "SK@",
-    "https://api.telegram.org/bot123456:@/sendMessage",
-    "https://discord.com/api/webhooks/1/@",
-    "https://hooks.slack.com/services/T0/B0/@",
-    "eyJhbGciOiJIUzI1NiJ9.eyJ@.sig",
-    "GET https://api.example/v1?key=@",
-    "https://api.example/v1?apikey=@",
-    "https://api.example?appid=@",
-    "https://@@host/x",
-    "passphrase=@",
-    "PWD=@",
-    "-----BEGIN RSA PRIVATE KEY-----\n@\n-----END RSA PRIVATE KEY-----",
-    "-----BEGIN RSA PRIVATE KEY-----\n@",
-    'password="@ tail@"',
-    "Password : @",
-    "the secret is @",
-    "API key @ is invalid",
-    "Invalid key '@'",
-    "credentials=('user', '@')",
-    "password=b'@'",
-    "postgresql://user:pa@@@host/db",
-    "postgresql://user:pa/ss@@host/db",
-    "redis://:@@h:1/0",
-    "amqp://u:@@h",
-    "mongodb+srv://u:@@h",
-]
-SECRETS = [
-    "Zq7deadbeef0123456789abcdef",
-    "9f8e7d6c5b4a39281706f5e4d3c2b1a0",
-    "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7",
-    "x4f7k2m9-q1w8e5r2t6-abc123def456",
-]
-PROSE = [
-    "This model's maximum context length is 4096 tokens: you asked for 5000.",
-    "The limit max_tokens=100 is reached.",
-    "See https://host.example/v1/chat or mail me@example.org.",
-    "A basic understanding of task-oriented, risk-free work.",
-    'curl -H "Authorization: Bearer $TOKEN" -H "Authorization: Basic ${LOGIN}" localhost',
-    "Basic authentication is required; bearer tokens are preferred.",
-    "The key is missing: OPENAI_API_KEY is not set. Set OPENAI_API_KEY.",
-    "Name that one: api_key_env: OPENAI_API_KEY.",
-    "Expecting ',' delimiter: line 1 column 5. Unexpected token: '}'",
-    "KeyError: 'customer_2024_region'",
-    "The password: it must have eight characters.",
-    "A secret: be kind. The token: a coin. The key: look at both.",
-    "commit 3f2a9c1b7d4e5f60718293a4b5c6d7e8f9012345 is not in the repository",
-    "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "run 550e8400-e29b-41d4-a716-446655440000 is over",
-    "violates the primary key constraint pk_customer_orders",
-    "Cookies: how many? A signature: none. Codes: 404, 500.",
-    "http://127.0.0.1:8000/v1/models@latest",
-    "Write postgresql://user@host/database, or git@github.example and ssh://git@host/x.git.",
-    "The authorization: who may do it is decided by a person.",
-    "invalid key: models.default.max_retries",
-    "/srv/data/sales_2024.csv: no such file",
-    "max_completion_tokens: 16384; token: 12",
-    "pip install replan[tools] npm_config_registry hf_hub_download sk-learn",
-]
+FORMS = CASES["forms"]
+SECRETS = CASES["secrets"]
+PROSE = CASES["prose"]
 
 _WORDS = [
     *("the", "a", "key", "keys", "token", "tokens", "secret", "password"),

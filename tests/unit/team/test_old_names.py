@@ -1,7 +1,5 @@
 """The names that a team had before: they do the same, and say once what to write instead."""
 
-import warnings
-
 import pytest
 
 import replan
@@ -26,14 +24,6 @@ def test_a_team_of_the_old_names_is_a_team():
     assert first == "MultiAgentConfig is the old name of Team, and does the same. Write Team."
     assert second.startswith("Host(tool_calling_model=...) is the old name of Host(model=...)")
     assert {each.filename for each in told} == {__file__}
-
-
-def test_an_old_name_is_told_once():
-    with pytest.warns(DeprecationWarning, match="is the old name of"):
-        Host(tool_calling_model="offline")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert Host(tool_calling_model="offline").model == "offline"
 
 
 def test_both_names_of_a_model_are_one_too_many():

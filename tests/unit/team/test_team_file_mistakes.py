@@ -2,155 +2,25 @@
 
 import pytest
 
+from cases import cases_of
 from replan.errors import TeamFileError
+
+CASES = cases_of(__file__)
 
 HOST = "host: {model: offline}\n"
 TEAM = "specialists: [{name: a, intended_use: A., chat_model: offline}]\n"
-TWO = TEAM.replace("]\n", ", {name: b, intended_use: B., chat_model: offline}]\n")
 GOOD = HOST + TEAM
-
-# text, line, column, code, field, value, a part of the fix
-MISTAKES = [
-    (f"{GOOD}roundscope: plan\n", 3, 1, "unknown_field", "roundscope", "'plan'", "round_scope"),
-    (f"{GOOD}zzz: 1\n", 3, 1, "unknown_field", "zzz", "1", "The fields are: "),
-    (
-        f"{HOST}{TEAM[:-3]}, promt: x}}]\n",
-        2,
-        64,
-        "unknown_field",
-        "specialists[0].promt",
-        "'x'",
-        "",
-    ),
-    (
-        f"{HOST}specialists: [{{name: a, intended_use: A., model: offline}}]\n",
-        2,
-        43,
-        "unknown_field",
-        "specialists[0].model",
-        "'offline'",
-        "unit_model or chat_model",
-    ),
-    (HOST, 1, 1, "missing", "specialists", "", "Add specialists"),
-    (TWO, 1, 1, "no_host", "host", "", "Give the host"),
-    (f"host: {{system_prompt: x}}\n{TEAM}", 1, 1, "missing", "host.model", "", "Add"),
-    (f"{HOST}specialists: []\n", 2, 14, "empty", "specialists", "", "at least one"),
-    (f"{HOST}specialists: a\n", 2, 14, "wrong_type", "specialists", "'a'", "- "),
-    (f"{HOST}specialists: [a]\n", 2, 15, "wrong_type", "specialists[0]", "'a'", "fields"),
-    (f"{GOOD}name: 3\n", 3, 7, "wrong_type", "name", "3", "quotes"),
-    (f"{GOOD}name: no\n", 3, 7, "wrong_type", "name", "false", "quotes"),
-    (f"{GOOD}limits: 3\n", 3, 9, "wrong_type", "limits", "3", "fields"),
-    (f"{GOOD}limits: {{max_steps: 0}}\n", 3, 21, "out_of_bounds", "limits.max_steps", "0", "1 or"),
-    (
-        f"{GOOD}limits: {{step_timeout: 0}}\n",
-        3,
-        24,
-        "out_of_bounds",
-        "limits.step_timeout",
-        "0",
-        "",
-    ),
-    (f"{GOOD}limits: {{max_steps: '9'}}\n", 3, 21, "wrong_type", "limits.max_steps", "'9'", ""),
-    (f"{GOOD}limits: {{max_steps: yes}}\n", 3, 21, "wrong_type", "limits.max_steps", "true", ""),
-    (
-        f"{GOOD}limits: {{max_stps: 1}}\n",
-        3,
-        10,
-        "unknown_field",
-        "limits.max_stps",
-        "1",
-        "max_steps",
-    ),
-    (f"{GOOD}round_scope: all\n", 3, 14, "unknown_choice", "round_scope", "'all'", "'ready'"),
-    (f"{GOOD}approval: sometimes\n", 3, 11, "unknown_choice", "approval", "'sometimes'", "'plan'"),
-    (f"{GOOD}complexity_threshold: 2\n", 3, 23, "out_of_bounds", "complexity_threshold", "2", ""),
-    (
-        f"{GOOD}allow_dynamic_update: 'no'\n",
-        3,
-        23,
-        "wrong_type",
-        "allow_dynamic_update",
-        "'no'",
-        "",
-    ),
-    (f"{GOOD}workspace: nowhere\n", 3, 12, "no_folder", "workspace", "'nowhere'", "Create it"),
-    (f"{GOOD}workspace: 5\n", 3, 12, "wrong_type", "workspace", "5", "folder"),
-    (
-        f"{GOOD}models: {{a b: {{model: offline}}}}\n",
-        3,
-        10,
-        "bad_name",
-        "models.a b",
-        "'a b'",
-        "letters",
-    ),
-    (
-        f"{GOOD}models: {{offline: {{model: x}}}}\n",
-        3,
-        10,
-        "bad_name",
-        "models.offline",
-        "'offline'",
-        "",
-    ),
-    (
-        f"{GOOD}models: {{a: {{base_url: 'http://x'}}}}\n",
-        3,
-        10,
-        "missing",
-        "models.a.model",
-        "",
-        "",
-    ),
-    (
-        f"{GOOD}models: {{a: {{model: x, base_url: 'ftp://x'}}}}\n",
-        *(3, 34, "bad_url", "models.a.base_url", "'ftp://x'", "http://"),
-    ),
-    (
-        f"host: {{model: smrt}}\nmodels: {{smart: {{model: offline}}}}\n{TEAM}",
-        *(1, 15, "unknown_model", "host.model", "'smrt'", "smart"),
-    ),
-    (
-        f"host: {{model: gpt}}\n{TEAM}",
-        *(1, 15, "unknown_model", "host.model", "'gpt'", "models"),
-    ),
-]
-SPECIALISTS = [
-    ("name: a b, intended_use: x, chat_model: offline", "bad_name", "name"),
-    ("name: b, intended_use: ' ', chat_model: offline", "empty", "intended_use"),
-    ("name: b, intended_use: x, chat_model: x", "unknown_model", "chat_model"),
-    ("name: A, intended_use: x, chat_model: offline", "duplicate_specialist", "name"),
-    ("intended_use: x, chat_model: offline", "missing", "name"),
-    ("name: b, chat_model: offline", "missing", "intended_use"),
-    ("name: b, intended_use: x", "no_way", ""),
-    ("name: b, intended_use: x, chat_model: offline, run: 'os:getcwd'", "two_ways", "run"),
-    ("name: b, intended_use: x, run: 'os:getcwd', tools: []", "unused_field", "tools"),
-    ("use: 'replan_local:writer', system_prompt: x", "unused_field", "system_prompt"),
-    ("name: b, intended_use: x, chat_model: offline, tools: x", "wrong_type", "tools"),
-    ("name: b, intended_use: x, chat_model: offline, tools: ['os:sep']", "no_function", "tools[0]"),
-    ("use: 'replan_local:riter'", "no_function", "use"),
-    ("use: 'os:getcwd'", "no_specialist", "use"),
-    ("local: writer", "unknown_field", "local"),
-    ("use: 3", "wrong_type", "use"),
-    ("name: b, intended_use: x, run: 3", "wrong_type", "run"),
-    ("name: b, intended_use: x, run: 'os:sep'", "no_function", "run"),
-    ("name: b, intended_use: x, invokable: 'os:sep'", "no_function", "invokable"),
-    (
-        "name: b, intended_use: x, chat_model: offline, capabilities: x",
-        "wrong_type",
-        "capabilities",
-    ),
-]
 
 
 @pytest.mark.parametrize(
     ("text", "line", "column", "code", "field", "value", "fix"),
-    MISTAKES,
-    ids=[f"{each[3]}-{each[4]}-{number}" for number, each in enumerate(MISTAKES)],
+    CASES["mistakes"],
 )
 def test_a_mistake_has_its_place_its_value_and_its_mend(
     mistakes, text, line, column, code, field, value, fix
 ):
+    for name, part in {"$GOOD": GOOD, "$HOST": HOST, "$TEAM": TEAM}.items():
+        text = text.replace(name, part)
     (mistake,) = mistakes(text)
 
     assert (mistake.line, mistake.column) == (line, column)
@@ -159,7 +29,7 @@ def test_a_mistake_has_its_place_its_value_and_its_mend(
     assert mistake.reason.endswith(".")
 
 
-@pytest.mark.parametrize(("fields", "code", "field"), SPECIALISTS)
+@pytest.mark.parametrize(("fields", "code", "field"), CASES["specialists"])
 def test_a_specialist_that_cannot_be_is_told(mistakes, fields, code, field):
     first = "specialists:\n  - {name: a, intended_use: A., chat_model: offline}\n"
     (mistake,) = mistakes(f"{HOST}{first}  - {{{fields}}}\n")
@@ -218,13 +88,6 @@ def test_what_the_configuration_itself_refuses_is_told_at_its_place(mistakes, mo
 
     assert (mistake.line, mistake.field) == (3, "specialists[0].invokable")
     assert mistake.reason == "It is of type Work, and cannot be called."
-
-
-def test_a_field_of_former_team_files_is_told_with_what_to_write_instead(mistakes):
-    (mistake,) = mistakes(f"{HOST}specialists:\n  - local: data_analyst\n")
-
-    assert (mistake.line, mistake.code) == (3, "unknown_field")
-    assert mistake.fix == "Write use: replan_local:NAME in its place."
 
 
 def test_a_long_value_is_shown_short(mistakes):

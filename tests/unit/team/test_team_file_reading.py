@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage
 
 from replan import Host, Specialist, Team
-from replan.assembly.graphs import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
-from replan.runtime import run
 from replan.state.limits import Limits
 from replan.team.team_file import read_team_file
 
@@ -143,21 +140,6 @@ def test_the_callbacks_of_a_team_stand_in_its_file_too(read, minimal, module):
     assert config.hook_timeout == 2.5
 
 
-def test_a_field_without_a_value_is_as_if_it_were_not_there(read, minimal):
-    assert read(minimal + "limits:\nworkspace:\nname: ~\n").config == read(minimal).config
-
-
-def test_tools_are_the_functions_that_are_named_and_those_of_a_provider(read, minimal, module):
-    module("team_tools_a", "def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n")
-    (clerk,) = read(
-        f"{minimal}    tools: [team_tools_a:add, {{type: web_search}}]\n    max_tool_rounds: 3\n"
-    ).config.specialists
-
-    assert clerk.tools[0](1, 2) == 3
-    assert clerk.tools[1] == {"type": "web_search"}
-    assert clerk.max_tool_rounds == 3
-
-
 def test_the_host_has_tools_too(read, minimal):
     tools = "  tools: [os:getcwd]\n  max_tool_rounds: 2\nspecialists:\n"
     checker = "stream_tool_call_checker: os:getcwd\n"
@@ -226,26 +208,6 @@ def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
     assert other.config.host.system_prompt == "Be brief."
     assert other.models.base_url == "http://127.0.0.1:9/v1"
     assert team.with_model().config == team.config
-
-
-async def test_the_graph_of_a_team_file_runs(read, module):
-    module("bakery_run", "def bake(context):\n    return 'Baked: ' + context.task_description\n")
-    team = read("""\
-host: {model: offline}
-specialists:
-  - {name: baker, intended_use: Bakes bread., run: "bakery_run:bake"}
-""")
-    plan = "- [ ] 1. Six rolls @baker\n"
-    state = (
-        await run(
-            build_graph(team.config, models=team.models),
-            {"messages": [("user", "go")], "plan": plan},
-        )
-    ).state
-
-    assert state["outcome"] == "completed"
-    assert isinstance(state["final_answer"], AIMessage)
-    assert "Baked: Six rolls" in state["current_plan"].step(1).result
 
 
 def test_the_error_of_a_team_file_is_one_of_usage(tmp_path):

@@ -4,6 +4,10 @@ import sys
 
 import pytest
 
+from cases import cases_of
+
+CASES = cases_of(__file__)
+
 HEAD = "host: {model: offline}\nspecialists:\n"
 
 
@@ -40,23 +44,7 @@ def test_the_search_path_is_as_it_was_before(read, module):
 
 @pytest.mark.parametrize(
     ("reference", "code", "words"),
-    [
-        ("no_module_of_this_name:x", "no_module", "write no_module_of_this_name.py there"),
-        ("team_wrok:work", "no_module", "Did you mean team_work?"),
-        ("team_work:wrok", "no_function", "Did you mean work?"),
-        ("team_work:zzz", "no_function", "has no 'zzz'"),
-        ("team_raises:x", "broken_module", "ZeroDivisionError: division by zero"),
-        ("team_exits:x", "broken_module", "SystemExit: 3"),
-        ("team_needs:x", "broken_module", "No module named 'a_package_that_is_not_there'"),
-        ("team_syntax:x", "broken_module", "SyntaxError"),
-        ("team_lazy:x", "broken_module", "RuntimeError: not today"),
-        ("json:x:y", "bad_reference", "module:function"),
-        ("json", "bad_reference", "module:function"),
-        (":dumps", "bad_reference", "module:function"),
-        (".json:dumps", "bad_reference", "module:function"),
-        ("../evil:x", "bad_reference", "module:function"),
-        ("os:system(1)", "bad_reference", "module:function"),
-    ],
+    CASES["imports"],
 )
 def test_what_cannot_be_imported_is_told_with_the_reason(mistakes, module, reference, code, words):
     module("team_work", "def work(context): return ''\n")
@@ -84,26 +72,7 @@ def test_a_module_whose_name_is_taken_is_an_error_and_not_another_module(mistake
 
 @pytest.mark.parametrize(
     ("file", "code"),
-    [
-        ("{file: none.md}", "no_prompt_file"),
-        ("{file: .}", "no_prompt_file"),
-        ("{file: ../secret.md}", "prompt_outside"),
-        ("{file: below/../../secret.md}", "prompt_outside"),
-        ("{file: /etc/hostname}", "prompt_outside"),
-        ("{file: link.md}", "prompt_outside"),
-        ("{file: linked/secret.md}", "prompt_outside"),
-        ("{file: loop.md}", None),
-        ('{file: "a\\0b"}', "prompt_outside"),
-        ("{file: empty.md}", "bad_prompt"),
-        (f"{{file: {'x' * 300}}}", "bad_prompt"),
-        ("{file: latin.md}", "bad_prompt"),
-        ("{file: large.md}", "bad_prompt"),
-        ("{file: 3}", "bad_prompt"),
-        ("{fil: x}", "bad_prompt"),
-        ("{file: ok.md, mode: r}", "bad_prompt"),
-        ("[ok.md]", "wrong_type"),
-        ("3", "wrong_type"),
-    ],
+    CASES["prompts"],
 )
 def test_a_prompt_file_that_cannot_be_used_is_told(mistakes, write, tmp_path, file, code):
     secret = tmp_path.parent / "secret.md"

@@ -94,17 +94,6 @@ def test_a_file_that_is_too_large_is_not_read(write):
         read_team_file(write("#" * (LARGEST + 1)), {})
 
 
-def test_a_folder_is_no_team_file(tmp_path):
-    with pytest.raises(TeamFileError, match="no such file"):
-        read_team_file(tmp_path, {})
-
-
-def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(write, minimal):
-    text = "\ufeff" + minimal.replace("\n", "\r\n")
-
-    assert read_team_file(write(text), {}).config.specialists[0].name == "clerk"
-
-
 def test_dates_and_overlong_numbers_stay_text():
     source = read_yaml(f"a: 2026-03-02\nb: {'9' * 5_000}\nc: 12\nd: =\n")
 

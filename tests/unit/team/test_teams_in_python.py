@@ -4,10 +4,9 @@ from typing import ClassVar
 
 import pytest
 
-from replan import ConfigurationError, Host, Limits, Specialist, Team, build_graph, run_sync
+from replan import ConfigurationError, Host, Specialist, Team, build_graph, run_sync
 from replan.errors import TeamError
 from replan.specialists.function import FunctionSpecialist
-from replan.team.file_team import team_schema
 from replan.team.kinds.member import Member
 from replan.team.kinds.ready import Ready
 from replan_local import local_team
@@ -29,12 +28,6 @@ def test_a_model_and_specialists_are_a_team():
 def test_more_without_a_name_than_there_is_place_for_is_an_error():
     with pytest.raises(TypeError, match="at most 2 without a name: host, specialists"):
         Team("offline", [], "name")
-
-
-def test_bounds_may_be_given_as_fields():
-    team = Team("offline", [Specialist("clerk", "Files.", run=work)], limits={"max_rounds": 3})
-
-    assert team.limits == Limits(max_rounds=3)
 
 
 def test_all_mistakes_of_a_team_and_its_parts_are_told_at_once():
@@ -143,12 +136,6 @@ def test_the_rules_hold_for_a_new_kind_without_a_word():
     assert caught.value.mistakes[2].fix.endswith("use, echo.")
 
 
-def test_the_schema_takes_exactly_one_kind():
-    ways = team_schema()["$defs"]["Specialist"]["allOf"][1]["oneOf"]
-
-    assert len(ways) == len(Specialist.kinds())
-
-
 def test_a_ready_specialist_brings_its_card_in_python_too():
     (calculator,) = local_team("data").specialists[2:3]
 
@@ -156,7 +143,3 @@ def test_a_ready_specialist_brings_its_card_in_python_too():
     assert calculator.use.card.capabilities == calculator.card.capabilities
     with pytest.raises(TeamError, match=r"specialists\[0\]\.use: this is a \w+, not a specialist"):
         Team("offline", [Specialist("a", "A.", use=work)])
-
-
-def test_a_specialist_may_be_called_as_the_built_in_model():
-    assert Team("offline", [Specialist("offline", "A.", run=work)]).specialists[0].name == "offline"

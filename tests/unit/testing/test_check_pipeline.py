@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases_of
 from replan.testing import check_pipeline
+
+CASES = cases_of(__file__)
 
 PACKAGE = {
     "tea_agent.py": (
@@ -57,31 +60,7 @@ def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "told"),
-    [
-        ("tea_agent.py", "TeaAgent", "Tea", "tea_agent.py:2: Tea is a component and does not end"),
-        ("tea_agent.py", "TeaAgent", "ProcessAgent", "does not say what it is about"),
-        ("tea_agent.py", "(BaseAgent)", "", "TeaAgent has none of Replan's base classes"),
-        (f"{LEVEL}_state_handlers.py", "'draft_critique'\nclass", "'gone_away'\nclass",
-         "tea_writing_state_handlers.py:4: no handler has the phase 'gone_away'"),
-        (f"{LEVEL}_state_handlers.py", "draft_critique", "critique", "is not a verb and a noun"),
-        (f"{LEVEL}_state_handlers.py", "(StateHandler)", "(TeaWriter)", "none of Replan's base"),
-        (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
-         "DraftCritiqueHandler(DraftWritingHandler)",
-         "_state_handlers.py:5: DraftCritiqueHandler has the parent DraftWritingHandler"),
-        (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
-         "DraftCritiqueHandler(StateHandler, Mixin)",
-         "DraftCritiqueHandler has the parent Mixin"),
-        (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "is in tea_writ"),
-        (f"{LEVEL}_state_handlers.py", "class DraftCritiqueHandler", "class FooBarHandler",
-         "py:6: FooBarHandler handles the phase 'draft_critique' and is not named after it"),
-        (f"{LEVEL}_state_handlers.py", "import StateHandler\n",
-         "import StateHandler\nPROMPT = 'prompts/tea_pouring_system_prompt.md'\n",
-         "_state_handlers.py:2: the prompt tea_pouring_system_prompt.md is not in the folder"),
-        (f"{LEVEL}_state_handlers.py", "import StateHandler\n",
-         "import StateHandler\ndef prompt(phase):\n    return f'{phase}_system_prompt.md'\n",
-         "the prompt draft_critique_system_prompt.md is not in the folder 'prompts'"),
-        ("prompts/draft_writing_system_prompt.md", "", "", ""),
-    ],
+    CASES["rules"],
 )  # fmt: skip
 def test_each_broken_rule_is_told_with_file_line_and_fix(tmp_path, name, old, new, told):
     changes = {name: PACKAGE[name].replace(old, new)} if old else {}
@@ -98,34 +77,7 @@ CHECK = "article_writing/fact_check/fact_check"
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "told"),
-    [
-        (f"{CHECK}_agent.py", "(SubThreadAgent)", "(BaseAgent)",
-         "fact_check_agent.py:11: FactCheckAgent is of the wrong base class"),
-        ("article_agent.py", "(BaseAgent)", "(SubThreadAgent)",
-         "article_agent.py:8: ArticleAgent is of the wrong base class"),
-        ("article_agent.py", ", ArticleExecutionHandler()", ",", "handler for 'execute_subthread'"),
-        ("article_agent.py", "SubThreadPreparationHandler(), ", "",
-         "handler for 'prepare_subthread'"),
-        (f"{CHECK}_agent.py", 'next_phase="draft_correction"', 'other_phases=["gone_away"]',
-         "fact_check_agent.py:15: no handler has the phase 'gone_away'"),
-        (f"{CHECK}_agent.py", '(phase="draft_correction"', '(phase="correction"',
-         "fact_check_agent.py:16: the phase 'correction' is not a verb and a noun"),
-        (f"{CHECK}_agent.py", "FigureCheckHandler(phase", "DraftWritingHandler(phase",
-         "DraftWritingHandler is in the folder of another level"),
-        (f"{CHECK}_agent.py", "class FactCheckAgent", "class SubThreadAgent", "does not say what"),
-        (f"{WRITING}_agent.py", "class ArticleWritingAgent", "class Article_writingAgent",
-         "Article_writingAgent does not say what it is about, in CamelCase"),
-        (f"{WRITING}_agent.py", "class ArticleWritingAgent",
-         "class OtherWritingAgent(SubThreadAgent):\n    pass\n\n\nclass ArticleWritingAgent",
-         "the folder has agents of two levels"),
-        (f"{WRITING}_agent.py", "class ArticleWritingAgent", "clazz ArticleWritingAgent",
-         "article_writing_agent.py:13: it is not Python"),
-        (f"{WRITING}_state_handlers.py", "agent = FactCheckAgent", "agent = ArticleAgent",
-         "ArticleAgent is not in a folder below"),
-        (f"{WRITING}_state_handlers.py", "class DraftRevisionHandler(NestedSubThreadHandler):",
-         'class DraftRevisionHandler(NestedSubThreadHandler):\n    next_phase: str = "gone_away"',
-         "no handler has the phase 'gone_away'"),
-    ],
+    CASES["levels"],
 )  # fmt: skip
 def test_each_broken_level_of_the_article_is_told(tmp_path, name, old, new, told):
     package = tmp_path / "article"

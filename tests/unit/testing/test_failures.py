@@ -1,11 +1,9 @@
 """Tests of what can pass, and of errors told without secrets."""
 
 import asyncio
-import string
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import assume, given, strategies as st
 from langgraph.errors import GraphInterrupt
 
 from replan.errors import (
@@ -26,7 +24,6 @@ from replan.failures import (
     is_unbilled,
     status_of,
 )
-from replan.secrets.masking import without_secrets
 from replan.testing.faults import HttpFault, ScriptedHttpError
 from replan.testing.script import UnexpectedModelCall
 
@@ -116,10 +113,6 @@ def test_an_error_is_told_by_class_and_message_in_one_line():
     assert describe(ValueError("a\n  b\tc")) == "ValueError: a b c"
 
 
-def test_an_error_without_a_message_is_told_by_its_class():
-    assert describe(TimeoutError()) == "TimeoutError"
-
-
 def test_the_first_cause_is_told_unless_it_says_the_same():
     middle = caused(RuntimeError("Connection error."), ConnectionResetError("reset by peer"))
     outer = caused(RuntimeError("Connection error."), middle)
@@ -156,74 +149,6 @@ def test_a_long_message_is_cut_at_500_characters():
 
     assert len(told) == 500
     assert told.endswith("…")
-
-
-KEY = "Zx9" * 8
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"Incorrect API key provided: sk-{KEY}.",
-        f"Authorization: Bearer {KEY}",
-        f"{{'Authorization': 'Bearer {KEY}'}}",
-        f"authorization=Basic {KEY}",
-        f"{{'Authorization': '{KEY}'}}",
-        f"https://user:{KEY}@host.example/v1?x=1",
-        f"postgresql://{KEY}@host/db",
-        f"GET /v1?api_key={KEY}&x=1",
-        f'{{"api_key": "{KEY}"}}',
-        f"OPENAI_API_KEY={KEY}",
-        f"password='{KEY} with blanks'",
-        f"passwd: {KEY}",
-        f"client_secret={KEY}",
-        f"access_token={KEY}",
-        f"ghp_{KEY} and xoxb-{KEY} and hf_{KEY}",
-        f"github_pat_{KEY}",
-        f"eyJ{KEY}.{KEY}.{KEY}",
-        f"AIza{KEY}",
-        "AKIA" + KEY.upper(),
-    ],
-)
-def test_secrets_are_masked(text: str):
-    masked = without_secrets(text)
-
-    assert KEY not in masked
-    assert KEY.upper() not in masked
-    assert "***" in masked
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "This model's maximum context length is 4096 tokens: you asked for 5000.",
-        "The limit max_tokens=100 is reached.",
-        "See https://host.example/v1/chat or mail me@example.org.",
-        "A basic understanding of task-oriented, risk-free work.",
-    ],
-)
-def test_plain_words_are_not_masked(text: str):
-    assert without_secrets(text) == text
-
-
-@given(st.text(alphabet=string.ascii_letters + string.digits, min_size=12, max_size=60), st.text())
-def test_a_key_never_survives_wherever_it_stands(key: str, around: str):
-    assume(key not in around)
-    error = ValueError(f"{around} sk-{key} {around} api_key={key} https://u:{key}@h {around}")
-
-    assert key not in describe(error)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Incorrect API key provided: k-Secret-998877.",
-        "key=k-Secret-998877",
-        "api key: k-Secret-998877",
-    ],
-)
-def test_a_key_that_a_server_repeats_is_masked(text):
-    assert "Secret-998877" not in describe(RuntimeError(text))
 
 
 class ConnectTimeout(Exception):  # noqa: N818 - as a client names it

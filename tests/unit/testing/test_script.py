@@ -2,12 +2,10 @@
 
 import pytest
 from hypothesis import given, strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 
 from replan.prompts.sections import Call
 from replan.testing import Reply, Script, UnconsumedReplies, UnexpectedModelCall, always
-from replan.testing.faults import HttpFault, Raised
-from replan.testing.replies import as_reply
 from replan.testing.script import keys_of
 
 THINK = Call(node="think")
@@ -32,31 +30,12 @@ def test_a_call_is_looked_for_from_narrow_to_wide(call: Call | None, keys: tuple
     assert keys_of(call) == keys
 
 
-def test_the_narrowest_key_answers():
-    script = Script({"*": "any", "specialist": "some", "step 3": "step", "step 3/analyst": "hers"})
-
-    assert texts(script, STEP) == ["hers"]
-
-
 def test_a_used_up_key_does_not_fall_back_to_a_wider_one():
     script = Script({"step 3": ["once"], "specialist": ["other"]})
     texts(script, STEP)
 
     with pytest.raises(UnexpectedModelCall):
         texts(script, STEP)
-
-
-def test_replies_of_a_key_come_in_order_and_keys_do_not_disturb_each_other():
-    script = Script({"think": ["a", "b"], "step 3": ["c"]})
-
-    assert texts(script, THINK) + texts(script, STEP) + texts(script, THINK) == ["a", "c", "b"]
-    script.assert_finished()
-
-
-def test_a_list_answers_in_the_order_of_arrival():
-    script = Script(["a", "b", "c"])
-
-    assert texts(script, THINK) + texts(script, None) + texts(script, STEP) == ["a", "b", "c"]
 
 
 def test_a_reply_for_always_is_never_used_up_and_need_not_be_used():
@@ -84,15 +63,6 @@ def test_an_unexpected_call_names_who_called_and_what_is_left():
 def test_a_call_of_a_foreign_prompt_is_named_so():
     with pytest.raises(UnexpectedModelCall, match="not Replan's"):
         Script({}).take(None)
-
-
-def test_a_swallowed_unexpected_call_is_raised_at_the_end():
-    script = Script({})
-    with pytest.raises(UnexpectedModelCall):
-        script.take(THINK)
-
-    with pytest.raises(UnexpectedModelCall):
-        script.assert_finished()
 
 
 def test_a_swallowed_assertion_of_a_function_is_raised_at_the_end():
@@ -146,10 +116,6 @@ def test_nothing_can_follow_a_reply_for_always():
         Script([always("a"), "b"])
 
 
-def test_a_single_fault_is_a_script_for_its_key():
-    assert Script({"think": HttpFault(503)}).reply_now(THINK, ()).fault == HttpFault(503)
-
-
 def test_one_text_is_no_script():
     with pytest.raises(TypeError):
         Script("text")
@@ -160,37 +126,12 @@ def test_what_is_no_reply_is_refused_at_once():
         Script({"think": [1]})  # type: ignore[list-item]
 
 
-def test_a_function_sees_the_messages_and_makes_the_reply():
-    script = Script({"*": lambda messages: Reply(messages[0].text.upper(), usage=(1, 2))})
-
-    assert script.reply_now(None, [HumanMessage("hi")]) == Reply("HI", usage=(1, 2))
-
-
-async def test_an_asynchronous_function_makes_the_reply():
-    async def echo(messages: object) -> str:
-        return f"{messages}"
-
-    assert (await Script({"*": echo}).reply(None, ())).text == "()"
-
-
 def test_an_asynchronous_function_needs_an_asynchronous_call():
     async def echo(messages: object) -> str:
         return ""
 
     with pytest.raises(TypeError, match="asynchronous"):
         Script({"*": echo}).reply_now(None, ())
-
-
-def test_the_short_forms_of_a_reply():
-    message = AIMessage(
-        "text", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
-    )
-    error = ValueError("no")
-
-    assert as_reply("text") == Reply("text")
-    assert as_reply(error) == Reply(fault=Raised(error))
-    assert as_reply(HttpFault(503)) == Reply(fault=HttpFault(503))
-    assert as_reply(message) == Reply("text", usage=(1, 2), message=message)
 
 
 def test_usage_is_estimated_by_length_where_it_is_not_given():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases_of
 from replan.errors import InputError
 from replan.state.limits import Limits
 from replan.user_files.orders import (
@@ -15,6 +16,8 @@ from replan.user_files.orders import (
     restore_order,
     stored_form,
 )
+
+CASES = cases_of(__file__)
 
 
 def test_an_order_comes_back_with_whole_paths(tmp_path, monkeypatch):
@@ -105,19 +108,7 @@ def test_limits_are_read():
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [
-        ("max_rounds", "The limit max_rounds has no value. Write max_rounds=NUMBER."),
-        (
-            "wishes=3",
-            "'wishes=3' is not a limit. Write NAME=VALUE with one of: max_rounds, ",
-        ),
-        ("max_rounds=0", "The limit max_rounds cannot be 0: "),
-        ("max_rounds=many", "The limit max_rounds cannot be many: "),
-        ("max_rounds=none", "The limit max_rounds cannot be None: "),
-        ("max_rounds=", "The limit max_rounds cannot be empty: "),
-        ("max_cost=nan", "The limit max_cost cannot be nan: this is not a finite number"),
-        ("step_timeout=inf", "The limit step_timeout cannot be inf: this is not a finite"),
-    ],
+    CASES["limits"],
 )
 def test_a_wrong_limit_is_said(text, complaint):
     with pytest.raises(InputError) as caught:
