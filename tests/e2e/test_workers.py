@@ -314,3 +314,26 @@ def connections(house):
             "GROUP BY application_name"
         ).fetchall()
     return max(number for (number,) in rows)
+
+
+async def at_terminal(house, *words):
+    words = ["-m", "replan", *words, "--team", house.team, "--storage", house.address]
+    return await asyncio.to_thread(warm.run, *words)
+
+
+async def test_a_terminal_continues_what_a_worker_left_waiting_and_a_worker_what_it_began(house):
+    document = house.folder / "plan.md"
+    document.write_text("- [ ] 1. Paint @asker\n")
+    async with queued(house) as (runtime, _):
+        run = await runtime.start({"plan": document.read_text()}, run_id="asks")
+        house.worker()
+        assert (await run).outcome == "waiting"
+        told = await at_terminal(house, "resume", "asks", "--answer", "1/asker/1=red")
+        assert (told.returncode, "It is red." in told.stdout) == (0, True)
+        assert (await runtime.get("asks")).outcome == "completed"
+
+        told = await at_terminal(house, "run", document)
+        assert told.returncode == 3, told.stderr
+        newest, _ = await runtime.storage.runs.recent(2, {})
+        result = await (await runtime.answer(newest.run_id, "green", by="anna"))
+        assert (result.outcome, result.results[1].text) == ("completed", "It is green.")
