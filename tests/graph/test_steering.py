@@ -453,3 +453,19 @@ async def test_what_a_killed_process_left_of_a_run_that_is_over_is_told_when_it_
         (told,) = [e async for e in runtime.events("r") if e.type == "run_steered"]
     assert (told.kind, told.status, told.by) == ("message", "refused", "anna")
     assert (told.text, told.reason) == ("Also compare 2023.", TOO_LATE)
+
+
+async def test_what_comes_while_a_run_is_entered_as_over_is_told_too(where, monkeypatch):
+    async with open_runtime(Desk().team(), storage=where) as runtime:
+        log, enter = runtime.storage.log, runtime.storage.runs.update
+
+        async def entered(run_id, outcome, at):
+            about = {"run_id": run_id, "name": "m1", "kind": "message", "at": datetime.now(UTC)}
+            await log.add_request(Request(**about, by="anna", text="Also compare 2023."))
+            await enter(run_id, outcome, at)
+
+        monkeypatch.setattr(runtime.storage.runs, "update", entered)
+        await runtime.run({"plan": PLAN}, run_id="r")
+        assert await log.requests(["r"]) == []
+        (told,) = [e async for e in runtime.events("r") if e.type == "run_steered"]
+    assert (told.status, told.reason) == ("refused", TOO_LATE)

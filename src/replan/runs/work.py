@@ -28,6 +28,7 @@ from replan.ports.steering import OUTCOME, STEERED, TOO_LATE, Steering, missed_w
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
+from replan.runs.asked.steers import settle_missed
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report
@@ -191,7 +192,11 @@ class Work:
     async def done(self) -> RunResult:
         """Work on the run until it rests; who follows it hears the end once its record has it."""
         try:
-            return await self._done_alone()
+            result = await self._done_alone()
+            # Until its thread is given up, whoever asks something of it relies on its owner.
+            if self._state.get("is_completed"):
+                await settle_missed(self._state, self._resources.log, self._resources.clock())
+            return result
         finally:
             self.log.close()
 
