@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,118 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 LONGEST = 120
 
-SHOWN = {
-    "approve_a_plan.py": [
-        "A plan was handed in.\n- [ ] 1. Boil water @cook\n- [ ] 2. Boil an egg @cook (after 1)\n",
-        "rejected for now: line 2, column 35: Step 2 waits for step 9",
-        "- [x] 2. Boil two eggs @cook (after 1)",
-        "version 2, changed by person\n",
-    ],
-    "ask_a_person.py": [
-        "1/painter/1: Which colour for the hall?\n2/painter/1: Which colour for the attic?\n",
-        "already done: 3/cleaner\n",
-        "the attic is grey\nstill open: 1/painter/1\n",
-        "the hall is blue\ncompleted\n",
-    ],
-    "callbacks.py": [
-        "Tea: 2 steps\n1/kettle: success\n2/pot: success\n",
-        "completed, model calls: 1\n2 times were noted\n",
-    ],
-    "facts.py": [
-        "eva: Remember that I need invoices as PDF.\nRemembered as fact ",
-        "event: fact_remembered, I need invoices as PDF.\n",
-        "> I need invoices as PDF.\n",
-        "bob: What do you know about invoices?\nNothing is remembered of this user.\n",
-        "known of eva: ['I need invoices as PDF.']\nknown of bob: []\n",
-    ],
-    "first_team.py": [
-        "- [x] 3. order @buyer (after 1, 2)\n\n  > Ordered for a stock of 14 lamps and 3 desks.\n",
-        "\n---\n3 of 3 steps are done, by clerk, buyer.\n",
-    ],
-    "function_specialist.py": [
-        "1/sensor success hall: 21 degrees\n",
-        "2/sensor failed There is no sensor in the cellar.\n",
-        "3/scribe success ['log.txt']\nhall: 21 degrees\npartial\n",
-    ],
-    "graph_specialist.py": ["4 words, 3 of them different\n"],
-    "http_door.py": [
-        '"steps": {"1": "waiting"}, "waiting": {"1/painter/1": "Colour?"}}\n',
-        "9 more events\n",
-        '{"outcome": "completed", "steps": {"1": "completed"}, "waiting": {}}\n',
-    ],
-    "limits.py": [
-        "111 kWh",
-        "333 kWh",
-        "- 2. Read the meter of flat 2: StepTimeoutError: no answer within 0.2 s\n",
-        "- 4. Read the meter of flat 4: not run, the limit max_steps was reached\n",
-        "partial, limit reached: max_steps\n",
-    ],
-    "long_conversation.py": [
-        "turn 6: a summary of 8 messages \nturn 7: 5 messages, 8 in the summary\n",
-        "turn 12: a summary of 20 messages \n",
-        "user: calculate 1 * 1\nassistant: 1 * 1 = 1\n",
-    ],
-    "knowledge.py": [
-        "after the parcel has arrived. [[returns-policy.md:17]]\n",
-        "**Sources:**\n\n- returns-policy.md:17 (How fast)\n",
-        "step 2 was given warehouse.md:5-6\n",
-    ],
-    "own_prompts.py": [
-        "A valley that the sea has taken.\n",
-        "think: You work for a museum. Visitors are ten years old. Plan as few steps as will do.",
-        "specialist: You are a guide. One sentence, no foreign words.",
-        "feedback: You work for a museum. Visitors are ten years old. Be content with an answer",
-    ],
-    "plan_document.py": [
-        "<!-- agreed with the caretaker on Friday -->",
-        "- [x] 2. Count the boxes @surveyor\n\n  > 40 boxes\n",
-        "  > Two days, for 12 shelves and 40 boxes.\n\n## Who to call\n\nMs Berg, 555 0117.\n",
-        "line 10, column 51: Step 3 waits for step 7, which this plan does not have.",
-    ],
-    "retry_and_route_around.py": [
-        "1 completed retries: 1 \n2 failed retries: 0 no such list\n3 completed",
-        "1 EUR = 1.08 USD; 1 NOK = 0.09 USD\ncompleted\n",
-    ],
-    "run_sync_script.py": [
-        "**Total revenue by region** (sales.csv, 600 rows)",
-        "| North | 60616.9 |",
-    ],
-    "stateless_script.py": [
-        "process 1: approval: The request has 2 parts for the team.\n",
-        "process 2: question: - 1/painter/1: Which colour? (Paint the hall)\n- 2/painter/1: ",
-        "process 3: question: Which colour? (Paint the hall)\nprocess 4: done: ",
-        "Paint the hall: done in blue\n",
-        "paint the attic: done in grey\n",
-        "process 5: approval: ",
-        "process 7: done: ",
-        "Paint the cellar: done in white\nprocess 8: done: 3 * 3 = 9\n",
-        "process 10: done: 5 * 5 = 25\n",
-    ],
-    "streaming.py": [
-        "2 steps\nstep 1 starts: Look up the price of the train\n",
-        "step 1 ends: 45 EUR\nstep 2 ends: 30 EUR\n2 of 2 steps are done, by prices.\n",
-    ],
-    "team_file.py": [
-        "['calendar', 'writer']\n",
-        "From 2026-03-02 to 2026-04-10 there are **30** working days.\n",
-        "line 2: specialists[0].use: the module 'replan_local' has no 'anlyst'",
-    ],
-    "mcp_tools.py": [
-        "May the tool shop__order be called? {'article': 'pencils', 'amount': 470}\n",
-        "There were 3 pencils, and 47 are ordered.",
-        "The pencils are on their way.\n",
-    ],
-    "web_session.py": [
-        "Paint the hall @painter: the connection is lost after event 3\n",
-        "and is there again, up to the result: Colour?\n",
-        "blue: the connection is lost after event 2\nand is there again, up to the result: ",
-        "\n\nblue\n",
-    ],
-    "tools.py": [
-        "the tool is asked for Ulm\nthe tool is asked for Bonn\n",
-        "Take an umbrella: it rains in Bonn.\nmodel calls: 5\n",
-    ],
-}
+SHOWN = tomllib.loads(Path(__file__).with_name("shown_by_examples.toml").read_text("utf-8"))
 
 
 def run_program(name: str) -> None:

@@ -1,11 +1,14 @@
 """Sixty mistakes that people make: each message has the cause and something to type, on a screen.
 
-A table: what is typed, the cause that is named, and what the fix says.
+They stand in `mistakes.toml`: what is typed, the cause that is named, and what the fix says.
 """
 
+import json
 import re
 import shlex
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,113 +17,7 @@ from replan import Host, Specialist, StorageError, Team, ask_user, open_storage
 from replan.cli.main import app
 from served import served
 
-MEMBER = "  - {name: clerk, intended_use: Files., run: 'tools_here:clerk'}\n"
-OK = f"host: offline\nspecialists:\n{MEMBER}"
-FILES = {
-    "tools_here.py": 'def clerk(context):\n    return "filed"\n\n\nnumber = 7\n',
-    "ok.yaml": OK,
-    "plan.md": "- [ ] 1. File it @clerk\n",
-    "broken.md": "- [ ] 1. File it @clrk\n",
-    "box.md": "- [ ] 1. A @clerk\n- [x 2. B @clerk\n",
-    "empty.md": "\n",
-    "empty.yaml": "",
-    "no.db": "this is no database " * 20,
-}
-
-# What is typed after `replan`, the cause, the fix.
-TYPED = (
-    ("rnu plan.md", "No such command 'rnu'", "'run'"),
-    ("answer last x", "No such command 'answer'", "replan resume RUN --answer KEY=TEXT"),
-    ("new agent x", "No such command 'agent'", "pipeline"),
-    ("run", "Missing argument 'TASK|PLAN.md'", "A task in words, or a plan document"),
-    ("resume", "Missing argument 'RUN'", "`last`"),
-    ("run plan.md more words --team ok.yaml", "extra argument", "in quotes"),
-    ("chat ok.yaml", "extra argument", "--team ok.yaml"),
-    ("edit last plan.md", "extra argument", "--plan plan.md"),
-    ("resume last --answer", "'--answer' requires an argument", "--answer VALUE"),
-    ("run plan.md --aprove", "No such option: --aprove", "--approve"),
-    ("run plan.md --limit max_cost=1", "No such option: --limit", "Did you mean --set?"),
-    ("doctor --team ok.yaml", "No such option: --team", "--storage"),
-    ("run plan.md --approve sometimes", "not 'sometimes'", "never, plan, revisions, always"),
-    ("run plan.md --set max_cost", "max_cost has no value", "max_cost=NUMBER"),
-    ("run plan.md --set step_tiemout=5", "is not a limit", "step_timeout"),
-    ("run plan.md --set max_rounds=many", "must be a whole number", "max_rounds=NUMBER"),
-    ("run plan.md --set max_rounds=0", "is too small", "1 or more"),
-    ("run plan.md --label user", "--label user has no value", "NAME=VALUE"),
-    ("run plan.md --dir nowhere", "there is no 'nowhere'", "Check the path"),
-    ("run plan.md --team teem.yaml", "there is no 'teem.yaml'", "Check the path"),
-    ("run plan.md --team ok.yaml --plan-out nowhere/p.md", "there is no such folder", "Create it"),
-    ("run plan.md --model gpt-5", "names no provider", "openai:NAME"),
-    ("run plan.md --model opnai:gpt-5", "'opnai' is not a known provider", "openai:NAME"),
-    ("run plan.md --model openai:gpt-5", "OPENAI_API_KEY is not set", "Set OPENAI_API_KEY"),
-    ("run x --model m --base-url localhost:1", "not the address of a server", "http://"),
-    ("run plan.md --storage redis://x", "this kind of storage", "postgresql://user@host/database"),
-    ("run plan.md --storage no.db", "not a SQLite database", "another path"),
-    ("run missing.md", "no plan document 'missing.md'", "Check the path"),
-    ("run empty.md --team ok.yaml", "'empty.md' is empty", "- [ ] 1. What to do @SPECIALIST"),
-    ("run broken.md --team ok.yaml", "@clrk, whom the team does not have", "@clerk"),
-    ("run box.md --team ok.yaml", "cannot be read as one", "- [x] 2. B @clerk"),
-    ("run plan.md --team empty.yaml", "The file is empty", "`replan init`"),
-    ("show last --storage nofile.db", "no storage 'nofile.db'", "`replan run` creates one"),
-    ("show last --attempt 3", "--attempt needs a step", "--step"),
-    ("retry last two", "not a whole number", "such as 2"),
-    ("runs --since yesterday", "yesterday is not a time", "2026-01-31"),
-    ("runs --limit 0", "is too small", "1 or more"),
-    ("runs --outcome faild", "faild does not exist", "failed"),
-    ("stats --by colour", "'colour' is not one of the choices", "day, team, specialist"),
-    ("graph ok.yaml", "neither a plan nor a run", "--team ok.yaml"),
-    ("serve ok.yaml --port 99999", "is too large", "65535 or less"),
-    ("serve ok.yaml --tokens none.yaml", "no such file", "Check the path"),
-    ("worker --team ok.yaml --storage runs.db", "need PostgreSQL", "--storage postgresql://"),
-)
-
-# A team file, the cause, the fix.
-WRITTEN = (
-    (f"host: offline\nmax_cost: 1\nspecialists:\n{MEMBER}", "max_cost", "under limits"),
-    (
-        f"host: {{model: offline, limits: {{}}}}\nspecialists:\n{MEMBER}",
-        "host.limits",
-        "at the top",
-    ),
-    (f"host: offline\nspecialist:\n{MEMBER}", "specialist: there is no", "specialists?"),
-    (OK.replace("intended_use: Files., ", ""), "intended_use: this is missing", "Add intended_use"),
-    (OK.replace(":clerk", ":clrk"), "has no 'clrk'", "Did you mean clerk?"),
-    (OK.replace("tools_here:", "toolz:"), "no module 'toolz'", "toolz.py"),
-    (OK.replace("tools_here:", ""), "nothing that can be imported", "module:function"),
-    (OK.replace(":clerk", ":number"), "cannot be called", "a function"),
-    (OK.replace("name: clerk", "name: my clerk"), "cannot be the name", "Use letters"),
-    (OK.replace("Files.,", "Files., retries: 3,"), "retries", "step_retries"),
-    (OK.replace("Files.,", "Files., timeout: 3,"), "timeout", "step_timeout"),
-    (OK.replace("Files.,", "Files., effects: none,"), "not one of the choices", "'unsafe'"),
-    (f"{OK}limits: {{max_costs: 1}}\n", "limits.max_costs", "Did you mean max_cost?"),
-    (f"{OK}limits: {{max_cost: 1 EUR}}\n", "must be a number", "without quotes"),
-    (f"{OK}currency: in euros\n", "not the name of a currency", "EUR"),
-    (f"{OK}prices: {{gpt: {{input: 1}}}}\n", "prices.gpt.output: this is missing", "Add output"),
-    (f"{OK}tool_servers: {{files: {{}}}}\n", "no way to be reached", "command, url"),
-    (f"{OK}knowledge: nowhere\n", "there is no folder", "Create it"),
-    (f"{OK}name: [{', '.join(['abcdefghij'] * 200)}]\n", "name: this must be text", "Write text"),
-    (OK.replace("offline", '"offline'), "This is not YAML", "quotes"),
-)
-
-# A request, its body, the cause, the fix.
-SENT = (
-    ("POST /runs", {}, "there is nothing to do", "Give a task or a plan"),
-    ("POST /runs", {"task": 5}, "task: this must be text", "Write text"),
-    ("POST /runs", {"task": "x", "setings": {}}, "setings: there is no such field", "settings?"),
-    ("POST /runs", {"task": "x", "team": "shop"}, "no such team", "house"),
-    ("POST /runs", {"task": "x", "run_id": "a b"}, "run_id: this has characters", "A-Za-z0-9"),
-    ("POST /runs", {"plan": "- [ ] 1. A @nobody\n"}, "whom the team does not have", "@clerk"),
-    ("POST /runs/zzz/answers", {"answers": {"1/q/1": "x"}}, "no run 'zzz'", "GET /runs"),
-    ("POST /runs/w/answers", {"answers": {"9/q/1": "x"}}, "does not wait for this", "1/clerk/1"),
-    ("POST /runs/w/answers", {"1/q/1": "x"}, "1/q/1: there is no such field", "answers"),
-    ("POST /runs/w/retry", {"step": "two"}, "must be a whole number", "a number"),
-    ("GET /runs?outcome=done", None, "outcome[0]: this is not one of the choices", "'completed'"),
-    ("GET /runs?limit=0", None, "limit: this is too small", "1 or more"),
-    ("GET /runs?since=yesterday", None, "since: this is not a time", "2026-01-31T09:30:00Z"),
-    ("GET /runs?label=user", None, "it is not a label", "NAME:VALUE"),
-    ("GET /runs/w/events?after=999", None, "no event of this number", "from 0 to"),
-    ("GET /run", None, "nothing at /run", "GET /openapi.json"),
-)
+TABLE = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text("utf-8"))
 
 
 def faults_in(text, cause, fix):
@@ -140,7 +37,7 @@ def faults_in(text, cause, fix):
 
 
 def folder_with(tmp_path, monkeypatch):
-    for name, content in FILES.items():
+    for name, content in TABLE["files"].items():
         (tmp_path / name).write_text(content)
     monkeypatch.chdir(tmp_path)
     # Another test has imported another file of this name.
@@ -159,7 +56,7 @@ def typed(words):
 def test_what_is_mistyped_at_the_terminal(tmp_path, monkeypatch):
     folder_with(tmp_path, monkeypatch)
     bad = {}
-    for words, cause, fix in TYPED:
+    for words, cause, fix in TABLE["typed"]:
         text, code, found = typed(words)
         found += faults_in(text, cause, fix) + ([f"exit code {code}"] if code != 2 else [])
         bad |= {words: (found, text)} if found else {}
@@ -169,7 +66,7 @@ def test_what_is_mistyped_at_the_terminal(tmp_path, monkeypatch):
 def test_what_is_wrong_in_a_team_file(tmp_path, monkeypatch):
     folder_with(tmp_path, monkeypatch)
     bad = {}
-    for content, cause, fix in WRITTEN:
+    for content, cause, fix in TABLE["written"]:
         (tmp_path / "team.yaml").write_text(content)
         text, code, found = typed("run plan.md --team team.yaml")
         found += faults_in(text, cause, fix) + ([f"exit code {code}"] if code != 2 else [])
@@ -186,14 +83,14 @@ async def test_what_is_wrong_in_a_request():
         assert (await client.post("/runs", json=run)).status_code == 201
         while (await client.get("/runs/w")).json()["outcome"] != "waiting":
             pass
-        for request, body, cause, fix in SENT:
+        for request, body, cause, fix in TABLE["sent"]:
             method, path = request.split()
-            answer = await client.request(method, path, json=body)
+            answer = await client.request(method, path, json=json.loads(body))
             problem = answer.json()
             fixes = " ".join(each["fix"] for each in problem["mistakes"])
             found = faults_in(f"{problem['detail']} {fixes}", cause, fix)
             found += [] if 400 <= answer.status_code < 500 else [answer.status_code]
-            bad |= {(request, str(body)): (found, problem)} if found else {}
+            bad |= {(request, body): (found, problem)} if found else {}
     assert bad == {}
 
 
