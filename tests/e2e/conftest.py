@@ -18,6 +18,7 @@ from playwright.async_api import Browser
 
 from pages import browser
 from postgres import free_port
+from workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,3 +101,13 @@ async def chromium(module_chromium: Browser) -> AsyncIterator[Browser]:
     yield module_chromium
     for context in module_chromium.contexts:
         await context.close()
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Workshop]:
+    """A workshop whose storage is the fixture that a test names, else the file of its user."""
+    name = getattr(request, "param", "")
+    shop = Workshop(tmp_path, request.getfixturevalue(name) if name else "")
+    yield shop
+    for program in shop.started:
+        program.close()

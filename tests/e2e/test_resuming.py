@@ -7,51 +7,13 @@ import sqlite3
 import subprocess
 import sys
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from replan.cli.main import app
 from replan.testing import OpenAIServer, Reply
-from terminals import PATIENCE, REPLAN, Pipe, Terminal
+from terminals import PATIENCE, Terminal
 
-WORKERS = '''\
-"""Specialists whose work can be counted from outside, and held up at gates."""
-
-import os
-from pathlib import Path
-
-from replan import ask_user
-
-HERE = Path(__file__).parent
-
-
-def work(context):
-    step = context.plan_step.id
-    with (HERE / "effects").open("a") as effects:
-        effects.write(f"{step}\\n")
-    gate = HERE / f"gate-{step}"
-    if gate.exists():
-        gate.read_text()
-    return f"Result {step}."
-
-
-def ask(context):
-    return f"It is {ask_user('Which year?')} in {ask_user('Which city?')}."
-
-
-def once(context):
-    return f"Thanks, {ask_user('Who are you?')}."
-'''
-TEAM = """\
-host: {model: offline}
-specialists:
-  - {name: worker, intended_use: Works., run: 'WORKERS:work', effects: pure}
-  - {name: asker, intended_use: Asks twice., run: 'WORKERS:ask', effects: pure}
-  - {name: greeter, intended_use: Asks once., run: 'WORKERS:once', effects: pure}
-"""
 CHAIN = """\
 # Four things
 
@@ -60,92 +22,6 @@ CHAIN = """\
 - [ ] 3. Beside @worker
 - [ ] 4. Last @worker (after 2, 3)
 """
-
-
-_numbers = count()
-
-
-class Workshop:
-    """A folder with a team whose effects can be counted, and programs that work in it."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.started: list[Pipe] = []
-        self.environment = {
-            **os.environ,
-            "XDG_DATA_HOME": str(folder / "data"),
-            "TERM": "xterm-256color",
-            "PYTHONIOENCODING": "utf-8",
-        }
-        for name in ("COLUMNS", "LINES", "NO_COLOR"):
-            self.environment.pop(name, None)
-        # A name of its own: other workshops' workers are imported in this process too.
-        workers = f"workers_{next(_numbers)}"
-        self.write(f"{workers}.py", WORKERS)
-        self.write("team.yaml", TEAM.replace("WORKERS", workers))
-
-    def write(self, name, text):
-        path = self.folder / name
-        path.write_text(text)
-        return path
-
-    def gate(self, step):
-        """A gate that the step waits at until it is opened."""
-        path = self.folder / f"gate-{step}"
-        os.mkfifo(path)
-        return path
-
-    @property
-    def effects(self):
-        path = self.folder / "effects"
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    def start(self, *words, kind=Pipe, **variables):
-        program = kind([*REPLAN, *map(str, words)], {**self.environment, **variables})
-        self.started.append(program)
-        return program
-
-    def ordered(self, plan, *words):
-        """The command that carries out a plan."""
-        path, team = self.write("plan.md", plan), self.folder / "team.yaml"
-        return ("run", path, "--team", team, *words)
-
-    def run(self, plan, *words, **options):
-        """Start to carry out a plan, in a process that can be killed, stopped and typed to."""
-        return self.start(*self.ordered(plan, *words), **options)
-
-    def carry_out(self, plan, *words):
-        """Carry out a plan, as far as it goes by itself."""
-        return self.do(*self.ordered(plan, *words))
-
-    def do(self, *words, **variables):
-        """Do a command to its end, in this process, and give what it wrote."""
-        environment = {"XDG_DATA_HOME": self.environment["XDG_DATA_HOME"], **variables}
-        return CliRunner().invoke(app, [*map(str, words)], env=environment)
-
-    def listed(self):
-        return [json.loads(line) for line in self.do("runs", "--json").stdout.splitlines()]
-
-    def shown(self, run_id):
-        return json.loads(self.do("show", run_id, "--json").stdout)
-
-    @property
-    def run_id(self):
-        (run,) = self.listed()
-        return run["run_id"]
-
-    @property
-    def asked(self):
-        """What the run waits for, as it is on record."""
-        return self.shown(self.run_id)["pending_questions"]
-
-
-@pytest.fixture
-def workshop(tmp_path):
-    shop = Workshop(tmp_path)
-    yield shop
-    for program in shop.started:
-        program.close()
 
 
 def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
@@ -195,24 +71,6 @@ def test_runs_are_kept_where_the_shell_says(workshop, postgres_database):
     (listed,) = workshop.do("runs", "--json", **place).stdout.splitlines()
     assert json.loads(listed)["outcome"] == "answered"
     assert not (workshop.folder / "data" / "replan" / "runs.db").exists()
-
-
-@pytest.mark.parametrize("lines", [1, 4, 7, 10])
-def test_a_run_killed_at_any_line_ends_after_a_resume(workshop, lines):
-    run = workshop.run(CHAIN, "--json")
-    run.wait_for("\n", times=lines)
-    run.kill()
-    (listed,) = workshop.listed()
-    resumed = workshop.do("resume", listed["run_id"])
-    assert resumed.exit_code == 0, resumed.stderr
-    shown = workshop.shown(listed["run_id"])
-    assert shown["outcome"] == "completed"
-    assert [line for line in shown["plan"]["markdown"].splitlines() if "- [" in line] == [
-        line.replace("[ ]", "[x]") for line in CHAIN.splitlines() if "- [" in line
-    ]
-    ledger = shown["ledger"]
-    assert sorted(e["step_id"] for e in ledger if e["outcome"] == "done") == [1, 2, 3, 4]
-    assert len(workshop.effects) <= len(ledger), "every effect is accounted for"
 
 
 def test_ctrl_c_lets_running_steps_end_and_starts_no_other(workshop):
@@ -390,19 +248,6 @@ def test_a_question_is_answered_while_another_branch_works(workshop):
     gate.write_text("go on")
     assert run.end() == 0
     assert "Thanks, Ada." in run.text
-
-
-def test_an_answer_outlives_a_kill_before_the_run_comes_to_it(workshop):
-    gate = workshop.gate(2)
-    run = workshop.run("- [ ] 1. Greet @greeter\n- [ ] 2. Work @worker\n", kind=Terminal)
-    run.wait_for("leave it open): ")
-    run.type("Ada\n")
-    run.wait_until(lambda: workshop.asked == [])
-    run.kill()
-    gate.unlink()
-    resumed = workshop.do("resume", workshop.run_id)
-    assert resumed.exit_code == 0, resumed.stderr
-    assert "Thanks, Ada." in resumed.stdout
 
 
 def test_a_plan_is_edited_until_it_is_right_then_approved(workshop):
