@@ -25,12 +25,11 @@ from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.testing import OpenAIServer, Reply, Truncated, always
 from replan.views.ahead.preview import calls_of_reply, calls_of_try
+from scripts import COMPLETE
 
 PLAN = "- [ ] 1. Find it @finder\n- [ ] 2. Find more @finder\n- [ ] 3. Join @finder (after 1, 2)\n"
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
-DONE = "---\nverdict: complete\n---\nThe answer."
 SIMPLE = "---\ncomplexity: simple\n---\nIt is Par"
-CUTS = [("length", "reply_length"), ("content_filter", "content_filter")]
 
 
 def graph_on(url, *, chat=False, limits=None):
@@ -60,54 +59,6 @@ def cut(text, reason="length"):
     return Reply(text, finish_reason=reason)
 
 
-@pytest.mark.parametrize("heard", [False, True])
-@pytest.mark.parametrize("end", [47, 62], ids=["between steps", "in mid line"])
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_f1_f2_f9_no_step_of_a_cut_plan_runs(reason, end, heard):
-    half = cut(THINK[:end], reason)
-    with OpenAIServer({"think": [half, THINK], "feedback": DONE}) as server:
-        answer, outcome, limits, plan = await end_of(graph_on(server.base_url), heard=heard)
-    assert (answer, outcome, limits) == ("The answer.", "completed", [])
-    assert [step.id for step in plan.steps] == [1, 2, 3]
-    script = {"think": [half, half], "plan_creation": PLAN, "feedback": DONE}
-    with OpenAIServer(script) as server:
-        _, outcome, _, plan = await end_of(graph_on(server.base_url), heard=heard)
-    assert (outcome, plan.step(3).dependencies) == ("completed", (1, 2))
-
-
-@pytest.mark.parametrize("heard", [False, True])
-@pytest.mark.parametrize(("reason", "name"), CUTS)
-async def test_f5_a_cut_answer_is_partial_and_says_why(reason, name, heard):
-    with OpenAIServer({"think": cut(SIMPLE, reason)}) as server:
-        ended = await end_of(graph_on(server.base_url), heard=heard)
-    assert ended == ("It is Par", "partial", [name], None)
-
-
-@pytest.mark.parametrize("heard", [False, True])
-@pytest.mark.parametrize(("reason", "name"), CUTS)
-async def test_f6_a_cut_final_answer_is_partial_and_says_why(reason, name, heard):
-    script = {"think": THINK, "feedback": cut("---\nverdict: complete\n---\nThe ans", reason)}
-    with OpenAIServer(script) as server:
-        answer, outcome, limits, plan = await end_of(graph_on(server.base_url), heard=heard)
-    assert (answer, outcome, limits) == ("The ans", "partial", [name])
-    assert len(plan.completed_steps) == 3
-
-
-@pytest.mark.parametrize("heard", [False, True])
-async def test_f13_a_cut_revision_removes_and_renames_nothing(heard):
-    plan = "- [ ] 1. A @finder\n- [ ] 2. B @finder\n- [ ] 3. After both @finder (after 2)\n"
-    plan += "- [ ] 4. Last @finder (after 3)\n"
-    half = cut("---\nverdict: continue\n---\n- [x] 1. A @finder\n- [!] 2. B @finder\n- [ ] 3. Aft")
-    failed = "---\nstatus: failed\nretry: no\n---\nNo access."
-    script = {"step 1": "a", "step 2": failed, "feedback": always(half), "final_answer": "No B."}
-    with OpenAIServer(script) as server:
-        graph = graph_on(server.base_url, chat=True)
-        _, outcome, _, after = await end_of(graph, {"messages": "Go.", "plan": plan}, heard=heard)
-    assert outcome == "partial"
-    assert [step.description for step in after.steps] == ["A", "B", "After both", "Last"]
-    assert [step.dependencies for step in after.steps] == [(), (), (2,), (3,)]
-
-
 async def test_f14_an_answer_that_our_own_limit_cuts_is_partial_and_says_so():
     asked = []
 
@@ -129,41 +80,9 @@ async def test_f14_an_answer_that_our_own_limit_cuts_is_partial_and_says_so():
     assert (outcome, limits) == ("partial", ["reply_length"])
 
 
-@pytest.mark.parametrize("heard", [False, True])
-async def test_c1_half_a_result_is_asked_for_again_and_else_marked(heard):
-    script = {"step 1": [cut("far too lo"), "short"], "step 2": always(cut("still too lo"))}
-    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n- [ ] 2. B @finder\n"}
-    with OpenAIServer({**script, "feedback": DONE}) as server:
-        graph = graph_on(server.base_url, chat=True)
-        _, outcome, limits, plan = await end_of(graph, given, heard=heard)
-        calls = server.calls
-    assert (outcome, limits) == ("completed", [])
-    assert (calls["step 1/finder"], calls["step 2/finder"]) == (2, 2)
-    assert plan.step(1).result == "short"
-    assert plan.step(2).result.startswith("[Incomplete: ")
-
-
-@pytest.mark.parametrize("heard", [False, True])
-async def test_r2_a_refusal_for_ever_ends_with_its_own_words(heard):
-    refused = Reply(refusal="I cannot help with that.")
-    with OpenAIServer({"*": always(refused)}) as server:
-        answer, outcome, limits, _ = await end_of(graph_on(server.base_url), heard=heard)
-    assert answer == "There is no answer: the model refused: I cannot help with that."
-    assert (outcome, limits) == ("failed", ["content_filter"])
-
-
-async def test_c3_a_specialist_that_refuses_fails_with_its_words_after_one_more_question():
-    refused = Reply(refusal="I cannot help with that.")
-    given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
-    with OpenAIServer({"step 1": [refused] * 2, "feedback": DONE}) as server:
-        _, outcome, _, plan = await end_of(graph_on(server.base_url, chat=True), given, heard=False)
-    assert outcome == "failed"
-    assert "I cannot help with that" in plan.step(1).feedback
-
-
 async def test_k18_a_first_stream_that_ends_in_silence_is_asked_for_again_as_a_whole():
     silent = Reply(THINK[:60], fault=Truncated("cut"))
-    with OpenAIServer({"think": [silent, THINK], "feedback": DONE}) as server:
+    with OpenAIServer({"think": [silent, THINK], "feedback": COMPLETE}) as server:
         answer, outcome, _, plan = await end_of(graph_on(server.base_url), heard=True)
         streamed = [request.stream for request in server.requests]
     assert (answer, outcome, len(plan.steps)) == ("The answer.", "completed", 3)
@@ -242,7 +161,7 @@ async def test_an_answer_that_ends_within_its_structure_without_a_reason_is_part
 async def test_a_result_that_ends_within_its_structure_without_a_reason_is_asked_for_once_more():
     given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
     for second, kept in (('{"a": 1}', '{"a": 1}'), ('{"a": [', "[Incomplete: ")):
-        async with silent_server('{"a": [1, 2', second, DONE) as (url, asked):
+        async with silent_server('{"a": [1, 2', second, COMPLETE) as (url, asked):
             _, outcome, limits, plan = await end_of(graph_on(url, chat=True), given, heard=False)
         assert (outcome, limits, len(asked)) == ("completed", [], 3)
         assert plan.step(1).result.startswith(kept)
@@ -278,7 +197,7 @@ async def test_each_call_for_a_refusal_that_a_stream_dropped_is_counted():
 async def test_a_specialist_whose_streamed_refusal_is_dropped_keeps_the_bound_of_a_try():
     given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
     refused = always(Reply(refusal="I cannot help with that."))
-    with OpenAIServer({"step 1": refused, "feedback": DONE}) as server:
+    with OpenAIServer({"step 1": refused, "feedback": COMPLETE}) as server:
         _, _, _, plan = await end_of(own_team(server.base_url), given, heard=True)
         streamed = [each.stream for each in server.requests if each.call.step == 1]
     assert "I cannot help with that" in plan.step(1).feedback

@@ -12,9 +12,9 @@ from replan.cli.main import app
 from replan.testing import ScriptedModel, always
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import waiting_lines
+from scripts import END
 from served import served
 
-END = "---\nverdict: complete\n---\nThe end."
 PLAN = """- [ ] 1. Look the last fair up @ledger
 - [ ] 2. Count @counter
 - [ ] 3. Order lamps @buyer (after 2)

@@ -10,6 +10,7 @@ from replan import RunSettings, TeamFileError, open_runtime, open_storage
 from replan.prompts.sections import sections_of
 from replan.team.team_file import read_team_file
 from replan.testing import OpenAIServer
+from scripts import SIMPLE
 
 TEAM = """\
 host: {model: main, remembers: true}
@@ -18,7 +19,6 @@ specialists:
 models:
   main: {model: big-one, base_url: URL}
 """
-SIMPLE = "---\ncomplexity: simple\n---\n"
 PLAN = {"plan": "- [ ] 1. Write to the customer @clerk\n"}
 EVA = RunSettings(user="Eva Ødegård", tenant="north")
 

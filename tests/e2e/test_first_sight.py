@@ -11,9 +11,9 @@ from replan import Host, Limits, Price, Specialist, Team, ask_user, open_runtime
 from replan.cli.main import app
 from replan.state.limits import RunSettings
 from replan.testing import Reply, ScriptedModel, always
+from scripts import END
 from served import served
 
-END = "---\nverdict: complete\n---\nThe end."
 WAITS = "- [ ] 1. Fail @breaker\n- [ ] 2. Write @writer\n- [ ] 3. Ask @asker\n"
 ROW = "- [ ] 1. Write @writer\n" + "".join(
     f"- [ ] {number}. Write @writer (after {number - 1})\n" for number in range(2, 7)

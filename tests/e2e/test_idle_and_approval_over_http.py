@@ -7,11 +7,10 @@ from langgraph.types import Command
 from replan import ModelCallError, build_graph, run
 from replan.team.team_file import read_team_file
 from replan.testing import Hang, OpenAIServer, Reply, always
+from scripts import COMPLETE, THREAD
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 IDLE = "StepTimeoutError: no sign of work for 2 s"
 PLAN = "- [ ] 1. Look @a\n- [ ] 2. Send it @b (after 1)\n"
-CONFIG = {"configurable": {"thread_id": "t"}}
 TEAM = """\
 name: office
 host: {{model: openai:m}}
@@ -46,7 +45,7 @@ async def test_a_step_without_a_sign_of_work_is_ended_long_before_its_time(graph
     script = {"step 1": Reply(fault=Hang()), "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, limits="idle_timeout: 2, step_retries: 0")
-        state = (await run(graph, given("- [ ] 1. Look @a\n"), config=CONFIG)).state
+        state = (await run(graph, given("- [ ] 1. Look @a\n"), config=THREAD)).state
     step = state["current_plan"].step(1)
     assert (step.status, step.feedback) == ("failed", IDLE)
 
@@ -58,7 +57,7 @@ async def test_a_reply_that_keeps_coming_is_not_idle_however_long_it_takes(graph
     script = {"step 1": slow, "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, limits="" if option else "idle_timeout: 2")
-        state = (await run(graph, given(f"- [ ] 1. Look @a{option}\n"), config=CONFIG)).state
+        state = (await run(graph, given(f"- [ ] 1. Look @a{option}\n"), config=THREAD)).state
     assert state["current_plan"].step(1).status == "completed"
 
 
@@ -67,7 +66,7 @@ async def test_a_steps_own_bound_counts_if_it_is_the_shorter_one(graph_of):
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, limits="idle_timeout: 100")
         plan = "- [ ] 1. Look @a (retries 0; idle timeout 2s)\n"
-        state = (await run(graph, given(plan), config=CONFIG)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
     assert state["current_plan"].step(1).feedback == IDLE
 
 
@@ -75,14 +74,14 @@ async def test_a_call_of_the_host_may_not_be_silent_either(graph_of):
     async with OpenAIServer({"think": always(Reply(fault=Hang()))}, models=("m",)) as server:
         graph = graph_of(server, limits="idle_timeout: 0.3")
         with pytest.raises(ModelCallError, match=r"no sign of work for 0\.3 s"):
-            await run(graph, "Go.", config=CONFIG)
+            await run(graph, "Go.", config=THREAD)
 
 
 async def test_a_specialist_of_a_file_asks_before_each_step_with_all_that_it_would_use(graph_of):
     script = {"step 1": "Found: 7.", "step 2": "Sent.", "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, approve="true")
-        state = (await run(graph, given(), config=CONFIG)).state
+        state = (await run(graph, given(), config=THREAD)).state
         assert state["outcome"] == "waiting"
         (question,) = [each for each in state["questions"].values() if each.is_open]
         assert (question.kind, question.step_id, question.specialist) == ("approval", 2, "b")
@@ -94,7 +93,7 @@ async def test_a_specialist_of_a_file_asks_before_each_step_with_all_that_it_wou
         }
         assert len(server.requests) == 1
         reply = Command(resume={question.key: question.bound("approve")})
-        state = (await run(graph, reply, config=CONFIG)).state
+        state = (await run(graph, reply, config=THREAD)).state
     assert state["outcome"] == "completed"
     assert state["current_plan"].step(2).result == "Sent."
 
@@ -103,9 +102,9 @@ async def test_what_was_refused_is_not_asked_of_its_model(graph_of):
     script = {"step 1": "Found: 7.", "feedback": COMPLETE}
     async with OpenAIServer(script, models=("m",)) as server:
         graph = graph_of(server, approve="true")
-        state = (await run(graph, given(), config=CONFIG)).state
+        state = (await run(graph, given(), config=THREAD)).state
         (question,) = [each for each in state["questions"].values() if each.is_open]
         decision = question.bound({"action": "reject", "reason": "Not today."})
-        state = (await run(graph, Command(resume={question.key: decision}), config=CONFIG)).state
+        state = (await run(graph, Command(resume={question.key: decision}), config=THREAD)).state
     assert state["current_plan"].step(2).status == "failed"
     assert state["current_plan"].step(2).feedback.endswith("Not today.")

@@ -11,10 +11,10 @@ from replan import Host, Specialist, Team, build_graph, run
 from replan.adapters.chat_models import LangChainModels
 from replan.state import TaskComplexity
 from replan.testing import OpenAIServer, always
+from scripts import COMPLETE
 
 CORPUS = Path(__file__).parents[1] / "unit" / "replies" / "corpus"
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker\n"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
 PARTS = range(8)

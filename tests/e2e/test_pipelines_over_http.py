@@ -10,6 +10,7 @@ from replan.state.pipeline.thread_rows import thread_from
 from replan.storage.memory_threads import MemoryThreads
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.testing import OpenAIServer, always
+from scripts import END
 
 TEAM = """\
 host: {model: main}
@@ -67,13 +68,12 @@ class TeaAgent(BaseAgent):
         self.state_handlers = {each.phase: each for each in both}
 """
 PLAN = {"plan": "- [ ] 1. Praise tea @writer\n"}
-DONE = "---\nverdict: complete\n---\nThe end."
 
 
 SCRIPT = {
     "unit draft": always("Tea is fine."),
     "unit revision": always("Tea is fine and warm."),
-    "feedback": always(DONE),
+    "feedback": always(END),
 }
 SAID = ["Tea is fine.", "Continue.", "Signed by nobody.", "Continue.", "Tea is fine and warm."]
 HEARD = ["Tea is fine.", "Signed by nobody.", "Tea is fine and warm."]

@@ -16,10 +16,10 @@ from replan.assembly.graphs import team_graph
 from replan.sessions import AgentContext, build_agent
 from replan.testing import OpenAIServer
 from roles import check_requests, foreign
+from scripts import THREAD
 from served import OWNER, agent_of, served
 
 NOON = "2026-03-01T12:00:00+00:00"
-THREAD = {"configurable": {"thread_id": "t"}}
 KEY = "a key of many characters"
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Look @clerk\n"
 

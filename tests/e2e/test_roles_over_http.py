@@ -42,9 +42,8 @@ from replan.prompts.sections import sections_of
 from replan.state.knowledge import Chunk
 from replan.testing import Hang, HttpFault, OpenAIServer, always
 from roles import check_requests, foreign, rows_of
+from scripts import SIMPLE, THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
-SIMPLE = "---\ncomplexity: simple\n---\n"
 OPERATOR = "Speak of harbours only."
 STEPS = """\
 - [ ] 1. Look @look

@@ -17,6 +17,7 @@ from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.schedules import begin_due, read_schedules
 from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import version_of
+from scripts import THREAD
 
 TEAM = """\
 name: crew
@@ -31,7 +32,6 @@ UPKEEP = """\
 - {name: nightly, cron: "0 3 * * *", upkeep: summaries}
 - {name: reading, cron: "*/10 * * * *", upkeep: index}
 """
-THREAD = {"configurable": {"thread_id": "t"}}
 BOTH = ["prices-20261126T0700", "prices-20261126T0900"]
 WRONG = {
     "{name: a}": "schedules",

@@ -262,23 +262,6 @@ async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):
     assert told[-1].type == "task_completed"
 
 
-async def test_a_run_that_is_stopped_says_by_whom(where):
-    begun = asyncio.Event()
-
-    async def wait(context):
-        begun.set()
-        await asyncio.Event().wait()
-
-    team = Team("offline", [Specialist("worker", "Works.", run=wait, effects="pure")])
-    async with open_runtime(team, storage=where, grace=0) as runtime:
-        run = await runtime.start({"plan": "- [ ] 1. Wait @worker\n"})
-        await begun.wait()
-        await run.stop(by="otto")
-        assert (await run).outcome == "interrupted"
-        (stopped,) = await events_of(runtime, run.run_id, "run_stopped")
-    assert (stopped.reason, stopped.by) == ("interrupted", "otto")
-
-
 async def test_who_stops_a_run_is_known_also_if_it_ends_before_the_request_is_on_record(
     monkeypatch,
 ):

@@ -12,9 +12,9 @@ from pages import shown
 from replan import Host, Limits, Specialist, Team, open_runtime, open_storage
 from replan.cli.main import app
 from replan.testing import ScriptedModel, always
+from scripts import END
 from served import as_, served, tokens_of
 
-END = "---\nverdict: complete\n---\nThe end."
 PLAN = "- [ ] 1. Price it @buyer\n- [ ] 2. Fail @breaker\n"
 BY = ("day", "team", "specialist", "tool", "model")
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"

@@ -20,10 +20,10 @@ from replan import (
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.testing import OpenAIServer, Reply, Reset
+from scripts import SIMPLE
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Add the numbers @worker"
 COMPLETE = "---\nverdict: complete\n---\nIt is three."
-SIMPLE = "---\ncomplexity: simple\n---\n"
 PIXEL = base64.b64encode(b"\x89PNG not really").decode()
 IMAGE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
 

@@ -7,6 +7,7 @@ import pytest
 
 from replan import Host, Specialist, Team, build_graph
 from replan.testing import ScriptedModel
+from two_ways import OverHttp
 
 PLAN = """\
 ---
@@ -38,11 +39,18 @@ def script() -> Mapping[str, Any]:
     return {"think": PLAN, **STEPS, "feedback": DONE}
 
 
+@pytest.fixture(params=[ScriptedModel, OverHttp], ids=["in process", "over HTTP"])
+def on_script(request: pytest.FixtureRequest) -> Any:
+    """Make a model that follows a script, in this process or over HTTP."""
+    return request.param
+
+
 @pytest.fixture
 def team() -> Callable[..., Any]:
     """Build the graph of a researcher and an analyst on one scripted model."""
 
-    def build(model: ScriptedModel, *, host: Host | None = None, **options: Any) -> Any:
+    def build(model: Any, *, host: Host | None = None, **options: Any) -> Any:
+        model = getattr(model, "chat", model)
         checkpointer = options.pop("checkpointer", None)
         specialists = options.pop(
             "specialists",

@@ -18,15 +18,13 @@ from replan import (
     stream,
     waiting_for,
 )
-from replan.nodes.plan_approval import decision_key
 from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import said
 
-CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = "# The work\n\n- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)"
 THINK = f"---\ncomplexity: complex\nreasoning: Two parts.\n---\n{PLAN}"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 REVISED = (
     "---\nverdict: continue\nsuggested_action: update_plan\nupdate: Another way.\n---\n"
     "# The work\n\n- [x] 1. One @a\n- [ ] 2. Two, otherwise @a (after 1)\n"
@@ -47,14 +45,14 @@ def graph_of(model, checkpointer=None, *, work=None, approval="plan", **options)
 
 async def waiting(model, **options):
     graph, ran = graph_of(model, InMemorySaver(), **options)
-    state = (await run(graph, "Do it.", config=CONFIG)).state
+    state = (await run(graph, "Do it.", config=THREAD)).state
     assert state["outcome"] == "waiting"
     (asked,) = waiting_for(state)
     return graph, ran, asked
 
 
 async def decide(graph, decision):
-    return (await run(graph, await said(graph, decision, CONFIG), config=CONFIG)).state
+    return (await run(graph, await said(graph, decision, THREAD), config=THREAD)).state
 
 
 @pytest.mark.parametrize("decision", ["approve", {"action": "approve"}, True, "Yes."])
@@ -124,7 +122,7 @@ async def test_what_is_no_decision_is_asked_for_again(decision):
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, ran, asked = await waiting(model)
         # Going on without a word changes nothing.
-        assert waiting_for((await run(graph, None, config=CONFIG)).state) == (asked,)
+        assert waiting_for((await run(graph, None, config=THREAD)).state) == (asked,)
         state = await decide(graph, decision)
         assert "This is not a decision" in waiting_for(state)[0].problem
         await decide(graph, "approve")
@@ -228,7 +226,7 @@ async def test_who_is_asked_about_what(approval, handed_in, asked):
     with ScriptedModel(script) as model:
         graph, _ = graph_of(model, InMemorySaver(), work=failing, approval=approval)
         given = {"messages": [("user", "Go.")], **({"plan": PLAN} if handed_in else {})}
-        state, versions = (await run(graph, given, config=CONFIG)).state, []
+        state, versions = (await run(graph, given, config=THREAD)).state, []
         while state["outcome"] == "waiting":
             versions.append(waiting_for(state)[0].details["version"])
             state = await decide(graph, "approve")
@@ -265,7 +263,7 @@ async def test_a_step_that_a_person_words_otherwise_takes_its_question_back():
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph, _ = graph_of(model, InMemorySaver(), work=work, approval="revisions")
         given = {"messages": [("user", "Go.")], "plan": plan}
-        state = (await run(graph, given, config=CONFIG)).state
+        state = (await run(graph, given, config=THREAD)).state
         assert list(state["questions"]) == ["1/a/1"]
         (shown,) = waiting_for(state)
         state = await decide(graph, "# The work\n\n- [ ] 1. First @a\n- [-] 2. Two @b\n")
@@ -292,20 +290,6 @@ async def test_a_plan_that_must_not_be_revised_by_the_model_can_be_changed_at_th
     assert not state["current_plan"].allow_dynamic_update
 
 
-async def test_a_decision_outlives_a_process_that_is_killed_before_it_is_used():
-    saver = InMemorySaver()
-    with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
-        graph, ran = graph_of(model, saver)
-        state = (await run(graph, "Do it.", config=CONFIG)).state
-        log = graph.nodes["plan_approval"].bound.afunc.keywords["services"].log
-        edited = {"action": "edit", "plan": PLAN.replace("Two", "Mine")}
-        # What the gate writes before anything else; the checkpoint knows nothing of it.
-        await log.note(state["run_id"], decision_key(state["current_plan"], 1), edited)
-        state = (await run(graph, None, config=CONFIG)).state
-    assert ran == [(1, "One"), (2, "Mine")]
-    assert state["outcome"] == "completed"
-
-
 def office_of(model, *names, ran):
     def work(context):
         ran.append(context)
@@ -329,7 +313,7 @@ async def test_a_refused_edit_does_not_run_after_a_newer_word(newest, outcome, d
     ran, saver = [], InMemorySaver()
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         small = build_graph(office_of(model, "worker", ran=ran), checkpointer=saver)
-        await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
+        await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=THREAD)
         refused = await decide(small, "- [ ] 1. Delete everything @cleaner\n")
         assert "names @cleaner, whom the team does not have" in waiting_for(refused)[0].problem
         team = office_of(model, "worker", "cleaner", ran=ran)
@@ -344,11 +328,11 @@ async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         async with open_storage(tmp_path / "runs.db") as storage:
             small = build_graph(office_of(model, "worker", ran=ran), storage=storage)
-            await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
+            await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=THREAD)
             await decide(small, edit)
         async with open_storage(tmp_path / "runs.db") as storage:
             large = build_graph(office_of(model, "worker", "cleaner", ran=ran), storage=storage)
-            state = (await run(large, None, config=CONFIG)).state
+            state = (await run(large, None, config=THREAD)).state
             assert "names @cleaner, whom the team does not have" in waiting_for(state)[0].problem
             assert waiting_for(state)[0].draft == edit
             assert ran == []
@@ -359,9 +343,9 @@ async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
 async def test_the_events_tell_of_the_request_once_and_of_a_person_s_change():
     with ScriptedModel({"think": THINK, "feedback": COMPLETE}) as model:
         graph, _ = graph_of(model, InMemorySaver())
-        first = [event async for event in stream(graph, "Do it.", config=CONFIG)]
-        resume = await said(graph, PLAN.replace("Two", "Second"), CONFIG)
-        second = [event async for event in stream(graph, resume, config=CONFIG)]
+        first = [event async for event in stream(graph, "Do it.", config=THREAD)]
+        resume = await said(graph, PLAN.replace("Two", "Second"), THREAD)
+        second = [event async for event in stream(graph, resume, config=THREAD)]
     assert first[-1].type == "approval_requested"
     assert first[-1].question.text == PLAN
     assert (second[0].type, second[0].action) == ("answer_received", "edited")
@@ -381,8 +365,8 @@ async def test_without_a_checkpointer_the_run_ends_with_the_plan_which_can_be_ha
 async def test_a_gate_needs_a_plan_that_waits():
     with ScriptedModel({"think": THINK, "feedback": always(COMPLETE)}) as model:
         graph, _ = graph_of(model, InMemorySaver(), limits=Limits(max_rounds=1))
-        await run(graph, "Do it.", config=CONFIG)
-        await graph.aupdate_state(CONFIG, {"approval": None}, as_node="plan_creation")
-        state = (await run(graph, None, config=CONFIG)).state
+        await run(graph, "Do it.", config=THREAD)
+        await graph.aupdate_state(THREAD, {"approval": None}, as_node="plan_creation")
+        state = (await run(graph, None, config=THREAD)).state
     # Whoever edits the request away in Studio has let the plan run.
     assert state["outcome"] == "completed"

@@ -19,9 +19,9 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 from states import said, state_of
 
-THREAD = {"configurable": {"thread_id": "t"}}
 DONE = always("---\nverdict: complete\n---\nThe end.")
 PLAN = "- [ ] 1. Pay Ann @bank\n"
 

@@ -4,8 +4,8 @@ import pytest
 
 from replan import Host, run
 from replan.testing import ScriptedModel
+from scripts import COMPLETE
 
-SIMPLE = "---\ncomplexity: simple\n---\nParis."
 JUDGED = "---\ncomplexity: complex\nreasoning: Hard.\n---\n"
 DOCUMENT = """\
 # Compare two policies
@@ -23,88 +23,51 @@ REVISED = """\
 - [ ] 4. Check the comparison @analyst (after 3)
 """
 CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: Check it.\n---\n"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
-async def test_a_simple_request_takes_one_call(team):
-    with ScriptedModel({"think": SIMPLE}) as model:
-        state = (await run(team(model), "What is the capital of France?")).state
-    assert state["usage"].calls == len(model.calls) == 1
-    assert state["outcome"] == "answered"
-    assert state["final_answer"].text == "Paris."
+STEPS = {f"step {number}": "Found." for number in (1, 2, 3)}
+PLANNED = {"think": JUDGED + DOCUMENT, **STEPS, "feedback": COMPLETE}
+REVISING = {"feedback": [CONTINUE + REVISED, COMPLETE], "step 4": "It holds."}
+HANDED_IN = {**STEPS, "feedback": COMPLETE}
+JUDGEMENT = "---\nverdict: complete\n---\n"
+APART = {**STEPS, "feedback": JUDGEMENT, "final_answer": "The answer."}
+PLANNED_APART = {**APART, "think": JUDGED, "plan_creation": DOCUMENT}
+REVISING_APART = {
+    "feedback": [CONTINUE, JUDGEMENT],
+    "plan_update": REVISED,
+    "step 4": "It holds.",
+}
+IS_SIMPLE = "---\ncomplexity: simple\n---\n"
 
 
-async def test_a_plan_of_three_steps_takes_five_calls(team, script):
+@pytest.mark.parametrize(
+    ("calls", "script", "plan", "number"),
+    [
+        ("merged", {"think": f"{IS_SIMPLE}The answer."}, None, 1),
+        ("merged", PLANNED, None, 5),
+        ("merged", HANDED_IN, DOCUMENT, 4),
+        ("merged", PLANNED | REVISING, None, 5 + 2),
+        ("separate", {"think": IS_SIMPLE, "direct_answer": "The answer."}, None, 2),
+        ("separate", PLANNED_APART, None, 3 + 4),
+        ("separate", {**APART, "think": JUDGED}, DOCUMENT, 3 + 3),
+        ("separate", PLANNED_APART | REVISING_APART, None, 3 + 4 + 2 + 1),
+    ],
+)
+async def test_a_run_takes_the_calls_of_the_table(team, calls, script, plan, number):
+    given = {"messages": [("user", "Compare the policies.")]} | ({"plan": plan} if plan else {})
     with ScriptedModel(script) as model:
-        state = (await run(team(model), "Compare the policies.")).state
-    assert state["usage"].calls == len(model.calls) == 5
-    assert state["outcome"] == "completed"
-    assert state["final_answer"].text == "The final answer."
-
-
-async def test_a_plan_that_is_handed_in_takes_no_call_to_think(team, script):
-    replies = {key: reply for key, reply in script.items() if key != "think"}
-    with ScriptedModel(replies) as model:
-        state = (await run(team(model), {"messages": [("user", "Go.")], "plan": DOCUMENT})).state
-    assert state["usage"].calls == len(model.calls) == 4
-    assert state["outcome"] == "completed"
-
-
-async def test_a_revision_takes_one_call_and_its_new_steps(team, script):
-    replies = {**script, "feedback": [CONTINUE + REVISED, COMPLETE], "step 4": "It holds."}
-    with ScriptedModel(replies) as model:
-        state = (await run(team(model), "Compare the policies.")).state
-    assert state["usage"].calls == len(model.calls) == 5 + 2
-    assert state["current_plan"].completed_steps == (1, 2, 3, 4)
-    assert state["current_plan"].version == 2
-
-
-@pytest.fixture
-def separate(script):
-    steps = {key: reply for key, reply in script.items() if key.startswith("step")}
-    return {
-        "think": JUDGED,
-        "plan_creation": DOCUMENT,
-        **steps,
-        "feedback": "---\nverdict: complete\n---\n",
-        "final_answer": "The answer.",
-    }
-
-
-async def test_separate_calls_take_two_for_a_simple_request(team):
-    replies = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": "Paris."}
-    with ScriptedModel(replies) as model:
-        state = (await run(team(model, calls="separate"), "What is the capital of France?")).state
-    assert len(model.calls) == 2
-    assert state["final_answer"].text == "Paris."
-
-
-async def test_separate_calls_take_four_beside_the_steps(team, separate):
-    with ScriptedModel(separate) as model:
-        state = (await run(team(model, calls="separate"), "Compare the policies.")).state
-    assert state["usage"].calls == len(model.calls) == 3 + 4
+        state = (await run(team(model, calls=calls), given)).state
+    assert state["usage"].calls == len(model.calls) == number
+    assert state["outcome"] in ("answered", "completed")
     assert state["final_answer"].text == "The answer."
+    if "step 4" in script:
+        assert state["current_plan"].completed_steps == (1, 2, 3, 4)
+        assert state["current_plan"].version == 2
 
 
-async def test_separate_calls_take_three_beside_the_steps_of_a_plan_handed_in(team, separate):
-    del separate["plan_creation"]
-    with ScriptedModel(separate) as model:
-        graph = team(model, calls="separate")
-        await run(graph, {"messages": [("user", "Go.")], "plan": DOCUMENT})
-    assert len(model.calls) == 3 + 3
-
-
-async def test_a_separate_revision_takes_two_calls_and_its_new_steps(team, separate):
-    separate["feedback"] = [CONTINUE, separate["feedback"]]
-    separate |= {"plan_update": REVISED, "step 4": "It holds."}
-    with ScriptedModel(separate) as model:
-        await run(team(model, calls="separate"), "Compare the policies.")
-    assert len(model.calls) == 3 + 4 + 2 + 1
-
-
-async def test_a_planning_model_of_its_own_is_asked_in_calls_of_its_own(team, script):
+async def test_a_planning_model_of_its_own_is_asked_in_calls_of_its_own(team):
     planner = ScriptedModel({"plan_creation": DOCUMENT})
-    with ScriptedModel({**script, "think": JUDGED}) as model, planner:
+    with ScriptedModel({**PLANNED, "think": JUDGED}) as model, planner:
         host = Host(model=model, planning_model=planner)
         state = (await run(team(model, host=host), "Compare the policies.")).state
     assert len(planner.calls) == 1

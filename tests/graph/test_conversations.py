@@ -5,14 +5,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import Host, Specialist, run
 from replan.testing import ScriptedModel, always
+from scripts import COMPLEX, DONE
 
 FIRST = "Who is taller, Ann or Ben? Ann has 5 pounds."
 SECOND = "And how much money again?"
 TOLD = "Answer in Latin."
 PLAN = "# Look\n\n- [ ] 1. Look it up @clerk\n"
-COMPLEX = "---\ncomplexity: complex\n---\n"
 MORE = "---\nverdict: continue\nupdate: look again\n---\n"
-DONE = "---\nverdict: complete\n---\nDone."
 AGAIN = PLAN + "- [ ] 2. Look once more @clerk\n"
 
 APART = {

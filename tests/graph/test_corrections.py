@@ -12,8 +12,8 @@ from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.nodes.final_answer import generate_final_answer
 from replan.runs.continued.correcting import Correction, repeated_by
 from replan.testing import ScriptedModel, always
+from scripts import END
 
-END = "---\nverdict: complete\n---\nThe end."
 PLAN = """\
 # Letters
 
@@ -149,16 +149,6 @@ async def test_what_waits_for_a_skipped_step_goes_on_without_it_and_the_answer_s
         assert done.text.endswith("**Not done:**\n\n- 2. Text: Skipped by anna.")
 
 
-@pytest.mark.parametrize("where", ["postgres"], indirect=True)
-async def test_a_step_that_asks_can_be_skipped_and_the_run_ends(office, where):
-    office.asks = {4}
-    async with open_runtime(office.team(), storage=where) as runtime:
-        first = await runtime.run({"plan": PLAN})
-        done = await (await runtime.skip(first.run_id, 4))
-        assert (done.outcome, office.did) == ("completed", [1, 2, 3])
-        assert "- 4. Aside: Skipped by a person." in done.text
-
-
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 async def test_what_ended_before_a_run_was_stopped_in_a_round_is_done_again(office, where):
     office.held = {2}
@@ -246,16 +236,6 @@ async def test_the_answer_without_a_model_has_what_an_earlier_run_did(office):
     text = generate_final_answer(again.state)
     assert "## 1. Address\n\n1.1 of nothing" in text
     assert "## 4. Aside\n\n4.1 of nothing" in text
-
-
-@pytest.mark.parametrize("where", ["postgres"], indirect=True)
-async def test_a_failed_step_of_a_run_that_is_over_is_skipped_in_a_new_one(office, where):
-    office.fails = {2}
-    async with open_runtime(office.team(), storage=where) as runtime:
-        first = await runtime.run({"plan": PLAN})
-        second = await (await runtime.skip(first.run_id, 2))
-        assert (second.outcome, sorted(office.did)) == ("completed", [1, 2, 3, 4])
-        assert second.text.endswith("- 2. Text: Skipped by a person.")
 
 
 @pytest.mark.parametrize("effects", ["unsafe", "keyed"])

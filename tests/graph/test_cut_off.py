@@ -40,12 +40,6 @@ async def test_a_host_that_max_rounds_cuts_off_ends_partial_and_tells_what_it_wa
     assert line in model.calls[-1].messages[-1].text
 
 
-async def test_a_host_that_revises_without_progress_ends_partial():
-    events, _ = await course(WORDS, limits=Limits(max_stalls=2))
-    assert [event.limit for event in events if event.type == "limit_reached"] == ["max_stalls"]
-    assert events[-1].outcome == "partial"
-
-
 async def test_a_host_that_is_satisfied_in_the_last_round_completes():
     complete = "---\nverdict: complete\n---\nThe answer."
     events, _ = await course(complete, limits=Limits(max_rounds=1))

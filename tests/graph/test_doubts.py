@@ -19,9 +19,9 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 from states import said, state_of
 
-CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = {"plan": "- [ ] 1. Act @actor\n- [ ] 2. Go on @other (after 1)\n- [ ] 3. Apart @other\n"}
 
 
@@ -60,7 +60,7 @@ def cut_off(storage):
             on_doubt=on_doubt,
         )
         graph = build_graph(config, storage=storage)
-        running = asyncio.ensure_future(state_of(run(graph, PLAN, config=CONFIG, run_id="r")))
+        running = asyncio.ensure_future(state_of(run(graph, PLAN, config=THREAD, run_id="r")))
         await asyncio.wait_for(acts.at_work.wait(), 20)
         acts.at_work.clear()
         running.cancel()
@@ -78,7 +78,7 @@ async def ledger_of(storage):
 async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_off):
     acts = Acts()
     graph = await cut_off(acts)
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     (question,) = waiting_for(state)
     assert (question.kind, question.key) == ("unknown_outcome", "1/actor/1")
     assert question.details == {"attempt": 1, "task": "Act"}
@@ -91,7 +91,7 @@ async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_
     )
     assert state["current_specialist_results"]["3/other"].text == "worked"
     # To go on without an answer asks the same again, and does nothing.
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     assert waiting_for(state) == (question,)
     assert acts.times == 1
     assert await ledger_of(storage) == [(1, "cancelled")]
@@ -111,8 +111,8 @@ async def test_what_the_person_says_is_what_came_of_it(
 ):
     acts = Acts()
     graph = await cut_off(acts)
-    await run(graph, None, config=CONFIG)
-    state = (await run(graph, await said(graph, answer, CONFIG), config=CONFIG)).state
+    await run(graph, None, config=THREAD)
+    state = (await run(graph, await said(graph, answer, THREAD), config=THREAD)).state
     result = state["current_specialist_results"]["1/actor"]
     assert (state["outcome"], result.text) == (outcome, text)
     assert result.error == ("" if text else "never arrived")
@@ -123,18 +123,18 @@ async def test_what_the_person_says_is_what_came_of_it(
 async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_off):
     acts = Acts(hangs=2)
     graph = await cut_off(acts)
-    await run(graph, None, config=CONFIG)
+    await run(graph, None, config=THREAD)
     running = asyncio.ensure_future(
-        state_of(run(graph, await said(graph, "run again", CONFIG), config=CONFIG))
+        state_of(run(graph, await said(graph, "run again", THREAD), config=THREAD))
     )
     await asyncio.wait_for(acts.at_work.wait(), 20)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     (question,) = waiting_for(state)
     assert "in attempt 2" in question.text
-    state = (await run(graph, await said(graph, "run again", CONFIG), config=CONFIG)).state
+    state = (await run(graph, await said(graph, "run again", THREAD), config=THREAD)).state
     assert state["current_specialist_results"]["1/actor"].text == "acted 3"
     assert await ledger_of(storage) == [(1, "cancelled"), (2, "cancelled"), (3, "done")]
 
@@ -142,7 +142,7 @@ async def test_a_step_that_is_cut_off_again_is_asked_about_again(storage, cut_of
 async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(storage, cut_off):
     acts = Acts()
     graph = await cut_off(acts, on_doubt="fail")
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     result = state["current_specialist_results"]["1/actor"]
     assert "Step 1 at @actor was cut off in attempt 1" in result.error
     assert "2/other" not in state["current_specialist_results"]
@@ -151,15 +151,6 @@ async def test_where_nobody_is_asked_the_step_fails_and_says_what_is_in_doubt(st
     (entry,) = [e for e in await storage.log.ledger("r") if e.step_id == 1]
     assert entry.outcome == "failed"
     assert entry.started_at < entry.ended_at <= datetime.now(UTC)
-
-
-@pytest.mark.parametrize("effects", ["pure", "keyed"])
-async def test_what_is_declared_harmless_is_done_again_unasked(storage, cut_off, effects):
-    acts = Acts()
-    graph = await cut_off(acts, invokable=acts, effects=effects)
-    state = (await run(graph, None, config=CONFIG)).state
-    assert state["outcome"] == "completed"
-    assert await ledger_of(storage) == [(1, "cancelled"), (2, "done")]
 
 
 @pytest.mark.parametrize("way", ["run", "runnable", "graph"])
@@ -176,26 +167,10 @@ async def test_work_that_declares_nothing_is_asked_about(cut_off, way):
         "graph": {"invokable": inner.compile()},
     }
     graph = await cut_off(acts, **ways[way])
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     (question,) = waiting_for(state)
     assert question.kind == "unknown_outcome"
     assert acts.times == 1
-
-
-async def test_a_function_with_a_parameter_for_the_key_is_done_again_under_it(storage, cut_off):
-    acts, keys = Acts(), []
-
-    async def act(context, idempotency_key):
-        keys.append((idempotency_key, context.attempt))
-        assert idempotency_key == context.idempotency_key
-        return await acts(())
-
-    graph = await cut_off(acts, run=act)
-    state = (await run(graph, None, config=CONFIG)).state
-    assert state["outcome"] == "completed"
-    (first, one), (second, two) = keys
-    assert first == second != ""
-    assert (one, two) == (1, 2)
 
 
 def slow_team(acts, *, saver=None, **actor):
@@ -214,11 +189,11 @@ def slow_team(acts, *, saver=None, **actor):
 async def test_a_time_out_of_work_that_declares_nothing_is_asked_about():
     acts = Acts()
     graph = slow_team(acts, saver=InMemorySaver())
-    state = (await run(graph, PLAN, config=CONFIG)).state
+    state = (await run(graph, PLAN, config=THREAD)).state
     (question,) = waiting_for(state)
     assert "was cut off in attempt 1 (StepTimeoutError: no answer within 0.05 s)" in question.text
     assert state["current_specialist_results"]["3/other"].text == "worked"
-    state = (await run(graph, await said(graph, "run again", CONFIG), config=CONFIG)).state
+    state = (await run(graph, await said(graph, "run again", THREAD), config=THREAD)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/actor"].text == "acted 2"
 
@@ -242,7 +217,7 @@ async def test_where_no_more_questions_may_be_asked_the_step_fails(storage, cut_
     acts = Acts()
     graph = await cut_off(acts)
     few = RunSettings(limits=Limits(max_questions=0))
-    state = (await run(graph, None, config=CONFIG, settings=few)).state
+    state = (await run(graph, None, config=THREAD, settings=few)).state
     assert "Step 1 at @actor was cut off in attempt 1" in (
         state["current_specialist_results"]["1/actor"].error
     )

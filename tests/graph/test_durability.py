@@ -11,7 +11,6 @@ from collections import Counter
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
-import psycopg
 import pytest
 from langchain_core.messages import AIMessage
 
@@ -19,8 +18,6 @@ from replan import (
     Host,
     InputError,
     Limits,
-    ModelCallError,
-    RunSettings,
     Specialist,
     SpecialistResult,
     StorageError,
@@ -29,12 +26,10 @@ from replan import (
     open_storage,
     run,
 )
-from replan.testing import Raised, ScriptedModel, always
+from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import state_of
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-SIMPLE = "---\ncomplexity: simple\n---\nYes."
-THREAD = {"configurable": {"thread_id": "t"}}
 AFTER = {1: (), 2: (1,), 3: (1,), 4: (), 5: (2, 3), 6: (4, 5)}
 NAMES = dict(enumerate(("One", "Two", "Three", "Four", "Five", "Six"), 1))
 
@@ -152,106 +147,6 @@ def world(request, tmp_path):
     return World(str(tmp_path / "runs.sqlite"))
 
 
-@pytest.mark.parametrize("world", ["postgres"], indirect=True)
-async def test_a_step_raises(world):
-    async def disturb(step):
-        if step == 3:
-            raise RuntimeError("no")
-
-    world.disturb = disturb
-    world.replies = {"feedback": always(COMPLETE), "final_answer": always("Partly.")}
-    async with world.opened() as (graph, _):
-        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
-    assert state["outcome"] == "partial"
-    world.is_right(state, {1, 2, 4})
-    state = await world.goes_on()
-    world.is_right(state, {1, 2, 4})
-    assert Counter(world.effects) == {1: 1, 2: 1, 4: 1}
-
-
-@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_a_step_times_out_once(world):
-    hangs = [3]
-
-    async def disturb(step):
-        if step in hangs:
-            hangs.remove(step)
-            await asyncio.Event().wait()
-
-    world.disturb = disturb
-    limits = Limits(step_retries=1, step_timeout=0.3)
-    async with world.opened(limits=limits) as (graph, storage):
-        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
-        tries = [each for each in await storage.log.ledger("r") if each.step_id == 3]
-    assert (state["outcome"], len(tries)) == ("completed", 2)
-    world.is_right(state)
-    world.is_right(await world.goes_on())
-    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
-
-
-@pytest.mark.parametrize("world", ["sqlite"], indirect=True)  # the next test is for both
-@pytest.mark.parametrize("at", AFTER)
-async def test_the_run_is_cancelled(world, at):
-    await world.is_cancelled_at(at, GIVEN)
-    state = await world.goes_on()
-    world.is_right(state)
-    assert state["outcome"] == "completed"
-    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
-
-
-async def test_it_is_cancelled_again_while_it_goes_on(world):
-    await world.is_cancelled_at(1, GIVEN)
-    for at in (2, 5, 6):
-        await world.is_cancelled_at(at, None)
-    world.is_right(await world.goes_on())
-    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
-
-
-@pytest.mark.parametrize("world", ["postgres"], indirect=True)
-async def test_a_new_message_overtakes_the_run(world):
-    await world.is_cancelled_at(5, GIVEN)
-    done = await world.recorded()
-    assert {1, 2, 3} <= done
-    world.disturb, before = None, len(world.effects)
-    world.replies = {"think": SIMPLE}
-    async with world.opened() as (graph, _):
-        state = (await run(graph, "Are you there?", config=THREAD)).state
-    assert state["outcome"] == "answered"
-    assert state["run_id"] != "r"
-    assert len(world.effects) == before
-    kept = state["execution_history"][0].results.results.values()
-    assert {each.step_id: each.text for each in kept} == {step: text_of(step) for step in done}
-
-
-@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_a_limit_is_reached(world):
-    """One model call is all there is, and it is kept for the answer: the plan is cut short."""
-    world.replies = {"final_answer": always("Partly."), "feedback": always(COMPLETE)}
-    given = {**GIVEN, "plan": plan_of()}
-    settings = RunSettings(limits=Limits(max_steps=3))
-    async with world.opened() as (graph, _):
-        state = (await run(graph, given, config=THREAD, run_id="r", settings=settings)).state
-    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_steps")
-    done = set(world.effects)
-    world.is_right(state, done)
-    world.is_right(await world.goes_on(), done)
-    assert Counter(world.effects) == dict.fromkeys(done, 1)
-
-
-@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_the_model_server_is_down(world):
-    plan = "---\ncomplexity: complex\n---\n" + plan_of()
-    refused = Raised(ValueError("Connection refused, says the client."))
-    world.replies = {"think": always(refused)}
-    async with world.opened() as (graph, _):
-        with pytest.raises(ModelCallError):
-            await run(graph, "Go.", config=THREAD, run_id="r")
-    world.replies = {"think": plan, "feedback": [refused, COMPLETE]}
-    state = await world.goes_on()
-    world.is_right(state)
-    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
-
-
 class SlowToRecord:
     """A log whose writes of results take long, while LangGraph's go on."""
 
@@ -334,45 +229,6 @@ async def grow_by(storage, pages):
     ((count,),) = await database.write(lambda each: each.query("PRAGMA page_count"))
     limit = f"PRAGMA max_page_count = {count + pages}"
     await database.write(lambda each: each.query(limit))
-
-
-async def test_the_disk_of_the_server_is_full(postgres_database):
-    world = World(postgres_database)
-    async with world.opened(patience=0.3) as (graph, _):
-        with psycopg.connect(postgres_database, autocommit=True) as other:
-            other.execute(
-                "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                "IF (SELECT count(*) FROM replan_log WHERE kind = NEW.kind) >= 3 THEN "
-                "RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END IF; "
-                "RETURN NEW; END $$"
-            )
-            other.execute(
-                "CREATE TRIGGER no_space BEFORE INSERT ON replan_log FOR EACH ROW "
-                "WHEN (NEW.kind = 'specialist_completed') EXECUTE FUNCTION no_space()"
-            )
-            with pytest.raises(StorageError, match="disk is full"):
-                await run(graph, GIVEN, config=THREAD, run_id="r")
-            other.execute("DROP TRIGGER no_space ON replan_log")
-    # Two that were written at the same time did not see each other.
-    assert len(await world.recorded()) in (3, 4)
-    world.is_right(await world.goes_on())
-
-
-async def test_the_server_is_killed_and_started_again(postgres_server):
-    world = World(postgres_server.dsn)
-
-    async def disturb(step):
-        if step in (2, 5):
-            await asyncio.to_thread(postgres_server.kill)
-            await asyncio.to_thread(postgres_server.start)
-
-    world.disturb = disturb
-    async with world.opened() as (graph, _):
-        state = (await run(graph, GIVEN, config=THREAD, run_id="r")).state
-    assert state["outcome"] == "completed"
-    world.is_right(state)
-    assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
-    world.is_right(await world.goes_on())
 
 
 async def test_the_server_is_gone_for_longer_than_one_waits(postgres_server):

@@ -106,15 +106,6 @@ async def test_a_step_begins_when_its_line_and_brief_are_written(where):
     assert all(each.round == 1 for each in events if each.type == "specialist_invoked")
 
 
-async def test_a_step_begins_once_what_it_waits_for_began_early_and_is_given_its_result():
-    desk = Desk()
-    with Pausing({"think": written(ONE, TWO, LAST), "feedback": END}) as model:
-        model.before(LAST, desk.ended[1])
-        graph = build_graph(Team(Host(model), [desk.member(effects="pure")]))
-        await graph.ainvoke({"messages": [("user", "Go.")]})
-    assert desk.inputs == {1: {}, 2: {1: "result 1"}, 9: {1: "result 1"}}
-
-
 @pytest.mark.parametrize(
     ("member", "host", "options"),
     [

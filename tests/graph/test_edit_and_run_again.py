@@ -26,6 +26,7 @@ from replan.plan import sealed, unsealed
 from replan.plan.markdown.rendering import render_for_model
 from replan.prompts.host import HostPrompts, build_thinking_prompt
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE
 
 PLAN = """\
 # Compare two policies
@@ -37,7 +38,6 @@ PLAN = """\
 - [ ] 5. Write a page @analyst (after 3, 4)
 - [ ] 6. Draw a map @researcher (after 1)
 """
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
 class Crew:

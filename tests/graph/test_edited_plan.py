@@ -6,11 +6,10 @@ from langgraph.errors import InvalidUpdateError
 
 from replan import Host, Specialist, Team, build_graph, open_storage, run
 from replan.testing import ScriptedModel
+from scripts import COMPLETE, THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
 PLAN = "# Job\n\n- [ ] 1. Total the revenue @a\n- [ ] 2. Compare @b (after 1)\n"
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 EDITED = PLAN.replace("revenue", "units") + "- [ ] 3. Write it @b (after 2)\n"
 
 

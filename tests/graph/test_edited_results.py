@@ -17,13 +17,12 @@ from replan import (
     waiting_for,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
 CHAIN = (
     "- [ ] 1. Count @a\n- [ ] 2. Sum @b (after 1)\n- [ ] 3. Draw @b (after 2)\n"
     "- [ ] 4. Look @a\n- [ ] 5. Write @a (after 3, 4)\n"
 )
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 IN_STEPS = RunSettings(round_scope="step")
 
 

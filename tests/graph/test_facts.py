@@ -22,11 +22,10 @@ from replan.facts.kept import FactOwner, Facts
 from replan.prompts.sections import sections_of
 from replan.prompts.templates import load
 from replan.testing import ScriptedModel, always
+from scripts import DONE, SIMPLE
 from seen_spans import Seen
 
-SIMPLE = "---\ncomplexity: simple\n---\n"
 PLAN = {"plan": "- [ ] 1. Note what the customer likes @clerk\n"}
-DONE = "---\nverdict: complete\n---\nDone."
 EVA = RunSettings(user="eva")
 TEA = "Eva drinks green tea."
 

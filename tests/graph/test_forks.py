@@ -5,10 +5,9 @@ from langchain_core.messages import AIMessage
 
 from replan import Host, RunSettings, Specialist, Team, build_graph, open_storage
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
 CHAIN = "- [ ] 1. Count @a\n- [ ] 2. Sum @a (after 1)\n- [ ] 3. Draw @a (after 2)\n"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 IN_STEPS = RunSettings(round_scope="step")
 
 

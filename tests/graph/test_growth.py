@@ -9,11 +9,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from replan import Limits, Specialist, open_storage, run
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 
 GO_ON = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: One more part.\n---\n"
 COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
 LIMITS = Limits(max_rounds=99, max_steps=99, max_model_calls=999)
-THREAD = {"configurable": {"thread_id": "t"}}
 FLAT = dict.fromkeys(range(1, 4), ())
 CHAIN = {1: (), 2: (1,), 3: (2,), 4: (3,), 5: (4,)}
 CROSSED = {1: (), 2: (), 3: (1,), 4: (1, 2), 5: (3, 4), 6: (2,)}

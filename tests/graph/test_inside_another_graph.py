@@ -23,9 +23,9 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE
 from states import state_of
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n- [ ] 2. Do more @a (after 1)\n"
 
 

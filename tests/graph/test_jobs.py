@@ -30,9 +30,9 @@ from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run
 from replan.views.run.history import history_lines
 from replan.views.run.run_record import run_record
+from scripts import THREAD
 
 COMPLETE = "---\nverdict: complete\n---\nBooked."
-CONFIG = {"configurable": {"thread_id": "t"}}
 PLAN = """\
 - [ ] 1. Book the journey @booker
 - [ ] 2. Tell about it @teller (after 1)
@@ -77,7 +77,7 @@ async def answered(graph, state, answers):
         [question] = waiting_for(state)
         asked.append(question)
         given = {question.key: answer}
-        state = (await run(graph, Resume(resume=given), config=CONFIG)).state
+        state = (await run(graph, Resume(resume=given), config=THREAD)).state
     return state, asked
 
 
@@ -88,7 +88,7 @@ async def test_a_job_asks_what_it_needs_and_acts_once():
     with ScriptedModel({"feedback": COMPLETE, "extract": extracted}) as model:
         graph = graph_of(spec_of(done), model, model)
         plan = {"messages": [("user", "Go.")], "plan": PLAN}
-        state = (await run(graph, plan, config=CONFIG)).state
+        state = (await run(graph, plan, config=THREAD)).state
         state, asked = await answered(graph, state, ["Rome", said, "4711", "yes"])
     assert state["outcome"] == "completed"
     assert done == [("Rome", "Oslo", "4711")]
@@ -116,7 +116,7 @@ async def test_an_action_is_told_without_secrets():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(spec_of([], effects="keyed"), model)
         given = {"messages": [("user", "Go.")], "plan": plan}
-        told = [event async for event in stream(graph, given, config=CONFIG)]
+        told = [event async for event in stream(graph, given, config=THREAD)]
     [called] = [each for each in told if each.type == "tool_invoked"]
     assert (called.tool, called.effects) == ("book_it", "keyed")
     assert called.arguments == {"origin": "Rome", "target": "Oslo", "pin": "***"}
@@ -130,7 +130,7 @@ async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(spec_of(done), model)
         given = {"messages": [("user", "Go.")], "plan": plan}
-        state = (await run(graph, given, config=CONFIG)).state
+        state = (await run(graph, given, config=THREAD)).state
         state, asked = await answered(graph, state, ["cancel"])
     assert asked[0].text == "Where to?"
     result = state["current_specialist_results"]["1/booker"]
@@ -192,18 +192,18 @@ async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tm
     async with open_storage(where) as storage:
         graph = build_graph(team, storage=storage)
         given = {"messages": [("user", "Go.")], "plan": plan}
-        task = asyncio.create_task(run(graph, given, config=CONFIG))
+        task = asyncio.create_task(run(graph, given, config=THREAD))
         await begun.wait()
         task.cancel()
         await asyncio.wait({task})
     async with open_storage(where) as storage:
         graph = build_graph(team, storage=storage)
-        state = (await run(graph, None, config=CONFIG)).state
+        state = (await run(graph, None, config=THREAD)).state
         if effects == "unsafe":
             [question] = waiting_for(state)
             assert (question.kind, len(done)) == ("unknown_outcome", 1)
             given = {question.key: question_answer(question)}
-            state = (await run(graph, Resume(resume=given), config=CONFIG)).state
+            state = (await run(graph, Resume(resume=given), config=THREAD)).state
     assert state["outcome"] == "completed"
     assert len(set(done)) == 1
     assert len(done) == (1 if effects == "unsafe" else 2)
@@ -233,8 +233,8 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
         graph = graph_of(spec, model)
         given = {"messages": [("user", "Go.")], "plan": PLAN.replace("Book the journey", "Pay")}
         for answer in (wrong, right, "yes", None):
-            events += [event async for event in stream(graph, given, config=CONFIG)]
-            state = (await graph.aget_state(CONFIG)).values
+            events += [event async for event in stream(graph, given, config=THREAD)]
+            state = (await graph.aget_state(THREAD)).values
             if answer is not None:
                 [key] = [key for key, each in state["questions"].items() if each.is_open]
                 given = Resume(resume={key: answer})
@@ -304,7 +304,7 @@ async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_b
         team = Team(host=Host(model=model), specialists=[member, teller])
         graph = build_graph(team, checkpointer=InMemorySaver())
         plan = {"messages": [("user", "Go.")], "plan": PLAN}
-        state = (await run(graph, plan, config=CONFIG)).state
+        state = (await run(graph, plan, config=THREAD)).state
         state, asked = await answered(graph, state, ["Rome", "Oslo", "4711", "yes"])
     assert (state["outcome"], len(done)) == ("completed", 1)
     assert [each.text.rpartition("\n")[2] for each in asked[:3]] == phrased

@@ -19,10 +19,10 @@ from replan import (
 )
 from replan.cli.main import app
 from replan.testing import ScriptedModel, always
+from scripts import DONE
 from seen_spans import Seen
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. When are refunds paid? @clerk\n"
-DONE = "---\nverdict: complete\n---\nDone."
 FOUND = [
     {"content": f"Text {n}.", "source": f"{n}.md", "line": 1, "score": 1 - n / 10} for n in range(3)
 ]

@@ -35,12 +35,10 @@ from replan.log.amounts import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, unread_warning
 from replan.state.rules import least_value, rounded_up
 from replan.testing import Reply, ScriptedModel, always
-from states import state_of
+from scripts import COMPLETE, THREAD
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CLOSING = Reply(COMPLETE, usage=(200, 20))
 WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
-THREAD = {"configurable": {"thread_id": "t"}}
 PRICES = {"ScriptedModel": Price(input=2, output=10)}
 
 
@@ -69,42 +67,6 @@ def ending(events):
     """The last event of the run, and the limits that were told."""
     told = [e for e in events if e.type == "limit_reached" and e.limit != "no_answer"]
     return events[-1], [(e.limit, e.value) for e in told]
-
-
-@pytest.mark.parametrize(
-    ("limits", "limit"),
-    [
-        ({"max_model_calls": 40}, "max_model_calls"),
-        ({"max_tokens": 12_000}, "max_tokens"),
-        ({"max_cost": 0.05}, "max_cost"),
-    ],
-    ids=["calls", "tokens", "money"],
-)
-async def test_a_fan_out_of_200_never_goes_past_a_limit(limits, limit):
-    model = scripted(Reply("text", usage=(100, 20)))
-    graph = team(model, limits=Limits(**{**WIDE, **limits}), prices=PRICES)
-    end, told = ending(await events_of(graph, plan_of(200)))
-    used = {
-        "max_model_calls": end.usage.calls,
-        "max_tokens": end.usage.total_tokens,
-        "max_cost": end.usage.cost,
-    }[limit]
-    # All of it but what is kept for the answer, and what the request of one more step could be.
-    assert 0.6 * limits[limit] < used <= limits[limit]
-    assert end.usage.calls == len(model.calls)
-    assert told == [(limit, limits[limit])]
-    assert end.outcome == "partial"
-    assert f"not run, the limit {limit} was reached" in end.answer.text
-
-
-async def test_200_steps_under_a_large_limit_all_run_and_nothing_is_told():
-    model = scripted(Reply("text", usage=(100, 20)))
-    limits = Limits(**WIDE, max_tokens=2_000_000, max_cost=900, max_seconds=900)
-    end, told = ending(await events_of(team(model, limits=limits, prices=PRICES), plan_of(200)))
-    assert (end.outcome, told) == ("completed", [])
-    assert end.usage.total_tokens == 200 * 120 + 220
-    assert end.usage.cost == pytest.approx(200 * 0.0004 + 0.0006)
-    assert end.usage.by["a"].cost == pytest.approx(200 * 0.0004)
 
 
 async def test_a_server_that_counts_a_hundred_times_as_much_is_believed_when_it_has_answered():
@@ -193,19 +155,6 @@ async def test_a_specialist_that_has_spent_its_budget_fails_and_others_go_on(
     assert failed.retry_count == 0
     # It is no limit of the run.
     assert (state["outcome"], state["limit_reached"]) == ("partial", "")
-
-
-async def test_a_revision_goes_round_a_specialist_that_has_spent_its_budget():
-    revised = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: b can.\n---\n"
-    revised += "- [x] 1. Part 1 @a\n- [!] 2. Part 2 @a\n- [ ] 3. Part 2 another way @b\n"
-    model = scripted("text", feedback=[revised, COMPLETE])
-    teams = [
-        Specialist(name="a", intended_use="A.", chat_model=model, limits=Budget(max_model_calls=1)),
-        Specialist(name="b", intended_use="B.", chat_model=model),
-    ]
-    graph = team(model, *teams, limits=Limits(max_parallel_steps=1))
-    state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(2)})).state
-    assert state["current_plan"].completed_steps == (1, 3)
 
 
 async def test_all_tries_of_a_step_share_its_budget():
@@ -455,76 +404,6 @@ async def test_the_time_of_a_run_goes_on_where_another_process_left_it(monkeypat
     state = (await run(graph, Command(resume="This."), config=config, settings=settings)).state
     assert (state["outcome"], state["limit_reached"]) == ("partial", "max_seconds")
     assert model.calls == []
-
-
-async def test_a_run_that_a_limit_ended_goes_on_under_a_larger_one_and_all_it_spent_counts():
-    model = scripted(Reply("text", usage=(10, 10)))
-    config = {"configurable": {"thread_id": "t"}}
-    limits = Limits(max_model_calls=4, max_parallel_steps=200)
-    graph = team(model, checkpointer=InMemorySaver(), limits=limits)
-    given = {"messages": [("user", "Go.")], "plan": plan_of(50)}
-    first = (await run(graph, given, config=config)).state
-    more = RunSettings(limits=Limits(max_model_calls=10))
-    await raise_limits(graph, settings=more, config=config)
-    second = (await run(graph, None, config=config)).state
-    assert (first["outcome"], second["outcome"]) == ("partial", "partial")
-    assert second["limit_reached"] == "max_model_calls"
-    assert len(model.calls) == second["usage"].calls == 10
-    assert len(second["current_plan"].completed_steps) == 8
-
-
-async def test_a_finished_document_goes_on_in_a_run_of_its_own():
-    model = scripted(Reply("text", usage=(10, 10)))
-    graph = team(model, limits=Limits(max_model_calls=3))
-    first = (await run(graph, {"messages": [("user", "Go.")], "plan": plan_of(5)})).state
-    document = first["current_plan"].content
-    again = (
-        await run(
-            graph,
-            {"messages": [("user", "Go on.")], "plan": document},
-            settings=RunSettings(limits=Limits(max_model_calls=9)),
-        )
-    ).state
-    assert (first["outcome"], again["outcome"]) == ("partial", "completed")
-    # Nothing that was done is done again: five steps and two answers.
-    assert len(model.calls) == 3 + 4
-
-
-@pytest.mark.parametrize("more", [None, 9])
-async def test_a_run_that_was_stopped_in_a_round_goes_on_with_other_limits(more, tmp_path):
-    going, stop = asyncio.Event(), asyncio.Event()
-    model = scripted("-", **{"*": [always(Reply("text", usage=(10, 10)))]})
-    at_work = []
-
-    async def work(context, config):
-        at_work.append(context.plan_step.id)
-        if context.plan_step.id == 2 and not stop.is_set():
-            going.set()
-            await asyncio.Event().wait()
-        return await model.ainvoke("Do it.", config)
-
-    def made(storage):
-        worker = Specialist(name="a", intended_use="Works.", run=work, effects="pure")
-        limits = Limits(max_model_calls=2, max_parallel_steps=1)
-        return team(model, worker, storage=storage, limits=limits)
-
-    config = {"configurable": {"thread_id": "t"}}
-    given = {"messages": [("user", "Go.")], "plan": plan_of(3)}
-    async with open_storage(tmp_path / "runs.db") as storage:
-        running = asyncio.ensure_future(
-            state_of(run(made(storage), given, config=config, stop=stop, grace=0.01))
-        )
-        await going.wait()
-        stop.set()
-        assert (await running)["outcome"] == "interrupted"
-    settings = more and RunSettings(limits=Limits(max_model_calls=more))
-    async with open_storage(tmp_path / "runs.db") as storage:
-        state = (await run(made(storage), None, config=config, settings=settings)).state
-    assert state["outcome"] == ("completed" if more else "partial")
-    assert state["settings"].limits == Limits(max_model_calls=more or 2, max_parallel_steps=1)
-    # What was done before the stop is not done again.
-    assert at_work.count(1) == 1
-    assert len(model.calls) == (4 if more else 2)
 
 
 async def test_a_limit_that_refuses_a_call_says_the_figures_and_the_least_that_helps():

@@ -20,11 +20,11 @@ from replan import (
     run_sync,
 )
 from replan.testing import Hang, Reply, ScriptedModel, always
+from scripts import DONE
 from states import state_of
 
-COMPLETE = "---\nverdict: complete\n---\nDone."
 TEXT = always(Reply("text", usage=(300, 100)))
-ENDS = {"feedback": always(COMPLETE), "final_answer": always("Done.")}
+ENDS = {"feedback": always(DONE), "final_answer": always("Done.")}
 
 
 def model_of(specialist=TEXT, **replies):

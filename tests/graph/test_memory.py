@@ -29,14 +29,12 @@ from replan.runs.reports import read_report, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
 from replan.views.run.history import history_lines
 from replan.views.run.prompts import prompts_lines
+from scripts import COMPLEX, DONE, THREAD
 from states import read_until_the_answer
 
 SIMPLE = "---\ncomplexity: simple\n---\nParis."
-COMPLEX = "---\ncomplexity: complex\n---\n"
-DONE = "---\nverdict: complete\n---\nDone."
 PLAN = "# Look\n\n- [ ] 1. Look it up @clerk\n"
 TALK = "They talk of Paris."
-THREAD = {"configurable": {"thread_id": "t"}}
 SMALL = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=4)
 
 

@@ -11,13 +11,12 @@ from replan import MemoryOptions, Specialist, Team, build_graph, run, stream
 from replan.errors import ReplanError
 from replan.memory import summarise
 from replan.testing import HttpFault, ScriptedModel, always
+from scripts import SIMPLE, THREAD
 from states import read_until_the_answer
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. Look it up @clerk\n"
 DONE = "---\nverdict: complete\n---\n"
-SIMPLE = "---\ncomplexity: simple\n---\n"
 MARK = re.compile(r"<<\d+>>")
-THREAD = {"configurable": {"thread_id": "t"}}
 TURNS = ["asked", "planned", "tools", "told", "long", "overtaken", "between", "by hand"]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from replan import Host, InputError, Limits, RunSettings, Specialist, Team, open_runtime
 from replan.testing import ScriptedModel, always
+from scripts import END
 
-END = "---\nverdict: complete\n---\nThe end."
 PLAN = "# Sales\n\n- [ ] 1. Read 2022 @a\n- [ ] 2. Compare @a (after 1)\n"
 REVISED = """\
 ---

@@ -9,9 +9,8 @@ from replan import Host, InputError, Specialist, Team, build_graph, run
 from replan.plan import PlanDocument, compare, merge_revision
 from replan.state.questions import Question
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-CONFIG = {"configurable": {"thread_id": "t"}}
 ASKS_FIRST = "- [ ] 1. Look @a\n- [ ] 2. Send it @a (after 1; ask first)\n"
 
 
@@ -33,7 +32,7 @@ def given(plan):
 
 
 async def asked(graph, plan):
-    state = (await run(graph, given(plan), config=CONFIG)).state
+    state = (await run(graph, given(plan), config=THREAD)).state
     assert state["outcome"] == "waiting"
     (question,) = [each for each in state["questions"].values() if each.is_open]
     return question
@@ -41,7 +40,7 @@ async def asked(graph, plan):
 
 async def decided(graph, question: Question, answer):
     reply = Command(resume={question.key: question.bound(answer)})
-    return (await run(graph, reply, config=CONFIG)).state
+    return (await run(graph, reply, config=THREAD)).state
 
 
 async def test_a_step_that_asks_first_begins_after_its_approval():
@@ -151,7 +150,7 @@ async def test_a_model_is_told_once_of_a_model_that_the_team_does_not_allow():
     head, line = "---\ncomplexity: complex\n---\n", "- [ ] 1. Draft @a (model slow)\n"
     replies = {"think": head + line, "plan_creation": [line.replace("slow", "fast")]}
     with ScriptedModel({**replies, "feedback": COMPLETE}) as host:
-        state = (await run(model_graph(host), {"messages": [("user", "Go.")]}, config=CONFIG)).state
+        state = (await run(model_graph(host), {"messages": [("user", "Go.")]}, config=THREAD)).state
     assert state["current_plan"].step(1).model == "fast"
 
 
@@ -160,7 +159,7 @@ async def test_an_edit_with_a_model_that_the_team_does_not_allow_is_refused(line
     with ScriptedModel({}) as host:
         graph = model_graph(host)
         first = given("- [ ] 1. Draft @a\n")
-        await graph.ainvoke(first, CONFIG, interrupt_before=["plan_execution"])
+        await graph.ainvoke(first, THREAD, interrupt_before=["plan_execution"])
         edit = {"current_plan": {"content": f"- [ ] {line}\n"}}
         with pytest.raises(InvalidUpdateError, match=r"line 1.*model slow.*Use one of: fast"):
-            await graph.aupdate_state(CONFIG, edit)
+            await graph.aupdate_state(THREAD, edit)

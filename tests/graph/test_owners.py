@@ -38,11 +38,11 @@ from replan.storage import holds as holding
 from replan.storage.holds import FileHolds
 from replan.storage.memory_log import MemoryLogs
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 from states import state_of
 
 DONE = "---\nverdict: complete\n---\nAll is paid."
 BILLS = {"plan": "".join(f"- [ ] {number}. Pay bill {number} @clerk\n" for number in range(1, 5))}
-THREAD = {"configurable": {"thread_id": "t"}}
 HELD = """SELECT pid FROM pg_locks WHERE locktype = 'advisory'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 """Other tests have their own databases on the same server."""

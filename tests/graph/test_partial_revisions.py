@@ -12,10 +12,10 @@ from replan import (
     stream,
 )
 from replan.testing import Reply, ScriptedModel, always
+from scripts import COMPLETE
 
 CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: {}\n---\n"
 CHANGE = CONTINUE.format("Another source.")
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = """\
 # Job
 

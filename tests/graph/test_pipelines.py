@@ -37,9 +37,9 @@ from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
 from replan.views.run.attempt_calls import step_lines
+from scripts import END
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
-DONE = "---\nverdict: complete\n---\nThe end."
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def where(request: Any, tmp_path: Any) -> Any:
 
 
 def team(agent: Any, script: Any = None, *, writer: Any = None, **fields: Any) -> Team:
-    model = ScriptedModel(script or {"feedback": always(DONE)})
+    model = ScriptedModel(script or {"feedback": always(END)})
     own = Specialist("writer", "Writes.", pipeline=agent, **(writer or {}))
     return Team(Host(model=model), [own], **fields)
 
@@ -201,7 +201,7 @@ async def test_the_same_words_in_another_round_are_another_question(tmp_path: An
 
 async def test_a_question_travels_with_the_context_of_a_stateless_agent() -> None:
     model = ScriptedModel(
-        {"think": "---\ncomplexity: complex\n---\n" + PLAN["plan"], "feedback": DONE}
+        {"think": "---\ncomplexity: complex\n---\n" + PLAN["plan"], "feedback": END}
     )
     writer = Specialist("writer", "Writes.", pipeline=Asking)
     first, second = (
@@ -233,7 +233,7 @@ ASKED = pipelines.pipeline(Drafting)
 
 
 async def test_a_limit_in_the_middle_gives_a_part_that_names_the_phase() -> None:
-    script = {"unit draft": "A draft.", "unit critique": "Too long.", "feedback": DONE}
+    script = {"unit draft": "A draft.", "unit critique": "Too long.", "feedback": END}
     model = ScriptedModel(script)
     limits = Limits(max_model_calls=3)
     async with open_runtime(

@@ -26,8 +26,8 @@ from replan.errors import ContextError
 from replan.runs.reads import state_of
 from replan.runs.snapshots import config_of
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = """\
 - [ ] 1. Look around @worker
 - [ ] 2. Paint the hall @painter (after 1)

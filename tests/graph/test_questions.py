@@ -28,9 +28,8 @@ from replan import (
 )
 from replan.ports.ask_user import ask
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-CONFIG = {"configurable": {"thread_id": "t"}}
 ONE = "- [ ] 1. Ask @a\n"
 TWO_ASK = """\
 - [ ] 1. One @a
@@ -67,7 +66,7 @@ def keys(state):
 
 
 async def answer(graph, answers):
-    return (await run(graph, Command(resume=answers), config=CONFIG)).state
+    return (await run(graph, Command(resume=answers), config=THREAD)).state
 
 
 def asking(ran):
@@ -85,7 +84,7 @@ async def test_two_steps_ask_at_once_and_are_answered_one_by_one_in_reverse():
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model, InMemorySaver())
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
+        state = (await run(graph, given(TWO_ASK), config=THREAD)).state
         assert state["outcome"] == "waiting"
         assert keys(state) == ["2/a/1", "3/a/1"]
         assert sorted(ran) == [1, 6]
@@ -99,24 +98,12 @@ async def test_two_steps_ask_at_once_and_are_answered_one_by_one_in_reverse():
     assert results["3/a"].text == "heard three"
 
 
-async def test_all_questions_can_be_answered_at_once():
-    ran = []
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        graph = graph_of(asking(ran), model, InMemorySaver())
-        await run(graph, given(TWO_ASK), config=CONFIG)
-        state = await answer(graph, {"3/a/1": {"any": ["JSON", 3]}, "2/a/1": 2})
-    assert state["outcome"] == "completed"
-    results = state["current_specialist_results"]
-    assert results["2/a"].text == "heard 2"
-    assert results["3/a"].text == "heard {'any': ['JSON', 3]}"
-
-
 async def test_each_question_is_told_of_once_and_the_run_is_not_over_while_it_waits():
     resumes = [given(TWO_ASK), Command(resume={"3/a/1": "three"}), None, Command(resume="two")]
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph, told = graph_of(asking([]), model, InMemorySaver()), []
         for resume in resumes:
-            told += [[event async for event in stream(graph, resume, config=CONFIG)]]
+            told += [[event async for event in stream(graph, resume, config=THREAD)]]
     asked = [
         [event.question.key for event in part if event.type == "input_requested"] for part in told
     ]
@@ -131,35 +118,10 @@ async def test_each_question_is_told_of_once_and_the_run_is_not_over_while_it_wa
     assert sorted(deferred) == [4, 5]
 
 
-async def test_another_process_goes_on_from_the_question():
-    ran, saver = [], InMemorySaver()
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        await run(graph_of(asking(ran), model, saver), given(TWO_ASK), config=CONFIG)
-        state = await answer(graph_of(asking(ran), model, saver), {"3/a/1": "three"})
-        assert keys(state) == ["2/a/1"]
-        state = await answer(graph_of(asking(ran), model, saver), "two")
-    assert (state["outcome"], sorted(ran)) == ("completed", [1, 4, 5, 6])
-
-
-async def test_an_answer_outlives_a_process_that_is_killed_before_it_is_used():
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        graph = graph_of(asking([]), model, InMemorySaver())
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
-        # What the gate writes before anything else; the checkpoint knows nothing of it.
-        await log_of(graph).note(state["run_id"], "answer/3/a/1", "three")
-        state = (await run(graph, None, config=CONFIG)).state
-        assert keys(state) == ["2/a/1"]
-        # The first word counts, and what comes with it is not lost.
-        await log_of(graph).note(state["run_id"], "answer/2/a/1", "two")
-        state = await answer(graph, "too late")
-    assert state["current_specialist_results"]["2/a"].text == "heard two"
-    assert state["current_specialist_results"]["3/a"].text == "heard three"
-
-
 async def test_what_is_answered_beside_an_answer_on_record_is_taken_too():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
+        state = (await run(graph, given(TWO_ASK), config=THREAD)).state
         await log_of(graph).note(state["run_id"], "answer/3/a/1", "three")
         state = await answer(graph, {"2/a/1": "two"})
     assert state["outcome"] == "completed"
@@ -181,7 +143,7 @@ async def test_a_question_that_was_asked_in_a_round_which_was_cut_off_is_not_tol
         graph, events = graph_of(work, model, InMemorySaver()), []
 
         async def follow(resume):
-            async for event in stream(graph, resume, config=CONFIG):
+            async for event in stream(graph, resume, config=THREAD):
                 events.append(event)
                 if event.type == "input_requested":
                     asked.set()
@@ -203,16 +165,16 @@ async def test_a_new_message_settles_an_old_question():
     simple = "---\ncomplexity: simple\n---\nYes."
     with ScriptedModel({"think": simple, "feedback": COMPLETE}) as model:
         graph = graph_of(asking([]), model, InMemorySaver())
-        await run(graph, given(TWO_ASK), config=CONFIG)
-        state = (await run(graph, "Forget it. Are you there?", config=CONFIG)).state
+        await run(graph, given(TWO_ASK), config=THREAD)
+        state = (await run(graph, "Forget it. Are you there?", config=THREAD)).state
         assert (state["outcome"], state["questions"]) == ("answered", {})
         assert waiting_for(state) == ()
-        assert (await graph.aget_state(CONFIG)).interrupts == ()
+        assert (await graph.aget_state(THREAD)).interrupts == ()
         # An answer that comes too late starts nothing.
         state = await answer(graph, {"2/a/1": "two"})
         assert state["final_answer"].text == "Yes."
         # The next run asks anew: an answer belongs to one run.
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
+        state = (await run(graph, given(TWO_ASK), config=THREAD)).state
         assert keys(state) == ["2/a/1", "3/a/1"]
         state = await answer(graph, {"2/a/1": "two", "3/a/1": "three"})
     assert state["outcome"] == "completed"
@@ -228,7 +190,7 @@ async def test_one_step_asks_several_questions_one_after_the_other():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state, asked = (await run(graph, given(ONE), config=CONFIG)).state, []
+        state, asked = (await run(graph, given(ONE), config=THREAD)).state, []
         for word in ("blue", "green", "red"):
             asked += keys(state)
             state = await answer(graph, word)
@@ -244,7 +206,7 @@ async def test_every_specialist_of_a_step_asks_for_itself():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given("- [ ] 1. Ask @a @b\n"), config=CONFIG)).state
+        state = (await run(graph, given("- [ ] 1. Ask @a @b\n"), config=THREAD)).state
         assert keys(state) == ["1/a/1", "1/b/1"]
         state = await answer(graph, {"1/b/1": "green"})
         assert keys(state) == ["1/a/1"]
@@ -291,7 +253,7 @@ async def test_tools_that_are_called_at_once_ask_at_once_and_get_their_own_answe
     with ScriptedModel({"step 1": always(reply), "feedback": COMPLETE}) as model:
         painter = Specialist(name="a", intended_use="Paints.", chat_model=model, tools=[tool])
         graph = graph_with(painter, model, InMemorySaver())
-        state = (await run(graph, given(ONE), config=CONFIG)).state
+        state = (await run(graph, given(ONE), config=THREAD)).state
         asked = {question.text.split()[-1]: question.key for question in waiting_for(state)}
         assert set(asked) == {"hall?", "attic?"}
         state = await answer(graph, {asked["attic?"]: "grey"})
@@ -348,7 +310,7 @@ async def test_whatever_works_for_a_step_can_ask(how):
         graph = graph_with(
             Specialist(name="a", intended_use="Asks.", **how), model, InMemorySaver()
         )
-        state = (await run(graph, given(ONE), config=CONFIG)).state
+        state = (await run(graph, given(ONE), config=THREAD)).state
         assert keys(state) == ["1/a/1"]
         state = await answer(graph, "blue")
     assert state["current_specialist_results"]["1/a"].text == "heard blue"
@@ -377,7 +339,7 @@ async def test_graphs_of_replan_inside_of_steps_ask_at_once_and_get_their_own_an
         graph = graph_of(work, model, InMemorySaver())
         plan = "- [ ] 1. Inside @a\n- [ ] 2. Outside @a\n- [ ] 3. Inside @a\n"
         # LangChain tells the graphs inside of the steps this name, too; they share nothing for it.
-        state = (await run(graph, given(plan), config=CONFIG, run_id="outer")).state
+        state = (await run(graph, given(plan), config=THREAD, run_id="outer")).state
         # Whose graph was the first to come to its question does not matter.
         assert sorted(keys(state)) == ["1/a/2/a/1", "3/a/2/a/1"]
         with pytest.raises(InputError, match=r"open: '[13]/a/2/a/1', '[13]/a/2/a/1'"):
@@ -409,7 +371,7 @@ async def test_a_question_cannot_be_swallowed():
     for does in (work, broken):
         with ScriptedModel({"feedback": COMPLETE}) as model:
             graph = graph_of(does, model, InMemorySaver())
-            state = (await run(graph, given(ONE), config=CONFIG)).state
+            state = (await run(graph, given(ONE), config=THREAD)).state
             assert keys(state) == ["1/a/1"]
             state = await answer(graph, "blue")
         assert state["current_specialist_results"]["1/a"].text == "heard blue"
@@ -458,7 +420,7 @@ async def test_a_specialist_that_asks_for_ever_is_stopped_by_the_limit():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver(), limits=Limits(max_questions=15))
-        state, turns = (await run(graph, given(ONE), config=CONFIG)).state, 0
+        state, turns = (await run(graph, given(ONE), config=THREAD)).state, 0
         while state["outcome"] == "waiting":
             state = await answer(graph, "go on")
             turns += 1
@@ -472,7 +434,7 @@ async def test_the_limit_of_questions_holds_under_fan_out():
     limits = Limits(max_questions=7, max_parallel_steps=40)
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
         graph = graph_of(lambda context: ask_user("Well?"), model, InMemorySaver(), limits=limits)
-        state = (await run(graph, given(plan), config=CONFIG)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
     assert len(keys(state)) == 7
     failed = [r for r in state["current_specialist_results"].values() if r.is_failed]
     assert len(failed) == 33
@@ -490,7 +452,7 @@ async def test_rounds_that_ask_are_no_stalls_and_cost_no_round(scope):
     )
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(plan), config=CONFIG, settings=settings)).state
+        state = (await run(graph, given(plan), config=THREAD, settings=settings)).state
         turns = 0
         while state["outcome"] == "waiting":
             state = await answer(graph, {keys(state)[-1]: "yes"})
@@ -498,17 +460,6 @@ async def test_rounds_that_ask_are_no_stalls_and_cost_no_round(scope):
     assert (turns, state["outcome"]) == (6, "completed")
     assert state["max_rounds"] == rounds + 6
     assert state["current_round"] <= state["max_rounds"]
-
-
-async def test_a_run_of_one_round_asks_too():
-    limits = Limits(max_rounds=1)
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        graph = graph_of(asking([]), model, InMemorySaver(), limits=limits)
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
-        assert keys(state) == ["2/a/1", "3/a/1"]
-        state = await answer(graph, {"3/a/1": "three"})
-        state = await answer(graph, "two")
-    assert state["outcome"] == "completed"
 
 
 async def test_when_the_rounds_are_used_up_nothing_but_answers_is_waited_for():
@@ -519,7 +470,7 @@ async def test_when_the_rounds_are_used_up_nothing_but_answers_is_waited_for():
     settings = RunSettings(round_scope="step", limits=Limits(max_rounds=2))
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(plan), config=CONFIG, settings=settings)).state
+        state = (await run(graph, given(plan), config=THREAD, settings=settings)).state
         assert keys(state) == ["1/a/1"]
         assert sorted(state["current_specialist_results"]) == ["2/a"]
         state = await answer(graph, "yes")
@@ -534,7 +485,7 @@ async def test_the_model_calls_of_a_try_that_asked_are_counted_once():
 
     with ScriptedModel({"*": always("Yes."), "feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(ONE), config=CONFIG)).state
+        state = (await run(graph, given(ONE), config=THREAD)).state
         assert state["usage"].by["a"].calls == 1
         state = await answer(graph, "blue")
     assert state["usage"].by["a"].calls == 2
@@ -544,7 +495,7 @@ async def test_the_model_calls_of_a_try_that_asked_are_counted_once():
 async def test_a_try_that_asked_stands_in_the_ledger():
     with ScriptedModel({}) as model:
         graph = graph_of(lambda context: ask_user("Well?"), model, InMemorySaver())
-        state = (await run(graph, given(ONE), config=CONFIG)).state
+        state = (await run(graph, given(ONE), config=THREAD)).state
         (entry,) = await log_of(graph).ledger(state["run_id"])
     assert (entry.step_id, entry.outcome) == (1, "waiting")
 
@@ -558,7 +509,7 @@ async def test_a_failure_beside_a_question_is_judged_and_the_question_stays_open
     plan = "- [ ] 1. Fails @a\n- [ ] 2. Ask @b\n"
     with ScriptedModel({"feedback": [COMPLETE, COMPLETE]}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(plan), config=CONFIG)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
         # A run is not over while a required step can still be done.
         assert keys(state) == ["2/b/1"]
         state = await answer(graph, "blue")
@@ -577,7 +528,7 @@ async def test_a_revision_that_asks_for_something_else_withdraws_the_question():
     revised += "- [ ] 3. Which room? @b\n"
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(plan), config=CONFIG)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
         assert {q.key: q.text for q in waiting_for(state)} == {
             "3/b/1": "Which room?",
             "2/b/2": "Which tone?",
@@ -616,7 +567,7 @@ async def test_answers_that_are_handed_in_go_to_their_places():
 
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(ONE) | {"answers": {"1/a/2": "two"}}, config=CONFIG)).state
+        state = (await run(graph, given(ONE) | {"answers": {"1/a/2": "two"}}, config=THREAD)).state
         assert [(q.key, q.text) for q in waiting_for(state)] == [("1/a/1", "First?")]
         state = await answer(graph, "one")
     assert state["current_specialist_results"]["1/a"].text == "one two"
@@ -632,7 +583,7 @@ async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
         answers = {"1/a/1": "yes", "1/a/2": "blue"}
-        state = (await run(graph, given(ONE) | {"answers": answers}, config=CONFIG)).state
+        state = (await run(graph, given(ONE) | {"answers": answers}, config=THREAD)).state
         assert [(q.key, q.kind) for q in waiting_for(state)] == [("1/a/3", kind)]
         said = {"approval": "reject", "unknown_outcome": "done"}
         state = await answer(graph, {"1/a/3": said[kind]})
@@ -663,7 +614,7 @@ async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, p
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model, InMemorySaver())
-        state = (await run(graph, given(TWO_ASK), config=CONFIG)).state
+        state = (await run(graph, given(TWO_ASK), config=THREAD)).state
         state = await answer(graph, wrong)
         assert state["outcome"] == "waiting"
         assert problem in state["__interrupt__"][0].value["problem"]
@@ -689,7 +640,7 @@ async def test_what_names_no_open_question_is_refused_before_anything_resumes(wr
     ran = []
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(asking(ran), model, InMemorySaver())
-        await run(graph, given(TWO_ASK), config=CONFIG)
+        await run(graph, given(TWO_ASK), config=THREAD)
         with pytest.raises(InputError, match=f"{problem}.*open: '2/a/1', '3/a/1'"):
             await answer(graph, wrong)
         assert sorted(ran) == [1, 6]
@@ -701,7 +652,7 @@ async def test_what_names_no_open_question_is_refused_before_anything_resumes(wr
 async def test_a_wrong_answer_to_the_only_question_is_asked_for_again(wrong):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(lambda context: str(ask_user("Well?")), model, InMemorySaver())
-        await run(graph, given(ONE), config=CONFIG)
+        await run(graph, given(ONE), config=THREAD)
         state = await answer(graph, wrong)
         assert keys(state) == ["1/a/1"]
         assert state["__interrupt__"][0].value["problem"]
@@ -718,7 +669,7 @@ async def test_a_step_that_interrupts_by_itself_and_one_that_asks_wait_side_by_s
     plan = "- [ ] 1. Ask @a\n- [ ] 2. Interrupt @b\n"
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        state = (await run(graph, given(plan), config=CONFIG)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
         (theirs,) = waiting_for(state)
         assert (theirs.text, theirs.key) == ("Theirs?", state["__interrupt__"][0].id)
         state = await answer(graph, {theirs.key: "two"})

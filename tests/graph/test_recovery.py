@@ -128,18 +128,6 @@ async def test_a_run_that_was_killed_behind_its_end_is_over(storage):
     assert await recovered(storage) == type(recovery)()
 
 
-async def test_unsafe_work_whose_end_is_unknown_is_asked_about(where):
-    async with open_storage(where) as storage:
-        await left_by(storage, "r", shop=Shop(effects="unsafe"))
-        shop = Shop(effects="unsafe")
-        recovery = await recovered(storage, shop)
-        assert (outcomes(recovery), shop.did) == ({"r": "waiting"}, [])
-        (question,) = recovery.resumed[0].pending_questions
-        assert question.kind == "unknown_outcome"
-        again = await recovered(storage, shop)
-        assert (again.resumed, reasons(again), shop.did) == ((), {"r": "waiting"}, [])
-
-
 async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage):
     async with Shop().open(storage) as runtime:
         assert (await runtime.run(ASKS, run_id="r")).outcome == "waiting"
@@ -154,18 +142,6 @@ async def test_a_run_that_waits_is_left_alone_until_its_answer_is_there(storage)
         Request(run_id="r", name="a", kind="answer", at=datetime.now(UTC), answers={ask.key: row})
     )
     assert outcomes(await recovered(storage)) == {"r": "completed"}
-
-
-async def test_a_held_run_is_left_alone(where):
-    async with open_storage(where) as storage, open_storage(where) as other:
-        shop = Shop()
-        async with shop.open(storage) as runtime:
-            running = await runtime.start(PLAN, run_id="r")
-            await shop.began.get()
-            assert reasons(await runtime.resume_interrupted()) == {"r": "held"}
-            assert reasons(await recovered(other)) == {"r": "held"}
-            shop.leave.set()
-            assert (await running).outcome == "completed"
 
 
 @pytest.mark.parametrize("is_killed", [True, False])

@@ -19,11 +19,10 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import said
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 JOB = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"}
-THREAD = {"configurable": {"thread_id": "t"}}
 
 
 @pytest.fixture
@@ -71,61 +70,53 @@ async def again(graph, job=None, **options):
 EVERY_STEP_ONCE = [("job-7", 1), ("job-7", 2), ("job-7", 3)]
 
 
-async def test_a_run_that_was_stopped_and_went_on_is_not_done_again(build, work, done):
-    stop = asyncio.Event()
-    graph = build(work(stop=stop))
-    await again(graph, stop=stop, grace=0.1)
-    assert (await run(graph, None, config=THREAD)).state["outcome"] == "completed"
-    state = await again(graph)
+async def stopped(graph):
+    await run(graph, None, config=THREAD)
+
+
+async def answered(graph):
+    await run(graph, await said(graph, "yes", THREAD), config=THREAD)
+
+
+async def approved(graph):
+    await run(graph, await said(graph, "approve", THREAD), config=THREAD)
+
+
+async def answered_by_langgraph(graph):
+    await graph.ainvoke(await said(graph, "yes", THREAD), THREAD)
+
+
+async def raised(graph):
+    more = RunSettings(limits=Limits(max_steps=5))
+    await raise_limits(graph, settings=more, config=THREAD)
+    await run(graph, None, config=THREAD)
+
+
+@pytest.mark.parametrize("went_on", [stopped, answered, approved, answered_by_langgraph, raised])
+async def test_a_run_that_went_on_is_not_done_or_asked_again(build, work, done, went_on):
+    stop = asyncio.Event() if went_on is stopped else None
+    asks = [2] if went_on in (answered, answered_by_langgraph) else []
+    approval = "always" if went_on is approved else "never"
+    settings = RunSettings(limits=Limits(max_steps=1)) if went_on is raised else None
+    graph = build(work(asks, stop), approval=approval)
+    first = await again(graph, stop=stop, grace=0.1, settings=settings)
+    assert first["outcome"] in ("interrupted", "waiting", "partial")
+    await went_on(graph)
+    state = await again(graph, settings=settings)
     assert (state["outcome"], state["run_id"]) == ("completed", "job-7")
     assert done == EVERY_STEP_ONCE
-
-
-async def test_a_run_that_was_answered_is_not_asked_again(build, work, done):
-    graph = build(work(asks=[2]))
-    await again(graph)
-    await run(graph, await said(graph, "yes", THREAD), config=THREAD)
-    assert (await again(graph))["outcome"] == "completed"
-    assert done == EVERY_STEP_ONCE
+    if settings:
+        assert state["settings"].limits.max_steps == 5
 
 
 async def test_a_run_that_waits_goes_on_waiting(build, work, done):
     graph = build(work(asks=[2, 3]))
     await again(graph)
-    await run(graph, await said(graph, "yes", THREAD), config=THREAD)
+    await answered(graph)
     state = await again(graph)
     assert (state["outcome"], state["run_id"]) == ("waiting", "job-7")
     assert done == EVERY_STEP_ONCE[:2]
-    done_now = await run(graph, await said(graph, "yes", THREAD), config=THREAD)
-    assert done_now.outcome == "completed"
-    assert done == EVERY_STEP_ONCE
-
-
-async def test_a_run_that_was_approved_is_not_shown_again(build, work, done):
-    graph = build(work(), approval="always")
-    await again(graph)
-    await run(graph, await said(graph, "approve", THREAD), config=THREAD)
-    assert (await again(graph))["outcome"] == "completed"
-    assert done == EVERY_STEP_ONCE
-
-
-async def test_a_run_whose_limit_was_raised_is_not_cut_again(build, work, done):
-    graph = build(work())
-    first = RunSettings(limits=Limits(max_steps=1))
-    assert (await again(graph, settings=first))["outcome"] == "partial"
-    more = RunSettings(limits=Limits(max_steps=5))
-    await raise_limits(graph, settings=more, config=THREAD)
-    await run(graph, None, config=THREAD)
-    state = await again(graph, settings=first)
-    assert (state["outcome"], state["settings"].limits.max_steps) == ("completed", 5)
-    assert done == EVERY_STEP_ONCE
-
-
-async def test_a_run_that_langgraph_itself_went_on_with_is_not_done_again(build, work, done):
-    graph = build(work(asks=[2]))
-    await again(graph)
-    await graph.ainvoke(await said(graph, "yes", THREAD), THREAD)
-    assert (await again(graph))["outcome"] == "completed"
+    await answered(graph)
     assert done == EVERY_STEP_ONCE
 
 

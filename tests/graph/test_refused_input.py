@@ -17,10 +17,9 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
 SIMPLE = "---\ncomplexity: simple\n---\nYes."
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-THREAD = {"configurable": {"thread_id": "t"}}
 WRONG = [
     ({"plan": "- [ ] 1. One @a (after 7)\n"}, PlanDocumentError),
     ({"plan": "- [ ] 1. One @nobody\n"}, InputError),

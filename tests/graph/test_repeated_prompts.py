@@ -9,10 +9,10 @@ import replan.prompts
 from replan import Host, Specialist, Team, build_graph, run
 from replan.prompts.repeated import repeats_instructions
 from replan.testing import ScriptedModel, always
+from scripts import SIMPLE
 
 PROMPTS = Path(replan.prompts.__file__).parent
 PLAN = "- [ ] 1. Look it up @clerk\n"
-SIMPLE = "---\ncomplexity: simple\n---\n"
 DONE = "---\nverdict: complete\n---\nIt is Lima."
 REPEATED = "The reply repeats the instructions, and answers nothing"
 

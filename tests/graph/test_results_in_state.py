@@ -24,8 +24,8 @@ from replan import (
 from replan.prompts.sections import call_of
 from replan.storage.packing import unpack
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
 PLAN = "- [ ] 1. Count @a\n- [ ] 2. Sum @b (after 1)\n"
 COMPLETE = "---\nverdict: complete\n---\nAll is counted."
 END = "the very last words"

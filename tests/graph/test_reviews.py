@@ -9,10 +9,9 @@ from pydantic import TypeAdapter
 
 from replan import ExecutionContext, Host, Specialist, Team, ask_user, build_graph, run, waiting_for
 from replan.testing import ScriptedModel
+from scripts import THREAD
 
-THREAD = {"configurable": {"thread_id": "t"}}
 PLAN = "- [ ] 1. Paint the hall @painter\n- [ ] 2. Paint the attic @painter\n"
-SHORT = "- [ ] 1. Paint the hall @painter\n"
 REQUEST = TypeAdapter(HITLRequest)
 
 
@@ -145,36 +144,6 @@ async def test_a_call_of_a_tool_is_an_action_under_its_own_name(decision, paid):
         state, _ = await asked(graph, decided(decision))
     assert (state["outcome"], done) == ("completed", paid)
     assert waiting_for(state) == ()
-
-
-async def test_a_client_that_draws_the_first_action_alone_answers_one_after_the_other():
-    graph = painters()
-    await asked(graph, {"plan": PLAN})
-    _, interrupt = await asked(graph, decided({"type": "respond", "message": "red"}))
-    (left,) = interrupt.value["action_requests"]
-    assert left["description"] == "Which colour for 2?"
-    state, _ = await asked(graph, decided(edit("answer", answer="blue")))
-    texts = [each.text for each in state["current_specialist_results"].values()]
-    assert (state["outcome"], texts) == ("completed", ["1: red", "2: blue"])
-
-
-@pytest.mark.parametrize(
-    ("response", "outcome"),
-    [
-        ({"type": "accept", "args": None}, "completed"),
-        ({"type": "edit", "args": {"action": "run_plan", "args": {"plan": SHORT}}}, "completed"),
-        ({"type": "ignore", "args": None}, "rejected"),
-        ({"type": "response", "args": "Not this month."}, "waiting"),
-    ],
-)
-async def test_a_list_of_responses_of_an_older_client_decides_about_a_plan(response, outcome):
-    team = [Specialist("painter", "Paints.", run=lambda context: "painted", effects="pure")]
-    options = {"approval": "always", "allow_dynamic_update": False}
-    graph = build_graph(Team(Host("offline"), team, **options), checkpointer=InMemorySaver())
-    await asked(graph, {"plan": PLAN})
-    state, _ = await asked(graph, Command(resume=[response]))
-    assert state["outcome"] == outcome
-    assert len(state["current_plan"].steps) == (1 if response["type"] == "edit" else 2)
 
 
 @pytest.mark.parametrize("wrong", [{"amount": "much"}, {"amount": None}, {"sum": 3}])

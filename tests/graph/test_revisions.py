@@ -16,8 +16,8 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: More.\n---\n"
 PLAN = "# Job\n\n- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)\n"
 
@@ -127,23 +127,6 @@ async def test_rounds_without_progress_end_the_run():
     assert state["stalls"] == 2
 
 
-async def test_a_run_ends_at_its_last_round_with_what_it_has():
-    def again(messages):
-        done = messages[-1].text.count("[x]")
-        steps = "".join(f"- [ ] {i}. Step {i} @a\n" for i in range(1, done + 2))
-        return CONTINUE + steps
-
-    replies = {"feedback": [always(again)], "final_answer": "What there is."}
-    settings = RunSettings(limits=Limits(max_rounds=3))
-    plan = "- [ ] 1. Step 1 @a\n"
-    with ScriptedModel(replies) as model:
-        graph = graph_of(lambda c: "done", model)
-        given = {"messages": [("user", "Go.")], "plan": plan}
-        events = [event async for event in stream(graph, given, settings=settings)]
-    assert events[-1].type == "task_completed"
-    assert events[-1].usage.calls <= 4
-
-
 async def test_more_steps_than_the_limit_run_up_to_it():
     plan = "".join(f"- [ ] {i}. Step @a\n" for i in range(1, 8))
     settings = RunSettings(limits=Limits(max_steps=5))
@@ -152,24 +135,6 @@ async def test_more_steps_than_the_limit_run_up_to_it():
     assert state["outcome"] == "partial"
     assert state["limit_reached"] == "max_steps"
     assert "6. Step: not run, the limit max_steps was reached" in state["final_answer"].text
-
-
-async def test_the_last_model_call_is_kept_for_the_answer():
-    with ScriptedModel({"specialist": [always("text")], "feedback": COMPLETE}) as model:
-        team = [Specialist(name="a", intended_use="Works.", chat_model=model)]
-        graph = build_graph(
-            Team(
-                host=Host(model=model),
-                specialists=team,
-                limits=Limits(max_model_calls=6),
-            )
-        )
-        plan = "".join(f"- [ ] {i}. Step @a\n" for i in range(1, 21))
-        state = (await run(graph, {"messages": [("user", "Go.")], "plan": plan})).state
-    assert len(model.calls) == state["usage"].calls == 6
-    assert len(state["current_plan"].completed_steps) == 5
-    assert state["outcome"] == "partial"
-    assert state["final_answer"].text.startswith("The answer.")
 
 
 async def test_a_plan_that_may_not_change_stays():
@@ -281,21 +246,6 @@ async def test_a_specialist_who_is_named_in_another_way_is_asked_about_once(name
     assert "This plan has mistakes:" in model.calls[1].messages[-1].text
     assert state["current_plan"].step(1).assigned_to == "a"
     assert (state["outcome"], state["unreadable_replies"]) == ("completed", [])
-
-
-async def test_a_specialist_whom_the_team_does_not_have_is_told_to_the_model():
-    plan = "- [ ] 1. One @nobody\n- [ ] 2. Two @b\n"
-    complaints = []
-
-    def named(messages):
-        complaints.append(messages[-1].text)
-        return plan.replace("nobody", "a")
-
-    replies = {"think": f"---\ncomplexity: complex\n---\n{plan}", "plan_creation": named}
-    with ScriptedModel({**replies, "feedback": COMPLETE}) as model:
-        state = (await run(graph_of(lambda c: "done", model), "Go.")).state
-    assert "names @nobody, whom the team does not have. Use one of: @a, @b." in complaints[0]
-    assert state["current_plan"].step(1).assigned_to == "a"
 
 
 @pytest.mark.parametrize("calls", [1, 2, 3])

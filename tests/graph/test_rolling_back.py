@@ -8,9 +8,7 @@ from langgraph.types import Command
 from replan import Host, Specialist, Team, build_graph, open_storage, run
 from replan.ports.ask_user import ask_user
 from replan.testing import ScriptedModel, always
-
-DONE = "---\nverdict: complete\n---\nDone."
-THREAD = {"configurable": {"thread_id": "t"}}
+from scripts import DONE, THREAD
 
 
 @pytest.fixture(params=["sqlite", "encrypted sqlite", "postgres"])

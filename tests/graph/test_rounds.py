@@ -19,8 +19,8 @@ from replan import (
 )
 from replan.spending import deadline
 from replan.testing import ScriptedModel
+from scripts import COMPLETE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PENDING, COMPLETED = StepStatus.PENDING, StepStatus.COMPLETED
 FAILED, SKIPPED = StepStatus.FAILED, StepStatus.SKIPPED
 
@@ -307,18 +307,6 @@ async def test_no_more_steps_run_at_once_than_the_limit_says():
     assert most == 3
 
 
-async def test_the_more_urgent_step_gets_the_next_free_place():
-    order = []
-
-    async def work(context):
-        order.append(context.plan_step.id)
-        return "done"
-
-    plan = "- [ ] 1. One @a\n- [ ] 2. Two @a\n- [ ] 3. Three @a (priority 5)\n- [ ] 4. Four @a\n"
-    await run_plan(plan, work, settings=RunSettings(limits=Limits(max_parallel_steps=1)))
-    assert order.index(3) < order.index(2)
-
-
 async def test_a_finished_step_of_a_plan_handed_in_is_not_run_again():
     def work(context):
         return f"saw {context.inputs}"
@@ -327,24 +315,6 @@ async def test_a_finished_step_of_a_plan_handed_in_is_not_run_again():
     state = await run_plan(plan, work)
     assert set(state["current_specialist_results"]) == {"2/a"}
     assert state["current_specialist_results"]["2/a"].text == "saw {1: 'Known before.'}"
-
-
-async def test_fifty_steps_keep_their_own_results():
-    async def work(context):
-        for _ in range(context.plan_step.id % 7):
-            await asyncio.sleep(0)
-        return f"text {context.plan_step.id} of {sorted(context.inputs)}"
-
-    lines = [f"- [ ] {i}. Step @{'ab'[i % 2]}" for i in range(1, 51)]
-    lines = [
-        f"{line} (after {', '.join(str(d) for d in {max(1, i // 2), max(1, i // 3)})})"
-        if i > 1
-        else line
-        for i, line in enumerate(lines, 1)
-    ]
-    state = await run_plan("\n".join(lines), work)
-    for key, result in state["current_specialist_results"].items():
-        assert result.text.startswith(f"text {key.partition('/')[0]} of ")
 
 
 async def test_events_tell_when_a_step_really_starts_and_when_it_is_deferred():

@@ -19,11 +19,10 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 SIMPLE = "---\ncomplexity: simple\n---\nYes."
 GIVEN = {"messages": [("user", "Go.")], "plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"}
-THREAD = {"configurable": {"thread_id": "t"}}
 
 
 @pytest.fixture
@@ -59,16 +58,6 @@ async def test_a_run_bears_the_name_that_it_was_given(graph_of):
 def test_a_run_from_synchronous_code_too(graph_of):
     with ScriptedModel({"feedback": COMPLETE}) as model:
         assert run_sync(graph_of(model), GIVEN, run_id="mine").state["run_id"] == "mine"
-
-
-async def test_the_same_input_again_on_a_run_that_is_over_does_nothing(graph_of, effects):
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        async with open_storage(":memory:") as storage:
-            graph = graph_of(model, storage=storage)
-            first = (await run(graph, GIVEN, config=THREAD, run_id="mine")).state
-            second = (await run(graph, GIVEN, config=THREAD, run_id="mine")).state
-    assert second["final_answer"] == first["final_answer"]
-    assert effects == ["mine", "mine"]
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -8,10 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from replan import (
-    Decision,
     Host,
     InputError,
-    Limits,
     RunSettings,
     Specialist,
     Team,
@@ -24,8 +22,8 @@ from replan import (
 )
 from replan.errors import ThreadBusyError
 from replan.testing import ScriptedModel, always
+from scripts import END
 
-END = "---\nverdict: complete\n---\nThe end."
 CHAIN = {"plan": "# Chain\n\n- [ ] 1. One @worker\n- [ ] 2. Two @worker (after 1)\n"}
 ASKS = {
     "plan": "# Paint\n\n- [ ] 1. Hall @painter\n- [ ] 2. Attic @painter\n- [ ] 3. Out @worker\n"
@@ -249,40 +247,6 @@ async def test_a_run_that_is_stopped_at_once_gets_no_grace(bench, where):
         assert (await runtime.resume(run.run_id)).outcome == "completed"
 
 
-async def test_a_plan_is_approved_changed_or_rejected(bench, where):
-    asking = RunSettings(approval="always")
-    async with open_runtime(bench.team(), storage=where) as runtime:
-        changed = "# Chain\n\n- [ ] 1. Another @worker\n"
-        for answer, outcome, did in (
-            ("approve", "completed", [1, 2]),
-            (Decision(action="edit", plan=changed), "completed", [1]),
-            ("reject", "rejected", []),
-        ):
-            bench.did.clear()
-            waits = await runtime.run(CHAIN, settings=asking)
-            assert [ask.kind for ask in waits.pending_questions] == ["plan"]
-            result = await (await runtime.answer(waits.run_id, {"plan": answer}))
-            assert (result.outcome, bench.did) == (outcome, did)
-
-
-async def test_a_run_is_stopped_and_gone_on_with(bench, where):
-    async with open_runtime(bench.team(), storage=where) as runtime:
-        bench.leave.clear()
-        run = await runtime.start(CHAIN)
-        await bench.at_work.wait()
-        await run.stop(by="anna")
-        bench.leave.set()
-        assert (await run).outcome == "interrupted"
-        assert (await run.report()).outcome == "interrupted"
-        assert bench.did == [1]
-        bench.leave.clear()
-        resumed = await runtime.resume(run.run_id, wait=False)
-        assert (await resumed.report()).outcome == "running"
-        bench.leave.set()
-        assert ((await resumed).outcome, bench.did) == ("completed", [1, 2])
-        assert (await runtime.resume(run.run_id)).text == "The end."
-
-
 class Stale:
     """A book of runs that gives the record of a run some times as it was before it came to rest."""
 
@@ -363,14 +327,6 @@ async def test_stop_and_answers_reach_the_owner_through_the_storage(bench, tmp_p
         assert bench.did == [3]
 
 
-async def test_the_same_run_handed_in_again_is_the_same_run(bench, where):
-    async with open_runtime(bench.team(), storage=where) as runtime:
-        first = await runtime.run(CHAIN, run_id="job-7")
-        again = await runtime.run(CHAIN, run_id="job-7")
-        assert (first.run_id, again.run_id, bench.did) == ("job-7", "job-7", [1, 2])
-        assert again.outcome == "completed"
-
-
 async def test_runs_of_one_conversation_are_told_apart(bench, where):
     script = {"think": always("---\ncomplexity: simple\n---\nHello."), "feedback": always(END)}
     async with open_runtime(bench.team(script), storage=where) as runtime:
@@ -397,14 +353,6 @@ async def test_a_refused_request_leaves_no_run(bench, where):
         bench.leave.set()
         await run
         assert [each.run_id for each in await runtime.runs()] == [run.run_id]
-
-
-async def test_a_limit_that_ended_a_run_is_raised(bench, where):
-    async with open_runtime(bench.team(limits=Limits(max_steps=1)), storage=where) as runtime:
-        result = await runtime.run(CHAIN)
-        assert (result.outcome, result.state["limit_reached"]) == ("partial", "max_steps")
-        more = RunSettings(limits=Limits(max_steps=9))
-        assert (await runtime.resume(result.run_id, settings=more)).outcome == "completed"
 
 
 async def test_clock_and_ids_can_be_handed_in(bench, where):

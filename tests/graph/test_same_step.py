@@ -22,11 +22,10 @@ from replan import (
 )
 from replan.plan import parse_plan_from_markdown
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import said
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CONTINUE = "---\nverdict: continue\nupdate: Again.\n---\n"
-THREAD = {"configurable": {"thread_id": "t"}}
 CHAIN = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
 
 

@@ -8,11 +8,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from replan import Host, Limits, Specialist, Team, build_graph, run
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import state_of
 
-THREAD = {"configurable": {"thread_id": "t"}}
 HEAD = "---\nverdict: continue\nupdate: Again.\n---\n"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 WORDS = ("north", "south")
 
 

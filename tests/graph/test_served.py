@@ -21,9 +21,9 @@ from replan.state.enhanced import EnhancedState
 from replan.state.tightening import CAN_BE_OPENED, tightened
 from replan.state.usage import Usage
 from replan.testing import ScriptedModel
+from scripts import DONE, THREAD
 
 PLAN = {"plan": "- [ ] 1. Look @a\n"}
-DONE = "---\nverdict: complete\n---\nDone."
 LOOSE = RunSettings(approval="never", limits=Limits(max_model_calls=10**9, max_rounds=2))
 
 
@@ -103,9 +103,6 @@ def served(model, *, approval="never", work=None, **options):
         **options,
     )
     return build_graph(config, checkpointer=InMemorySaver(), served=True)
-
-
-THREAD = {"configurable": {"thread_id": "t"}}
 
 
 async def test_a_client_may_loosen_what_its_team_has_opened():

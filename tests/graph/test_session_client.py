@@ -31,8 +31,8 @@ from replan.state.session import context as session_context
 from replan.storage.encryption import Cipher
 from replan.storage.sessions import Sessions
 from replan.testing import ScriptedModel, always
+from scripts import SIMPLE
 
-SIMPLE = "---\ncomplexity: simple\n---\n"
 ONE = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n"
 COMPLETE = "---\nverdict: complete\n---\nPainted."
 KEY = "a key that only the test knows"

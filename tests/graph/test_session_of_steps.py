@@ -21,8 +21,8 @@ from replan import (
 )
 from replan.sessions import AgentContext, AgentResult, ClientAgentAdapter, build_agent
 from replan.testing import ScriptedModel, always
+from scripts import DONE
 
-DONE = "---\nverdict: complete\n---\nDone."
 CONTEXT = AgentContext(
     session_id="s",
     current_stage="question",

@@ -34,23 +34,19 @@ from replan import (
     run,
 )
 from replan.errors import ContextError
-from replan.events import calls
-from replan.events.types import ModelInvoked
 from replan.ports.ask_user import ask
 from replan.sessions import Agent, AgentContext, AgentResult, Message, build_agent
 from replan.sessions.carried_run import packed_run, unpacked_run
 from replan.sessions.tool_calls import ToolCalls
-from replan.storage.serializer import StrictSerializer
 from replan.testing import ScriptedModel, always
+from scripts import DONE, SIMPLE
 
 KEY = "a key that only the test knows"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SIMPLE = "---\ncomplexity: simple\n---\n"
 COMPLETE = "---\nverdict: complete\n---\nPainted."
 TWO = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n- [ ] 2. The attic @painter\n"
 ONE = "---\ncomplexity: complex\n---\n- [ ] 1. The hall @painter\n"
 ASK = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
-DONE = "---\nverdict: complete\n---\nDone."
 EMPTY = AgentContext(session_id="s")
 
 
@@ -176,23 +172,6 @@ async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_
     assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
 
 
-async def test_what_lives_as_long_as_a_call_is_written_and_read_back_by_nobody(monkeypatch):
-    values, written = list[Any](), StrictSerializer.dumps_typed
-
-    def dumps_typed(self: Any, value: Any) -> Any:
-        values.append(value)
-        return written(self, value)
-
-    monkeypatch.setattr(StrictSerializer, "dumps_typed", dumps_typed)
-    context = await waiting()
-    with ScriptedModel({"feedback": COMPLETE}) as model:
-        result = await agent_of(model).process("Blue.", context)
-    assert result.response == "Painted."
-    assert {"channel_versions" in each and "channel_values" not in each for each in values} == {
-        True
-    }
-
-
 async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
     context = await waiting(TWO)
     with ScriptedModel({}) as model:
@@ -211,33 +190,6 @@ async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
     plan = str(after(after(context, first), last).project_state["plan"])
     assert "The hall: blue" in plan
     assert "The attic: grey" in plan
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_answers_in_any_order_through_ten_agents_do_each_work_once(seed):
-    effects: list[str] = []
-
-    def careful(context: ExecutionContext, idempotency_key: str) -> str:
-        colour = ask_user("Which colour?")
-        effects.append(idempotency_key)
-        return f"{context.task_description}: {colour}"
-
-    painter = Specialist(name="careful", intended_use="Paints.", run=careful)
-    steps = "".join(f"- [ ] {n}. Room {n} @careful\n" for n in range(1, 10))
-    with ScriptedModel({"think": f"---\ncomplexity: complex\n---\n{steps}"}) as model:
-        result = await agent_of(model, painter, key=KEY).process("Paint.", EMPTY)
-    context, order = after(EMPTY, result), list(range(1, 10))
-    random.Random(seed).shuffle(order)  # noqa: S311 - no secret
-    for turn, step in enumerate(order, start=1):
-        script = {"feedback": COMPLETE} if turn == len(order) else {}
-        with ScriptedModel(script) as model:
-            agent = agent_of(model, painter, key=KEY)
-            result = await agent.process({str(step): f"colour {step}"}, context)
-        context = after(context, result)
-    assert result.response == "Painted."
-    assert len(effects) == len(set(effects)) == 9
-    plan = str(context.project_state["plan"])
-    assert all(f"Room {step}: colour {step}" in plan for step in order)
 
 
 async def test_a_model_that_a_function_calls_in_its_thread_is_charged_to_its_own_call():
@@ -404,23 +356,6 @@ async def test_a_stream_ends_with_the_result_of_process():
     types = [each.type for each in told[:-1]]  # type: ignore[union-attr]
     assert (types[0], types[-1]) == ("run_started", "task_completed")
     assert "answer_token" in types
-
-
-async def test_prompts_are_written_out_only_for_whoever_gets_them(monkeypatch):
-    written, write = [], calls.message_as_text
-
-    def counted(message: Any) -> Any:
-        written.append(message)
-        return write(message)
-
-    monkeypatch.setattr(calls, "message_as_text", counted)
-    with ScriptedModel({"think": [f"{SIMPLE}Paris."] * 2}) as model:
-        await agent_of(model).process("The capital?", EMPTY)
-        assert not written
-        told = [each async for each in agent_of(model).stream("The capital?", EMPTY)]
-    prompts = [each.prompt for each in told if isinstance(each, ModelInvoked)]
-    assert [bool(prompt) for prompt in prompts] == [True]
-    assert written
 
 
 async def test_the_thread_of_a_turn_is_written_when_the_turn_comes_to_rest(monkeypatch):

@@ -11,8 +11,7 @@ import pytest
 
 from replan import Host, InputError, Limits, Specialist, Team, open_runtime
 from replan.testing import ScriptedModel, always
-
-END = "---\nverdict: complete\n---\nThe end."
+from scripts import END
 
 
 class Office:

@@ -20,9 +20,9 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 from states import state_of
 
-CONFIG = {"configurable": {"thread_id": "t"}}
 CHAIN = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a\n"}
 END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
 
@@ -65,7 +65,7 @@ async def test_a_step_that_runs_ends_in_its_grace_and_no_other_starts(storage):
     steps, stop = Steps(), asyncio.Event()
     graph, before = graph_of(steps.work, storage), others()
     running = asyncio.ensure_future(
-        state_of(run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop))
+        state_of(run(graph, CHAIN, config=THREAD, run_id="r", stop=stop))
     )
     await steps.at_work.wait()
     stop.set()
@@ -75,7 +75,7 @@ async def test_a_step_that_runs_ends_in_its_grace_and_no_other_starts(storage):
     assert steps.ran == [1]
     assert others() == before
     assert await outcomes(storage) == [(1, 1, "done")]
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     assert sorted(steps.ran) == [1, 2, 3]
     assert (state["outcome"], state["current_round"], state["stalls"]) == ("completed", 1, 0)
     assert state["current_specialist_results"]["2/a"].text == "text 2"
@@ -85,7 +85,7 @@ async def test_what_does_not_end_in_its_grace_is_cancelled_and_done_again_later(
     steps, stop = Steps(), asyncio.Event()
     graph, before = graph_of(steps.work, storage), others()
     running = asyncio.ensure_future(
-        state_of(run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop, grace=0.01))
+        state_of(run(graph, CHAIN, config=THREAD, run_id="r", stop=stop, grace=0.01))
     )
     await steps.at_work.wait()
     stop.set()
@@ -93,7 +93,7 @@ async def test_what_does_not_end_in_its_grace_is_cancelled_and_done_again_later(
     assert others() == before
     assert await outcomes(storage) == [(1, 1, "cancelled")]
     steps.waits = False
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     assert state["outcome"] == "completed"
     assert sorted(steps.ran) == [1, 1, 2, 3]
     assert (1, 2, "done") in await outcomes(storage)
@@ -112,18 +112,18 @@ async def test_a_call_of_the_host_can_be_stopped_too(storage):
     model = ScriptedModel({"think": always(think)})
     graph = graph_of(Steps().work, storage, model)
     running = asyncio.ensure_future(
-        state_of(run(graph, "Well?", config=CONFIG, stop=stop, grace=0.01))
+        state_of(run(graph, "Well?", config=THREAD, stop=stop, grace=0.01))
     )
     await asked.wait()
     stop.set()
     assert (await running)["outcome"] == "interrupted"
-    assert (await run(graph, None, config=CONFIG)).state["final_answer"].text == "Yes."
+    assert (await run(graph, None, config=THREAD)).state["final_answer"].text == "Yes."
 
 
 async def test_events_end_where_the_run_was_stopped(storage):
     steps, stop = Steps(), asyncio.Event()
     graph, before, kinds = graph_of(steps.work, storage), others(), []
-    async for event in stream(graph, CHAIN, config=CONFIG, stop=stop):
+    async for event in stream(graph, CHAIN, config=THREAD, stop=stop):
         kinds.append(event.type)
         if event.type == "specialist_invoked":
             stop.set()
@@ -131,12 +131,12 @@ async def test_events_end_where_the_run_was_stopped(storage):
     assert kinds.count("specialist_invoked") == 1
     assert kinds[-1] == "specialist_completed"
     assert others() == before
-    assert (await run(graph, None, config=CONFIG)).state["outcome"] == "completed"
+    assert (await run(graph, None, config=THREAD)).state["outcome"] == "completed"
 
 
 async def test_events_that_nobody_wants_any_more_stop_the_run(storage):
     steps, before = Steps(), others()
-    events = stream(graph_of(steps.work, storage), CHAIN, config=CONFIG, stop=asyncio.Event())
+    events = stream(graph_of(steps.work, storage), CHAIN, config=THREAD, stop=asyncio.Event())
     async for event in events:
         if event.type == "specialist_invoked":
             break
@@ -148,7 +148,7 @@ async def test_a_stop_that_does_not_come_or_comes_too_late_changes_nothing(stora
     steps, stop = Steps(), asyncio.Event()
     steps.waits = False
     graph = graph_of(steps.work, storage)
-    state = (await run(graph, CHAIN, config=CONFIG, stop=stop)).state
+    state = (await run(graph, CHAIN, config=THREAD, stop=stop)).state
     assert state["outcome"] == "completed"
     other = {"configurable": {"thread_id": "u"}}
     events = [e async for e in stream(graph, CHAIN, config=other, stop=stop)]
@@ -158,9 +158,9 @@ async def test_a_stop_that_does_not_come_or_comes_too_late_changes_nothing(stora
 async def test_an_error_of_the_run_is_raised_as_ever(storage):
     graph = graph_of(Steps().work, storage)
     with pytest.raises(InputError):
-        await run(graph, {"messages": []}, config=CONFIG, stop=asyncio.Event())
+        await run(graph, {"messages": []}, config=THREAD, stop=asyncio.Event())
     with pytest.raises(InputError):
-        async for _ in stream(graph, {"messages": []}, config=CONFIG, stop=asyncio.Event()):
+        async for _ in stream(graph, {"messages": []}, config=THREAD, stop=asyncio.Event()):
             pass
 
 
@@ -180,7 +180,7 @@ async def test_a_run_that_is_cancelled_however_often_leaves_nothing(storage, can
     steps, before = Steps(), others()
     graph = graph_of(steps.work, storage)
     stop = asyncio.Event() if can_be_stopped else None
-    running = asyncio.ensure_future(state_of(run(graph, CHAIN, config=CONFIG, stop=stop)))
+    running = asyncio.ensure_future(state_of(run(graph, CHAIN, config=THREAD, stop=stop)))
     await steps.at_work.wait()
     for _ in range(times):
         running.cancel()
@@ -204,9 +204,9 @@ async def test_a_graph_that_a_step_runs_has_the_grace_of_its_step(storage):
     inner = inner.add_edge(START, "first").add_edge("first", "second").compile()
     graph = graph_of(None, storage, invokable=inner)
     given = {"plan": "- [ ] 1. One @a\n"}
-    state = (await run(graph, given, config=CONFIG, run_id="r", stop=stop)).state
+    state = (await run(graph, given, config=THREAD, run_id="r", stop=stop)).state
     assert state["outcome"] == "interrupted"
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     assert state["outcome"] == "completed"
     assert state["current_specialist_results"]["1/a"].text == "whole"
     assert await outcomes(storage) == [(1, 1, "done")]
@@ -216,14 +216,14 @@ async def test_langgraphs_own_drain_stops_a_run_between_its_steps(storage):
     steps, control = Steps(), RunControl()
     graph = graph_of(steps.work, storage)
     running = asyncio.ensure_future(
-        graph.ainvoke(CHAIN, CONFIG, control=control, durability="sync")
+        graph.ainvoke(CHAIN, THREAD, control=control, durability="sync")
     )
     await steps.at_work.wait()
     control.request_drain("maintenance")
     steps.leave.set()
     with pytest.raises(GraphDrained, match="maintenance"):
         await running
-    state = (await run(graph, None, config=CONFIG)).state
+    state = (await run(graph, None, config=THREAD)).state
     assert sorted(steps.ran) == [1, 2, 3]
     assert state["outcome"] == "completed"
 
@@ -240,8 +240,8 @@ async def test_the_log_has_a_line_of_a_run_that_was_stopped(storage, caplog, is_
 
     async def go():
         if not is_streamed:
-            return (await run(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)).state
-        return [e async for e in stream(graph, CHAIN, config=CONFIG, run_id="r", stop=stop)]
+            return (await run(graph, CHAIN, config=THREAD, run_id="r", stop=stop)).state
+        return [e async for e in stream(graph, CHAIN, config=THREAD, run_id="r", stop=stop)]
 
     with caplog.at_level("INFO", "replan"):
         running = asyncio.ensure_future(go())
@@ -257,7 +257,7 @@ async def test_the_log_has_a_line_of_a_run_that_was_cancelled(storage, caplog):
     steps = Steps()
     with caplog.at_level("INFO", "replan"):
         running = asyncio.ensure_future(
-            state_of(run(graph_of(steps.work, storage), CHAIN, config=CONFIG))
+            state_of(run(graph_of(steps.work, storage), CHAIN, config=THREAD))
         )
         await steps.at_work.wait()
         running.cancel()

@@ -10,12 +10,11 @@ import pytest
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 PLAN = "# Work\n\n- [ ] 1. One @a\n- [ ] 2. Two @a\n- [ ] 3. Three @a (after 1, 2)\n"
 AFTER = {1: (), 2: (), 3: (1, 2)}
 GIVEN = {"messages": [("user", "Go.")], "plan": PLAN}
-THREAD = {"configurable": {"thread_id": "t"}}
 # In turns of a few, so that they run side by side. The faults are above the store, so some of the
 # writes are enough to see that PostgreSQL is no other.
 TURNS = [*(("sqlite", first, 4) for first in range(1, 5)), ("postgres", 3, 6)]

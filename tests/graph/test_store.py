@@ -14,9 +14,8 @@ from langgraph.store.memory import InMemoryStore
 
 from replan import Host, Specialist, Team, build_graph, open_runtime, open_storage, run
 from replan.testing import ScriptedModel, always
+from scripts import COMPLETE, SIMPLE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-SIMPLE = "---\ncomplexity: simple\n---\n"
 PLAN = "- [ ] 1. Remember it @a\n"
 OF_ALL = ("notes",)
 KEPT = {"text": "The sea is blue."}

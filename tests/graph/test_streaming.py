@@ -8,8 +8,8 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from replan import Limits, MultiAgentCallback, Specialist, run, stream
 from replan.plan import sealed
 from replan.testing import Reply, Reset, ScriptedModel
+from scripts import DONE
 
-DONE = "---\nverdict: complete\n---\nDone."
 SIMPLE = "---\ncomplexity: simple\n---\nThe capital is Paris."
 
 

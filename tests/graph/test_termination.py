@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from adversaries import adversary, play, play_over_http
 from measure import Measure, measure
 
-THREAD = {"configurable": {"thread_id": "t"}}
-COMPLETE = "---\nverdict: complete\n---\nDone."
+from scripts import DONE, THREAD
+
 PARTS = 30
 RUNS = 90
 VARIED = (1, 2, 6, 7, 10, 18, 21, 29)
@@ -111,7 +111,7 @@ def test_a_plan_cannot_ask_for_any_number_of_tries():
         tries.append(context.attempt)
         raise OSError("not now")
 
-    model = ScriptedModel({"feedback": always(COMPLETE), "final_answer": always("It failed.")})
+    model = ScriptedModel({"feedback": always(DONE), "final_answer": always("It failed.")})
     graph = quick(team(model, worker(fails), limits=Limits(max_stalls=1)))
     state = run_sync(graph, {"plan": "- [ ] 1. Try @a (retries 1000000; timeout 1s)\n"}).state
     assert tries == list(range(1, MOST_RETRIES + 2))

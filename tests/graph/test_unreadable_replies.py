@@ -5,8 +5,8 @@ import pytest
 from replan import Limits, run, stream
 from replan.state import TaskComplexity
 from replan.testing import Reply, ScriptedModel
+from scripts import COMPLETE
 
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 CYCLE = """\
 ---
 complexity: complex

@@ -6,12 +6,11 @@ import pytest
 
 from replan import Host, Price, Specialist, Team, build_graph, open_storage, run
 from replan.testing import Reply, ScriptedModel, always
+from scripts import COMPLETE, THREAD
 from states import state_of
 
 PLAN = "# Work\n\n- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
-THREAD = {"configurable": {"thread_id": "t"}}
 THINK = f"---\ncomplexity: complex\n---\n{PLAN}"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 
 
 class Server:

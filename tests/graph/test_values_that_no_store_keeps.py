@@ -20,12 +20,11 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
+from scripts import DONE, THREAD
 from states import said
 
-COMPLETE = "---\nverdict: complete\n---\nDone."
 PLAN = "- [ ] 1. Work @worker\n- [ ] 2. Rest @worker\n"
 BIG = "- [ ] 1. Pay @worker\n\n  ```yaml\n  amount: 100000000000000000000000\n  ```\n"
-THREAD = {"configurable": {"thread_id": "t"}}
 DEEP = []
 for _ in range(400):
     DEEP = [DEEP]
@@ -37,7 +36,7 @@ async def team(where):
     """Make a graph with a specialist."""
     replies = {
         "think": always(f"---\nnext_action: create_plan\n---\n{BIG}"),
-        "feedback": always(COMPLETE),
+        "feedback": always(DONE),
         "final_answer": always("Done."),
         "plan_creation": always(BIG),
     }

@@ -20,8 +20,7 @@ from replan import (
     stream,
 )
 from replan.testing import Reply, ScriptedModel, always
-
-DONE = "---\nverdict: complete\n---\nThe answer."
+from scripts import COMPLETE
 
 
 def graph_of(script, checkpointer=None, **options):
@@ -34,7 +33,7 @@ def graph_of(script, checkpointer=None, **options):
 
 
 async def test_a_step_given_by_the_cards_and_text_that_looks_like_an_order_are_warnings():
-    graph = graph_of({"feedback": DONE})
+    graph = graph_of({"feedback": COMPLETE})
     plan = "- [ ] 1. Pay invoices\n- [ ] 2. Send (needs all of it) @mailer\n"
     state = (await run(graph, {"plan": plan})).state
     assert state["warnings"] == [
@@ -111,7 +110,7 @@ async def test_lines_of_a_front_matter_that_nobody_reads_are_a_warning():
 )
 async def test_a_failure_that_is_said_in_the_wrong_place_is_asked_about_once(second, outcome):
     odd = "Here is my report:\n\n---\nstatus: failed\nretry: no\n---\nNo data."
-    script = {"specialist": [odd, second or odd], "feedback": DONE}
+    script = {"specialist": [odd, second or odd], "feedback": COMPLETE}
     with ScriptedModel(script) as model:
         clerk = Specialist("clerk", "Searches.", chat_model=model)
         team = Team(host=Host(model=model), specialists=[clerk], limits=Limits(step_retries=0))
@@ -130,7 +129,7 @@ async def test_an_answer_that_is_not_whole_is_a_warning():
 
 
 async def test_the_next_run_of_a_thread_begins_without_warnings():
-    graph = graph_of({"feedback": always(DONE)}, InMemorySaver())
+    graph = graph_of({"feedback": always(COMPLETE)}, InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
     first = (await run(graph, {"plan": "- [ ] 1. Pay invoices\n"}, config=thread)).state
     second = (await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=thread)).state
@@ -171,7 +170,7 @@ def looser(**values):
 @pytest.mark.parametrize("door", ["run", "ainvoke", "raise_limits"])
 async def test_loosened_settings_are_told_by_one_event(door):
     told, new = Told(), looser(max_steps=3)
-    graph = asking_graph(told, ScriptedModel({"feedback": always(DONE)}))
+    graph = asking_graph(told, ScriptedModel({"feedback": always(COMPLETE)}))
     state = (await run(graph, {"plan": ASKING}, config=THREAD)).state
     assert told.texts == []
     answer = Command(resume="Bonn")
@@ -195,7 +194,7 @@ async def test_a_node_that_begins_again_does_not_tell_loosened_settings_again():
         arrived.set()
         await asyncio.Event().wait()
 
-    graph = asking_graph(told, ScriptedModel({"feedback": [hangs, DONE]}))
+    graph = asking_graph(told, ScriptedModel({"feedback": [hangs, COMPLETE]}))
     await graph.ainvoke({"plan": ASKING}, THREAD)
     await graph.ainvoke(Command(resume="Bonn"), THREAD, interrupt_before=["feedback"])
     new = {"context": looser(max_steps=3, max_stalls=7)}
@@ -221,7 +220,7 @@ def asks_by_graph(context):
 async def test_a_run_that_waits_and_that_nothing_can_answer_says_so(kind, kept):
     work = asks_by_graph if kind == "interrupt" else asks_by_tool
     team = Team(
-        host=Host(model=ScriptedModel({"feedback": always(DONE)})),
+        host=Host(model=ScriptedModel({"feedback": always(COMPLETE)})),
         specialists=[Specialist(name="clerk", intended_use="Works.", run=work)],
     )
     graph = build_graph(team, checkpointer=InMemorySaver() if kept else None)

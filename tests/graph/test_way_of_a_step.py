@@ -10,13 +10,13 @@ import replan
 from replan import Host, Specialist, Team, build_graph, run
 from replan.secrets.known import KNOWN
 from replan.testing import ScriptedModel
+from scripts import COMPLETE
 
 SOURCE = str(Path(replan.__file__).parent)
 NODE = f"{SOURCE}/nodes/specialist.py"
 # Here the scripted model is the user's.
 GIVEN = f"{SOURCE}/testing/"
 PLAN = "- [ ] 1. One @a\n"
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
 # These only may become smaller.
 MOST_FILES = {"run": 19, "chat_model": 25}
 

@@ -25,11 +25,10 @@ from replan.state.questions import Question
 from replan.steps.answer_events import report_answer
 from replan.storage.memory_log import memory_log
 from replan.testing import ScriptedModel, always
+from scripts import END, THREAD
 from states import said
 
-END = "---\nverdict: complete\n---\nThe end."
 PAINT = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n"}
-CONFIG = {"configurable": {"thread_id": "t"}}
 ASKING = RunSettings(approval="always")
 
 
@@ -178,9 +177,9 @@ async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():
 
     graph = build_graph(team(callbacks=[Ears()]), checkpointer=InMemorySaver())
     asked = {"messages": [("user", "Go.")], **PAINT}
-    await run(graph, asked, settings=ASKING, config=CONFIG)
-    await graph.ainvoke(await said(graph, "approve", CONFIG), CONFIG)
-    await graph.ainvoke(Command(resume="red"), CONFIG)
+    await run(graph, asked, settings=ASKING, config=THREAD)
+    await graph.ainvoke(await said(graph, "approve", THREAD), THREAD)
+    await graph.ainvoke(Command(resume="red"), THREAD)
     told = [(each.key, each.action, each.by) for each in heard if each.type == "answer_received"]
     assert told == [("plan", "approved", ""), ("1/painter/1", "answered", "")]
 

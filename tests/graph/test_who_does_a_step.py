@@ -4,10 +4,10 @@ import pytest
 
 from replan import Host, InputError, PlanDocumentError, Specialist, Team, build_graph, run, stream
 from replan.testing import ScriptedModel
+from scripts import COMPLEX
 from states import state_of
 
 DONE = "---\nverdict: complete\nfeedback: fine\n---\nThe answer."
-PLAN = "---\ncomplexity: complex\n---\n"
 
 
 def host(script, *, team=None, did=None, **options):
@@ -38,7 +38,7 @@ async def test_a_name_that_nobody_has_is_a_mistake_that_the_model_is_asked_about
     did = []
     graph, model = host(
         {
-            "think": PLAN + "- [ ] 1. Collect facts @researcher\n- [ ] 2. Sum up @analyst\n",
+            "think": COMPLEX + "- [ ] 1. Collect facts @researcher\n- [ ] 2. Sum up @analyst\n",
             "plan_creation": "- [ ] 1. Send the facts @mailer\n",
             "feedback": DONE,
         },
@@ -56,10 +56,10 @@ async def test_a_name_that_nobody_has_is_a_mistake_that_the_model_is_asked_about
 async def test_a_name_that_stays_unknown_fails_as_nobody_and_stays_in_the_document():
     did = []
     plan = "- [ ] 1. Collect facts @researcher\n- [ ] 2. Send them @mailer (after 1)\n"
-    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    graph, _ = host({"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     events = [event async for event in stream(graph, "Facts, please")]
     state = await state_of(
-        run(host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE})[0], "x")
+        run(host({"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE})[0], "x")
     )
     assert did == []
     (failed,) = [event for event in events if event.type == "specialist_completed"]
@@ -76,7 +76,7 @@ async def test_a_name_that_stays_unknown_fails_as_nobody_and_stays_in_the_docume
 async def test_one_known_name_beside_an_unknown_one_does_its_part_and_the_other_is_told():
     did = []
     plan = "- [ ] 1. Send the facts @mailer @researcher\n"
-    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    graph, _ = host({"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     state = (await run(graph, "x")).state
     assert did == [("mailer", 1)]
     assert state["current_plan"].step(1).specialists == ("mailer", "researcher")
@@ -85,7 +85,9 @@ async def test_one_known_name_beside_an_unknown_one_does_its_part_and_the_other_
 
 async def test_a_step_without_a_name_goes_to_the_card_that_fits_and_an_event_says_so():
     did = []
-    graph, _ = host({"think": PLAN + "- [ ] 1. E-mail the customers\n", "feedback": DONE}, did=did)
+    graph, _ = host(
+        {"think": COMPLEX + "- [ ] 1. E-mail the customers\n", "feedback": DONE}, did=did
+    )
     events = [event async for event in stream(graph, "x")]
     (routed,) = [event for event in events if event.type == "steps_routed"]
     assert routed.assignments == {1: "mailer"}
@@ -95,7 +97,7 @@ async def test_a_step_without_a_name_goes_to_the_card_that_fits_and_an_event_say
 async def test_a_step_without_a_name_that_fits_no_card_is_asked_about_then_fails():
     did = []
     plan = "- [ ] 1. Think about colours\n"
-    graph, model = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    graph, model = host({"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     state = (await run(graph, "x")).state
     assert did == []
     assert "Step 1 (line 1) names no specialist" in model.calls[1].messages[-1].text
@@ -153,7 +155,7 @@ async def test_a_refused_plan_tells_of_a_name_in_the_wrong_place():
 
 async def test_a_list_in_words_of_order_is_asked_about_once_then_done_with_a_warning():
     plan = "1. Find it @a\n2. Then compare @a\n"
-    script = {"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}
+    script = {"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE}
     graph, model = host(script, team={"a": ("x", {})}, did=[])
     state = (await run(graph, "Go.")).state
     assert [call.node for call in model.calls] == ["think", "plan_creation", "feedback"]
@@ -187,7 +189,7 @@ async def test_a_name_that_nobody_has_in_a_revision_is_asked_about_then_fails():
     )
     graph, model = host(
         {
-            "think": PLAN + "- [ ] 1. Send mail @mailer\n",
+            "think": COMPLEX + "- [ ] 1. Send mail @mailer\n",
             "feedback": [revision, DONE],
             "plan_update": "- [x] 1. Send mail @mailer\n- [ ] 2. Criticise @critic\n",
         },
@@ -203,7 +205,7 @@ async def test_a_name_that_nobody_has_in_a_revision_is_asked_about_then_fails():
 async def test_a_step_that_nobody_does_fails_when_its_turn_comes():
     did = []
     plan = "- [ ] 1. Send mail @mailer\n- [ ] 2. Clean up @janitor (if 1 failed)\n"
-    graph, _ = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
+    graph, _ = host({"think": COMPLEX + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     state = (await run(graph, "x")).state
     assert did == [("mailer", 1)]
     assert state["current_plan"].step(2).status == "skipped"
