@@ -1,27 +1,16 @@
 """A write that is cancelled goes to its end, and leaves no transaction and no task behind."""
 
 import asyncio
-import operator
 import random
 import sqlite3
 from contextlib import closing
-from typing import Annotated, TypedDict
 
 import psycopg
 import pytest
-from langgraph.graph import START, StateGraph
 
-from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
+from replan import StorageError, open_storage
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.log.uninterrupted import uninterrupted
-from replan.testing import ScriptedModel, always
-from states import state_of
-
-COMPLETE = "---\nverdict: complete\n---\nThe answer."
-PLAN = (
-    "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a\n- [ ] 4. Four @a (after 2, 3)\n"
-)
-AFTER = {1: (), 2: (1,), 3: (), 4: (2, 3)}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -92,44 +81,6 @@ async def test_single_writes_are_cancelled_at_random_moments(where):
         assert all(notes[key] == int(key) for key in notes)
 
 
-async def test_runs_are_cancelled_at_random_moments(where):
-    """Each is cancelled up to twice before it may end; `benchmarks/cancellations.py` has more."""
-    draw, effects = random.Random(3), []  # noqa: S311 - no secret
-
-    def work(context):
-        effects.append((context.run_id, context.plan_step.id))
-        return "done"
-
-    async with open_storage(where) as storage:
-        with ScriptedModel({"feedback": always(COMPLETE)}) as model:
-            team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-            config = Team(host=Host(model=model), specialists=team)
-            graph = build_graph(config, storage=storage)
-            given = {"messages": [("user", "Go.")], "plan": PLAN}
-            others = tasks()
-            for number in range(8):
-                run_id, thread = f"r{number}", {"configurable": {"thread_id": f"t{number}"}}
-                for _ in range(2):
-                    running = asyncio.ensure_future(
-                        state_of(run(graph, given, config=thread, run_id=run_id))
-                    )
-                    # The moment of the cancellation, not a wait for something.
-                    await asyncio.sleep(draw.random() * 0.15)
-                    running.cancel()
-                    await asyncio.wait({running})
-                    # LangGraph leaves writes behind, which end by themselves.
-                    await storage.checkpointer.at_rest()
-                    assert is_free(where)
-                results = await storage.log.results(run_id)
-                missing = AFTER.keys() - {each.step_id for each in results.values()}
-                before = len(effects)
-                state = (await run(graph, given, config=thread, run_id=run_id)).state
-                assert state["outcome"] == "completed"
-                assert {(run_id, step) for step in missing} == set(effects[before:])
-                assert len(state["current_specialist_results"]) == len(AFTER)
-                assert tasks() == others
-
-
 async def test_a_cancellation_comes_after_the_end_of_the_work():
     steps, may_end = [], asyncio.Event()
 
@@ -190,44 +141,3 @@ async def test_closing_waits_for_what_is_being_written(where):
     await asyncio.gather(*writing)
     async with open_storage(where) as storage:
         assert len(await storage.log.notes("r")) == 9
-
-
-async def test_a_history_may_be_read_while_it_is_walked(where):
-    """LangGraph's own savers would wait for themselves here, forever."""
-    async with open_storage(where) as storage:
-        with ScriptedModel({"feedback": always(COMPLETE)}) as model:
-            team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-            config = Team(host=Host(model=model), specialists=team)
-            thread = {"configurable": {"thread_id": "t"}}
-            await run(build_graph(config, storage=storage), {"plan": PLAN}, config=thread)
-        seen = [
-            await storage.checkpointer.aget_tuple(each.config)
-            async for each in storage.checkpointer.alist(thread)
-        ]
-    assert len(seen) > 3
-
-
-class Counted(TypedDict):
-    counted: Annotated[int, operator.add]
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
-async def test_a_node_that_broke_off_before_its_branch_is_done_again(kind, request, tmp_path):
-    places = {"memory": ":memory:", "sqlite": str(tmp_path / "runs.sqlite")}
-    at = places.get(kind) or request.getfixturevalue("postgres_database")
-    graph = StateGraph(Counted)
-    graph.add_node("first", lambda _: {"counted": 1})
-    graph.add_node("last", lambda _: {"counted": 10})
-    graph.add_edge(START, "first")
-    graph.add_conditional_edges("first", lambda _: "last", ["last"])
-    async with open_storage(at) as storage:
-        saver, thread = storage.checkpointer, {"configurable": {"thread_id": "t"}}
-        compiled = graph.compile(checkpointer=saver)
-        await compiled.ainvoke({"counted": 0}, thread, interrupt_before=["first"])
-        before = await compiled.aget_state(thread)
-        # So LangGraph hands over what a node wrote when it is cancelled.
-        writes = [("counted", 1), ("__error__", RuntimeError("cancelled"))]
-        async with saver.lock("t"):
-            await saver.aput_writes(before.config, writes, before.tasks[0].id)
-        assert (await compiled.aget_state(thread)).next == ("first",)
-        assert await compiled.ainvoke(None, thread) == {"counted": 11}

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-import made_pipelines as pipelines
-from made_pipelines import FourDeep, Killed, KillingThreads, ids, texts
-from replan import StorageError, open_storage
-from replan.assembly.pipelines import run_pipeline
+from replan import StorageError
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread, ThreadMessage
@@ -126,23 +123,3 @@ async def test_only_what_must_outlast_the_power_waits_for_the_disk(kind, levels,
         await storage.threads.save_thread(thread)
     lasting, passing = levels
     assert (found[-3:], seen.phase) == ([lasting, passing, lasting], "p")
-
-
-async def test_four_levels_killed_after_each_write_go_on_from_what_is_stored(tmp_path):
-    async with open_storage(tmp_path / "runs.sqlite", key="a key of the test") as storage:
-        threads: Any = storage.threads
-        await run_pipeline(FourDeep, "hello", repository=threads, thread_id="whole")
-        whole = await threads.get_thread("whole")
-        for writes in range(0, whole.revision, 3):
-            pipelines.worked.clear()
-            name = f"killed {writes}"
-            killing: Any = KillingThreads(threads, writes)
-            with pytest.raises(Killed):
-                await run_pipeline(FourDeep, "hello", repository=killing, thread_id=name)
-            await run_pipeline(FourDeep, repository=threads, thread_id=name)
-            thread = await threads.get_thread(name)
-            assert texts(thread) == texts(whole), writes
-            assert len(set(ids(thread))) == len(ids(thread)), writes
-            assert set(pipelines.worked.values()) == {1}, writes
-    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert b"initial_phase: hello" not in data

@@ -296,15 +296,6 @@ async def test_a_result_comes_back_equal(storage):
     assert await log.results("r") == {"k": result}
 
 
-async def test_a_failure_is_a_result_too(storage):
-    log = storage.log
-    failure = SpecialistResult(status=ExecutionStatus.FAILED, error="no", confidence=0.0)
-    await log.finished(attempt(), failure, LATER)
-    assert await log.results("r") == {"k": failure}
-    (entry,) = await log.ledger("r")
-    assert (entry.outcome, entry.error) == ("failed", "no")
-
-
 async def test_the_first_result_of_a_key_stays(storage):
     log = storage.log
     await log.finished(attempt(), SpecialistResult(result=AIMessage("first")), LATER)
@@ -365,14 +356,6 @@ async def test_notes_are_taken_back_by_prefix(storage):
     assert list(await log.notes("r")) == ["call/12/1"]
     assert await log.note("r", "call/1/1", 2) == 2
     assert list(await log.notes("r")) == ["call/12/1", "call/1/1"]
-
-
-async def test_a_closed_run_keeps_its_ledger(storage):
-    log = storage.log
-    await log.finished(attempt(), SpecialistResult(), LATER)
-    await log.closed("r")
-    await log.closed("never heard of")
-    assert [each.outcome for each in await log.ledger("r")] == ["done"]
 
 
 async def test_a_run_is_entered_found_and_brought_up_to_date(storage):

@@ -22,19 +22,6 @@ def reserve(log, number=0, *, run="r", limit):
     return log.reserve(reservation, [Bound(scope="run", calls=limit)])
 
 
-async def test_an_attempt_that_only_started_has_no_result():
-    log = memory_log()
-    await log.started(attempt())
-    assert await log.results("r") == {}
-
-
-async def test_what_is_given_back_is_a_copy():
-    log = memory_log()
-    await log.finished(attempt(), SpecialistResult(), NOON)
-    (await log.results("r")).clear()
-    assert set(await log.results("r")) == {"k"}
-
-
 async def test_asking_for_a_run_that_is_not_known_makes_none():
     log = memory_log(max_open=1)
     await log.finished(attempt(), SpecialistResult(), NOON)

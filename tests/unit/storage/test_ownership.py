@@ -123,43 +123,6 @@ async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
         assert (await storage.threads.get_thread(said.id)).phase == "late"
 
 
-async def test_the_owner_of_a_thread_writes_to_it_and_to_others(lasting):
-    async with lasting() as storage, storage.checkpointer.lock("t") as owner:
-        with owner.at_work():
-            for name, write in log_writes(storage.log).items():
-                assert name in ("note", "add_events", "finished") or await write() in (None, RESULT)
-            for thread in ("t", "other"):
-                at = await put(storage.checkpointer, thread)
-                await storage.checkpointer.aput_writes(at, [("messages", "now")], "task")
-
-
-async def test_each_take_has_a_larger_number(opened):
-    async with opened() as storage:
-        numbers = []
-        for _ in range(3):
-            async with storage.checkpointer.lock("t") as owner:
-                numbers.append(owner.epoch)
-    assert numbers == sorted(set(numbers))
-
-
-async def test_a_thread_is_held_once_in_storage_of_each_kind(opened, monkeypatch):
-    monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
-    async with opened() as storage, storage.checkpointer.lock("t"):
-        with pytest.raises(ThreadBusyError):
-            async with storage.checkpointer.lock("t"):
-                pytest.fail("it is held twice")
-
-
-async def test_a_thread_that_was_removed_begins_with_a_number_that_none_of_it_had(lasting):
-    async with lasting() as storage:
-        saver = storage.checkpointer
-        async with saver.lock("t") as owner:
-            first = owner.epoch
-        await saver.adelete_thread("t")
-        async with saver.lock("t") as owner:
-            assert owner.epoch != first
-
-
 async def test_a_run_that_is_at_work_is_not_removed(opened, monkeypatch):
     monkeypatch.setattr("replan.storage.holds.MOMENT", 0.01)
     record = RunRecord(run_id="r", thread_id="t", started_at=NOON, updated_at=NOON)
@@ -213,17 +176,6 @@ async def at_work_for_ever(owner):
     working = asyncio.ensure_future(work())
     await began.wait()
     return working
-
-
-async def test_what_is_at_work_ends_when_the_thread_is_lost(storage):
-    async with storage.checkpointer.lock("t") as owner:
-        working = await at_work_for_ever(owner)
-        for _ in range(2):
-            owner.lose()
-        with pytest.raises(ThreadLostError):
-            await working
-        with pytest.raises(ThreadLostError), owner.at_work():
-            pytest.fail("it works on")
 
 
 async def test_who_is_cancelled_by_others_too_hears_of_that(storage):

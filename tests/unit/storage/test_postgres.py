@@ -7,7 +7,6 @@ import pytest
 
 from replan import ConfigurationError, StorageError, open_storage
 from replan.storage.postgres import shown
-from replan.storage.schema import FORMAT
 
 
 async def refused(address, *, match, **options):
@@ -45,17 +44,6 @@ async def test_a_user_without_rights_is_told(empty_database):
     finally:
         with psycopg.connect(empty_database, autocommit=True) as connection:
             connection.execute("DROP ROLE stranger")
-
-
-async def test_a_newer_format_is_left_alone(empty_database):
-    async with open_storage(empty_database) as storage:
-        await storage.log.note("r", "k", 1)
-    with psycopg.connect(empty_database) as connection:
-        connection.execute(
-            "UPDATE replan_facts SET value = %s WHERE name = 'version'",
-            [str(FORMAT + 1).encode()],
-        )
-    await refused(empty_database, match="newer version of Replan")
 
 
 async def test_without_the_driver_the_extra_is_named(monkeypatch):

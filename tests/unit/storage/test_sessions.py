@@ -165,22 +165,3 @@ async def test_the_sessions_of_a_user_are_listed_and_the_old_ones_found(sessions
     ]
     old = await sessions.unused_since(NOON + timedelta(minutes=10))
     assert sorted(old) == [keys[0], SessionKey("shop", "tom", "d")]
-
-
-async def test_encrypted_storage_tells_nothing_of_what_was_said(tmp_path):
-    from replan import open_storage  # noqa: PLC0415 - the only one
-
-    where = tmp_path / "runs.sqlite"
-    async with open_storage(where, key="a key that only the test knows") as storage:
-        context = AgentContext(session_id="s")
-        after = context.replace(
-            dialogue_history=(said("hush"),), project_state={"hush": "hush"}, current_stage="hush"
-        )
-        turn = turn_of(context, after, title="hush", result={"response": "hush"})
-        await storage.sessions.append(ANNA, turn, 0)
-        kept = await storage.sessions.load(ANNA)
-        assert kept is not None
-        assert kept.context == after
-    assert all(
-        b"hush" not in each.read_bytes() for each in tmp_path.glob("runs.sqlite*") if each.is_file()
-    )

@@ -4,20 +4,13 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 
-import pytest
 from psycopg.conninfo import conninfo_to_dict
 from tenacity import AsyncRetrying, wait_fixed
 
 from replan import (
-    Host,
-    Specialist,
     StorageError,
-    Team,
-    build_graph,
     open_storage,
-    run,
 )
-from replan.testing import ScriptedModel, always
 
 PATIENCE = 1.0
 # What is left over: connecting anew, the writes that LangGraph makes beside, closing.
@@ -71,41 +64,7 @@ async def network_before(database):
         network.end()
 
 
-def graph_of(storage, work):
-    model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")})
-    team = [Specialist(name="a", intended_use="Works.", run=work, effects="pure")]
-    config = Team(host=Host(model=model), specialists=team)
-    return build_graph(config, storage=storage)
-
-
-PLAN = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a (after 2)\n"}
 THREAD = {"configurable": {"thread_id": "t"}}
-
-
-async def test_a_run_whose_database_falls_silent_ends_with_an_error_and_goes_on_later(
-    postgres_database,
-):
-    done = []
-    async with network_before(postgres_database) as (network, address):
-
-        async def work(context):
-            done.append(context.plan_step.id)
-            if done == [1, 2]:
-                network.swallow()
-            return "done"
-
-        async with asyncio.timeout(60):
-            began = time.monotonic()
-            with pytest.raises(StorageError, match="cannot be reached"):
-                async with open_storage(address, patience=PATIENCE) as storage:
-                    await run(graph_of(storage, work), PLAN, config=THREAD)
-            assert time.monotonic() - began < SOON
-            network.end()
-            async with open_storage(address, patience=PATIENCE) as storage:
-                state = (await run(graph_of(storage, work), None, config=THREAD)).state
-    assert state["outcome"] == "completed"
-    # What the silence kept off the record was done once more, nothing else.
-    assert [done.count(step) for step in (1, 3)] == [1, 1]
 
 
 async def test_no_connection_waits_for_a_server_that_fell_silent(postgres_database):

@@ -17,7 +17,6 @@ from postgres import fresh_database
 from replan import ConfigurationError, SpecialistResult, StorageError, open_storage
 from replan.errors import ThreadBusyError
 from replan.log.rows import Attempt
-from replan.storage.schema import FORMAT
 
 FRESH_STARTS = Path(__file__).with_name("fresh_starts.py")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -56,80 +55,62 @@ async def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
     assert (tmp_path / "runs.sqlite").exists()
 
 
-async def test_an_empty_file_becomes_storage(tmp_path):
+def dropped(path):
+    """A database that had a table once."""
+    sql(path, "CREATE TABLE t (x)", "DROP TABLE t")
+
+
+def sql(path, *statements):
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+@pytest.mark.parametrize("make", [Path.touch, dropped])
+async def test_what_holds_nothing_becomes_storage(tmp_path, make):
     path = tmp_path / "runs.sqlite"
-    path.touch()
+    make(path)
     await made(path)
     async with open_storage(path) as storage:
         assert len(await storage.log.notes("r")) == 30
 
 
-async def test_a_database_without_tables_becomes_storage(tmp_path):
-    path = tmp_path / "runs.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE t (x)")
-        connection.execute("DROP TABLE t")
-    assert path.stat().st_size
-    await made(path)
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: path.write_text("My own notes.\n" * 40), "not a SQLite database"),
+        (lambda path: path.write_text("x"), "not a SQLite database"),
+        (lambda path: sql(path, "CREATE TABLE theirs (x)"), "of another program"),
+        (lambda path: sql(path, "PRAGMA application_id = 7"), "of another program"),
+    ],
+)
+async def test_a_file_that_is_not_ours_is_left_alone(tmp_path, make, told):
+    make(tmp_path / "theirs")
+    await refused(tmp_path / "theirs", match=told)
 
 
-async def test_what_is_no_database_is_left_alone(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("My own notes, which are dear to me.\n" * 20)
-    await refused(path, match="not a SQLite database")
-
-
-async def test_a_short_file_is_left_alone(tmp_path):
-    path = tmp_path / "short"
-    path.write_text("x")
-    await refused(path, match="not a SQLite database")
-
-
-async def test_the_database_of_another_program_is_left_alone(tmp_path):
-    path = tmp_path / "other.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    await refused(path, match="of another program")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE theirs")
-        connection.execute("PRAGMA application_id = 7")
-    await refused(path, match="of another program")
-
-
-async def test_a_newer_format_is_left_alone(tmp_path):
-    path = tmp_path / "runs.sqlite"
-    await made(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
-    await refused(path, match="newer version of Replan")
-
-
-@pytest.mark.parametrize("at", [0, 30, 5_000, 30_000])
-async def test_a_damaged_file_is_left_alone(tmp_path, at):
-    path = tmp_path / "runs.sqlite"
-    await made(path)
+def overwritten(path, at):
     damaged = bytearray(path.read_bytes())
     damaged[at : at + 4_000] = b"\xa5" * 4_000
     path.write_bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(lambda path, at=at: overwritten(path, at) for at in (0, 30, 5_000, 30_000)),
+        lambda path: path.write_bytes(path.read_bytes()[:30_000]),
+        lambda path: sql(path, "DELETE FROM replan_facts"),
+        lambda path: sql(path, "DROP TABLE replan_log"),
+    ],
+)
+async def test_a_damaged_file_is_left_alone(tmp_path, damage):
+    path = tmp_path / "runs.sqlite"
+    await made(path)
+    damage(path)
     error = await refused(path, match=r"damaged|not a SQLite database|another program")
     assert "left as it was" in error.fix
-
-
-async def test_a_file_that_was_cut_off_is_left_alone(tmp_path):
-    path = tmp_path / "runs.sqlite"
-    await made(path)
-    path.write_bytes(path.read_bytes()[:30_000])
-    await refused(path, match="damaged")
-
-
-@pytest.mark.parametrize("damage", ["DELETE FROM replan_facts", "DROP TABLE replan_log"])
-async def test_a_file_without_our_tables_is_left_alone(tmp_path, damage):
-    path = tmp_path / "runs.sqlite"
-    await made(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(damage)
-        connection.commit()
-    await refused(path, match="damaged")
 
 
 async def read_all(storage, thread):

@@ -5,22 +5,18 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
 from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.log.rows import Attempt
-from replan.state.results import SpecialistResult
 from replan.storage import database
 from replan.storage.database import Retrier
 from replan.storage.faults import DAMAGED, fault_of, storage_error
 from replan.storage.sqlite import SqliteDatabase
 from stored_tables import changing
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PAGES = 60  # of a file that is full with a few hundred rows
 
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
@@ -60,14 +56,6 @@ async def test_a_file_that_goes_away_in_the_middle_ends_the_run_loudly(how, tmp_
 
 def thread(name):
     return {"configurable": {"thread_id": name}}
-
-
-async def test_a_file_under_another_name_is_still_the_same(tmp_path):
-    (tmp_path / "link.sqlite").symlink_to(tmp_path / "runs.sqlite")
-    async with open_storage(tmp_path / "link.sqlite") as storage:
-        graph = graph_of(lambda context: "done", storage)
-        state = (await run(graph, {"plan": PLAN}, config=thread("t"))).state
-        assert state["outcome"] == "completed"
 
 
 def test_of_damage_it_is_not_said_that_nothing_is_lost():
@@ -216,18 +204,6 @@ async def test_a_note_that_was_made_unreadable_is_a_storage_error(tmp_path):
             await storage.log.notes("r")
         with pytest.raises(StorageError, match=r'record of replan_log at \["r", "key", "value"'):
             await storage.log.note("r", "key", "another")
-
-
-async def test_a_result_that_does_not_fit_is_a_storage_error(where):
-    """Whoever reads it: who looks, and who is to begin the step again."""
-    async with open_storage(where) as storage:
-        attempt = Attempt(run_id="r", step_id=1, specialist="a", number=1, key="k", started_at=NOON)
-        await storage.log.finished(attempt, SpecialistResult(), NOON)
-        with changing(where) as connection:
-            assert connection.change("UPDATE replan_log SET value = ?", [b'[{"step_id": "x"}]'])
-        for reading in (storage.log.results("r"), storage.log.started(attempt)):
-            with pytest.raises(StorageError, match=r"record of replan_log.*cannot be read"):
-                await reading
 
 
 @pytest.mark.parametrize("name", ["token", "version", "release"])
