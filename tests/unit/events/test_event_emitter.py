@@ -12,19 +12,16 @@ from replan import (
     Host,
     MultiAgentCallback,
     Specialist,
-    TaskPlan,
     Team,
     Usage,
     build_graph,
     run,
 )
 from replan.assembly.team_services import _call_hook
-from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import (
     AnswerToken,
     LimitReached,
-    PlanCreated,
     ReplyParseFailed,
     RunStarted,
     TaskCompleted,
@@ -69,21 +66,6 @@ async def test_the_log_tells_of_a_reply_that_contradicts_itself(caplog):
     assert state["current_feedback_result"].contradiction == told[1]
 
 
-async def test_the_hook_of_thinking_knows_the_request():
-    requests = []
-
-    class Noting(MultiAgentCallback):
-        def on_thinking_start(self, info):
-            requests.append(info.request)
-
-    model = ScriptedModel({"think": "---\ncomplexity: simple\n---\nLima."})
-    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    host = Host(model=model)
-    config = Team(host=host, specialists=team, callbacks=[Noting()])
-    await run(build_graph(config), "The capital of Peru?")
-    assert requests == ["The capital of Peru?"]
-
-
 OVER = {"outcome": "answered", "answer": AIMessage("Done."), "usage": Usage()}
 
 
@@ -91,13 +73,6 @@ def telling(*callbacks, seconds=10.0):
     stream = []
     hooks = Hooks(callbacks, seconds, _call_hook).of("r")
     return Emitter(stream.append, hooks, "r", 2), stream
-
-
-async def test_an_event_says_its_run_and_round_and_has_no_number_before_it_is_kept():
-    emitter, stream = telling()
-    await emitter.emit(RunStarted, request="Go.")
-    emitter.stream(AnswerToken, text="Hm.")
-    assert {(event.run_id, event.round, event.seq) for event in stream} == {("r", 2, None)}
 
 
 async def test_the_stream_knows_of_an_event_before_its_hook_and_hooks_keep_their_order():
@@ -119,29 +94,6 @@ async def test_the_stream_knows_of_an_event_before_its_hook_and_hooks_keep_their
         emitter.stream(ThinkingStarted, request=number)
     await emitter.emit(ThinkingStarted, request="4")
     assert slow.heard == plain.heard == [(number, True) for number in "1234"]
-
-
-@pytest.mark.parametrize("kind", ["plain", "async"])
-async def test_a_failing_hook_is_logged_and_the_next_one_is_called(kind, caplog):
-    class Plain:
-        def on_thinking_start(self, info):
-            raise ZeroDivisionError("my hook")
-
-    class Async:
-        async def on_thinking_start(self, info):
-            raise ZeroDivisionError("my hook")
-
-    called = []
-
-    class Next:
-        on_thinking_start = staticmethod(called.append)
-
-    emitter, stream = telling({"plain": Plain, "async": Async}[kind](), Next())
-    with caplog.at_level(logging.ERROR, "replan.events.emitter"):
-        await emitter.emit(ThinkingStarted)
-    assert called == stream
-    assert caplog.records[0].hook == "on_thinking_start"
-    assert "my hook" in caplog.text
 
 
 async def test_a_run_that_is_cancelled_while_a_hook_is_at_work_is_no_failure_of_the_hook(caplog):
@@ -218,46 +170,6 @@ async def test_a_callback_that_is_late_is_not_waited_for_before_the_end():
     assert asyncio.get_running_loop().time() - started < 0.9
 
 
-async def test_a_plain_hook_does_not_hold_the_loop():
-    gate = threading.Event()
-
-    class Blocks:
-        def on_thinking_start(self, info):
-            assert gate.wait(10)
-
-    emitter, _ = telling(Blocks())
-    emitting = asyncio.ensure_future(emitter.emit(ThinkingStarted))
-    await asyncio.sleep(0)
-    gate.set()
-    await emitting
-
-
-async def test_on_event_hears_everything_after_the_hook_of_the_moment():
-    heard = []
-
-    class All(MultiAgentCallback):
-        async def on_event(self, event):
-            heard.append(("any", event.type))
-
-        def on_thinking_start(self, info):
-            heard.append(("own", info.type))
-
-    class NoTokens(All):
-        hears_tokens = False
-
-    for callback in (All(), NoTokens()):
-        heard.clear()
-        emitter, _ = telling(callback)
-        emitter.stream(AnswerToken, text="Hm.")
-        await emitter.emit(RunStarted, request="Go.")
-        await emitter.emit(ThinkingStarted)
-        tokens = [("any", "answer_token")] if callback.hears_tokens else []
-        others = [("any", "run_started"), ("own", "thinking_started"), ("any", "thinking_started")]
-        assert heard == tokens + others
-        assert emitter.hooks.hears_tokens is callback.hears_tokens
-    assert not telling(MultiAgentCallback())[0].hooks.hears_tokens
-
-
 async def test_events_that_come_from_threads_are_heard_in_their_order():
     heard = []
 
@@ -290,12 +202,3 @@ async def test_a_hook_runs_in_the_context_in_which_its_event_was_told():
         emitter.stream(ThinkingStarted)
     await emitter.emit(ThinkingStarted)
     assert heard == ["a", "b", "b"]
-
-
-async def test_a_callback_hears_of_eight_moments_and_may_override_any_of_them():
-    callback = MultiAgentCallback()
-    hooks = [name for name in vars(MultiAgentCallback) if name.startswith("on_")]
-    assert sorted([*HOOKS.values(), ANY_EVENT]) == sorted(hooks)
-    assert len(hooks) == 9
-    emitter, _ = telling(callback)
-    await emitter.emit(PlanCreated, plan=TaskPlan(), markdown="")

@@ -59,35 +59,6 @@ async def test_a_call_waits_for_room_and_gets_it_when_another_is_settled(spends,
     assert await tokens_of(log) == 750
 
 
-async def test_all_who_wait_get_their_turn(spends):
-    served = []
-
-    async def one(name, tokens):
-        permit = await spends.take(call(name, tokens))
-        served.append(name)
-        await settled()
-        await spends.settle(permit, used(10))
-
-    first = await spends.take(call("first", 900))
-    tasks = [asyncio.ensure_future(one(f"{n}", 900 - n)) for n in range(5)]
-    await settled()
-    assert served == []
-    await spends.settle(first, used(30))
-    await asyncio.gather(*tasks)
-    assert sorted(served) == ["0", "1", "2", "3", "4"]
-
-
-async def test_who_waits_in_one_scope_keeps_nobody_waiting_in_another(spends):
-    step = Scope("step/1", Budget(max_tokens=100))
-    first = await spends.take(call("1", 90, others=[step]))
-    behind = asyncio.ensure_future(spends.take(call("2", 90, others=[step])))
-    await settled()
-    await spends.take(call("3", 90, others=[Scope("step/2", Budget(max_tokens=100))]))
-    assert not behind.done()
-    await spends.settle(first, used(1))
-    await behind
-
-
 async def test_a_call_does_not_wait_for_calls_that_make_no_room_for_it(spends):
     small = Scope("step/1", Budget(max_tokens=50))
     await spends.take(call("1", 90))
@@ -118,37 +89,12 @@ async def test_a_call_that_a_thread_ends_while_another_looks_for_room_makes_room
     await spends.written()
 
 
-async def test_those_who_wait_are_refused_when_the_room_that_they_hoped_for_is_used(spends):
-    first = await spends.take(call("1", 900))
-    waiting = [asyncio.ensure_future(spends.take(call(f"w{n}", 700))) for n in range(3)]
-    await settled()
-    await spends.settle(first, used(990))
-    results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [LimitReachedError] * 3
-
-
 async def test_a_call_waits_no_longer_than_its_patience_while_no_call_ends(spends):
     first = await spends.take(call("1", 900))
     with pytest.raises(LimitReachedError, match="max_tokens=1000"):
         await asyncio.wait_for(spends.take(call("2", 700), patience=0.01), 5)
     await spends.settle(first, used(1))
     assert spends.is_at_rest
-
-
-async def test_calls_in_flight_make_no_room_for_calls(log):
-    spends, scope = Account(log, "r"), run_scope(max_model_calls=1)
-    await spends.take(call("1", scope=scope))
-    with pytest.raises(LimitReachedError, match="max_model_calls=1"):
-        await spends.take(call("2", scope=scope))
-
-
-async def test_who_stops_waiting_leaves_the_way_to_the_others(spends):
-    first = await spends.take(call("1", 600))
-    large = asyncio.ensure_future(spends.take(call("2", 900)))
-    await settled()
-    large.cancel()
-    await spends.settle(first, used(1))
-    assert (await spends.take(call("3", 900))).reservation.amount.tokens == 900
 
 
 async def test_a_call_that_was_given_up_stays_charged_and_nobody_waits_for_it(spends, log):
@@ -160,16 +106,6 @@ async def test_a_call_that_was_given_up_stays_charged_and_nobody_waits_for_it(sp
     assert (await waiting).reservation.amount.tokens == 100
     with pytest.raises(LimitReachedError):
         await spends.take(call("3", 900, part_of=frozenset({"2"})))
-    assert await tokens_of(log) == 1_000
-
-
-async def test_what_a_crash_left_unsettled_is_charged_in_full_and_not_waited_for(log):
-    lost = Reservation(id="lost", run_id="r", amount=Spending(calls=1, tokens=600))
-    await log.reserve(lost, [Bound(scope="run", tokens=1_000)])
-    spends = Account(log, "r")
-    with pytest.raises(LimitReachedError):
-        await asyncio.wait_for(spends.take(call("1", 700, input_tokens=500)), 5)
-    await spends.take(call("2", 400))
     assert await tokens_of(log) == 1_000
 
 
@@ -203,18 +139,6 @@ async def test_room_that_another_process_gives_back_is_found_before_a_call_is_re
         await spends.take(call("1", 100))
     await log.settle(other, used(10))
     assert (await spends.take(call("2", 700))).reservation.amount.tokens == 700
-
-
-async def test_processes_that_spend_at_once_stay_within_the_number_of_calls(log):
-    scope = run_scope(max_model_calls=5)
-    processes = [Account(log, "r") for _ in range(3)]
-    calls = [processes[n % 3].take(call(f"{n}", scope=scope)) for n in range(12)]
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    assert sum(isinstance(each, LimitReachedError) for each in results) == 7
-    assert (await log.spent("r"))["run"].calls == 5
-    for one in processes:
-        one.spends_elsewhere()
-        assert (await one.charged()).calls == 5
 
 
 @pytest.mark.parametrize("method", ["reserve", "settle"])
@@ -279,25 +203,6 @@ async def test_what_a_call_used_beyond_its_reservation_is_charged_and_on_record(
     assert rows[0].value["beyond"] == {"calls": 0, "tokens": 200, "cost": 0.0}
     with pytest.raises(LimitReachedError):
         await spends.take(call("2"))
-
-
-async def test_the_time_at_work_is_on_record_and_goes_on_from_there(log, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("replan.spending.deadline.time.monotonic", lambda: now[0])
-    scopes = [run_scope(max_seconds=60), Scope("step/1", Budget(max_seconds=20)), run_scope()]
-    spends = Account(log, "r")
-    await spends.open()
-    with spends.clocks.at_work(scopes):
-        now[0] += 15
-        assert spends.clocks.left(scopes) == (5, scopes[1])
-        await spends.clocks.note(scopes)
-        now[0] += 0.5
-        await spends.clocks.note(scopes)
-    assert list(await log.notes("r")) == ["seconds/run/15.000", "seconds/step/1/15.000"]
-    again = Account(log, "r")
-    await again.open()
-    assert again.clocks.left(scopes[:1]) == (45, scopes[0])
-    assert again.clocks.left(scopes)[0] == 5
 
 
 def test_only_the_newest_runs_are_remembered(log, monkeypatch):

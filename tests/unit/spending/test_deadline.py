@@ -36,19 +36,6 @@ async def hang():
     await asyncio.Event().wait()
 
 
-async def test_work_that_ends_in_time_gives_its_result(account):
-    async def work():
-        return "done"
-
-    assert await in_time(work, meter(account)) == "done"
-    assert await in_time(work, meter(account), 5) == "done"
-
-
-async def test_work_is_stopped_at_its_own_time(account):
-    with pytest.raises(TimeoutError, match=r"no answer within 0\.02 s"):
-        await in_time(hang, meter(account), 0.02)
-
-
 @pytest.mark.parametrize("name", ["run", "specialist/a", "step/1"])
 async def test_work_is_stopped_when_a_scope_has_no_time_left(account, name):
     scopes = [Scope("run", Budget(max_seconds=50)), Scope(name, Budget(max_seconds=0.05))]
@@ -89,44 +76,12 @@ async def test_the_time_in_which_a_call_waits_for_room_is_not_the_works_own(acco
     assert await in_time(work, counted, 0.05) == "done"
 
 
-async def test_bound_time_is_put_on_record_while_it_passes(account, log, monkeypatch):
-    monkeypatch.setattr(deadline, "_TICK", 0.01)
-    monkeypatch.setattr("replan.spending.deadline.LEAST_PRECISION", 0.01)
-    noted = asyncio.Event()
-    note = log.note
-
-    async def heard(*given):
-        noted.set()
-        return await note(*given)
-
-    monkeypatch.setattr(log, "note", heard)
-    await in_time(noted.wait, meter(account, Scope("run", Budget(max_seconds=60))), 30)
-    again = Account(log, "r")
-    await again.open()
-    assert again.clocks.left([Scope("run", Budget(max_seconds=60))])[0] <= 60 - 0.01
-
-
 async def test_work_that_cancels_itself_has_failed(account):
     async def work():
         raise asyncio.CancelledError
 
     with pytest.raises(RuntimeError, match="cancelled itself"):
         await in_time(work, meter(account))
-
-
-async def test_work_without_a_bound_is_cancelled_with_whoever_does_it(account):
-    begun = asyncio.Event()
-
-    async def work():
-        begun.set()
-        await hang()
-
-    running = asyncio.ensure_future(in_time(work, meter(account)))
-    await begun.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert not account.clocks.are_running
 
 
 async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(

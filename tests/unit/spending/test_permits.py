@@ -4,10 +4,9 @@ from itertools import count
 
 import pytest
 from hypothesis import given, strategies as st
-from langgraph.errors import GraphBubbleUp
 
 from replan import Question, QuestionError, ask_user
-from replan.ports.ask_user import Waiting, ask
+from replan.ports.ask_user import Waiting
 from replan.state.questions import fingerprint_of
 from replan.steps.step_record import Asker
 
@@ -31,22 +30,6 @@ def open_question(text, number, **fields):
     return Question(key=key, step_id=1, specialist="a", text=text, fingerprint=about, **fields)
 
 
-def test_a_question_without_an_answer_unwinds_the_step():
-    one = asker()
-    with one.at_work(), pytest.raises(Waiting) as raised:
-        ask_user("Which?")
-    assert isinstance(raised.value, GraphBubbleUp)
-    assert one.asked == [raised.value.question] == [open_question("Which?", 1)]
-
-
-def test_the_same_words_are_the_same_question_as_long_as_it_is_open():
-    one = asker()
-    for _ in range(3):
-        with pytest.raises(Waiting):
-            one.ask("Which?", "question", None)
-    assert len(one.asked) == 1
-
-
 @given(st.lists(WORDS, min_size=1, max_size=6), st.randoms())
 def test_answers_go_to_the_words_that_they_were_given_to_in_any_order(words, random):
     """Tools that are called at once ask in any order; an answer must not go to another question."""
@@ -66,24 +49,6 @@ def test_answers_go_to_the_words_that_they_were_given_to_in_any_order(words, ran
     with pytest.raises(Waiting) as raised:
         one.ask(words[0], "question", None)
     assert raised.value.question.ordinal == len(words) + 1
-
-
-def test_what_a_tool_is_approved_for_does_not_approve_another_call_of_it():
-    first = {"tool": "send", "arguments": {"to": "x"}}
-    known = [
-        open_question("May it?", 1, kind="approval", details=first, answer={"action": "approve"})
-    ]
-    one = asker(known)
-    with pytest.raises(Waiting), one.at_work():
-        ask("May it?", kind="approval", details=first | {"arguments": {"to": "y"}})
-    one = asker(known)
-    with one.at_work():
-        assert ask("May it?", kind="approval", details=first) == {"action": "approve"}
-
-
-def test_the_details_of_a_plain_question_may_change():
-    one = asker([open_question("Go on?", 1, details=1, answer="yes")])
-    assert one.ask("Go on?", "question", 2) == "yes"
 
 
 def test_an_answer_without_words_goes_to_the_question_at_its_place():

@@ -27,7 +27,6 @@ from replan.state.changed_steps import (
     plan_write,
 )
 from replan.state.enhanced import EnhancedState
-from replan.storage.serializer import strict_serializer
 
 ENDS = ["\n", "\r\n", "\r", "\u2028", "\x0b", "\x1c", ""]
 LINES = st.builds(
@@ -196,20 +195,6 @@ def test_a_plan_that_no_store_can_write_to_the_letter_can_still_be_patched_after
     assert held.get().content == "- [ ] 1. ?\n- [ ] 2. x\nmore\n"
 
 
-@given(PLANS)
-def test_a_plan_that_did_not_change_has_no_changed_steps(old):
-    patch = ChangedSteps.between(old, old.model_copy(deep=True))
-    assert (patch.order, patch.steps, patch.fields) == (None, (), {})
-
-
-def test_the_strict_serializer_restores_changed_steps_without_a_warning(caplog):
-    serde = strict_serializer()
-    patch = ChangedSteps.between(plan(2), plan(3, updated_at=datetime(2026, 1, 1, tzinfo=UTC)))
-    restored = serde.loads_typed(serde.dumps_typed(patch))
-    assert exactly(restored) == exactly(patch)
-    assert caplog.messages == []
-
-
 def test_one_step_of_a_long_plan_is_stored_alone():
     old = plan(500)
     done = old.step(250).replace(status=StepStatus.COMPLETED)
@@ -261,11 +246,6 @@ def test_changed_steps_that_do_not_fit_are_refused_and_change_nothing(wrong):
 def test_what_are_no_changed_steps_at_all_is_refused_by_the_name_of_the_key():
     with pytest.raises(InvalidUpdateError, match="'current_plan' cannot take this value"):
         channel(plan()).update([{"fields": 1}])
-
-
-def test_changed_steps_without_a_plan_are_refused():
-    with pytest.raises(InvalidUpdateError, match="there is no plan"):
-        channel().update([ChangedSteps.between(plan(), plan())])
 
 
 def test_a_plan_can_be_written_whole_taken_back_and_written_over():

@@ -8,12 +8,9 @@ from hypothesis import given, strategies as st
 from pydantic import JsonValue, TypeAdapter
 
 from replan import Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
-from replan.state.channels import CheckedDelta, merged
-from replan.state.enhanced import EnhancedState
-from replan.state.person.answers import given_answers, read_answers, read_decision
+from replan.state.person.answers import read_answers, read_decision
 from replan.state.person.reviews import interrupt_about
 from replan.state.person.waiting import addressed
-from replan.state.questions import question_key, questions_of, still_asked
 from replan.state.rules import open_questions, waiting_steps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -229,22 +226,6 @@ def test_what_was_not_shown_takes_no_answer(given, asked, shown, problem):
         read_answers(given, asked, shown=shown)
 
 
-def test_answers_that_come_before_their_questions_wait_at_their_keys():
-    made = given_answers({"2/b/1": "x"}, NOON)
-    assert made["2/b/1"].answer == "x"
-    assert not made["2/b/1"].is_open
-    assert questions_of(made, 2, "b") == (made["2/b/1"],)
-    for key in ("b/1", "0/b/1", "2//1", "2/b/0", "2/b/1/1", "x"):
-        with pytest.raises(InputError, match="the key of a question"):
-            given_answers({key: "x"}, NOON)
-
-
-def test_the_questions_of_a_step_come_in_the_order_of_their_numbers():
-    keys = [question_key(3, "a", number) for number in (10, 2, 1)]
-    asked = {key: question(key) for key in [*keys, "3/b/1", "4/a/1"]}
-    assert [each.ordinal for each in questions_of(asked, 3, "a")] == [1, 2, 10]
-
-
 def plan(*steps):
     return TaskPlan(steps=tuple(PlanStep(**{"description": "Do it", **step}) for step in steps))
 
@@ -267,14 +248,6 @@ def test_steps_that_need_a_waiting_step_wait_too_and_no_others():
     assert waiting_steps(state | {"questions": {"1/a/1": answered}}) == frozenset()
     assert open_questions({}) == ()
     assert open_questions({"questions": {"1/a/1": question("1/a/1")}}) == ()
-
-
-def test_a_revision_keeps_answers_and_the_questions_of_steps_that_stay_as_they_were():
-    before = plan({"id": 1}, {"id": 2}, {"id": 3})
-    after = plan({"id": 1, "priority": 9}, {"id": 2, "brief": "Otherwise"})
-    answered = question("3/a/2").answered("x", NOON)
-    asked = {key: question(key) for key in ("1/a/1", "2/a/1", "3/a/1")} | {"3/a/2": answered}
-    assert sorted(still_asked(asked, before, after)) == ["1/a/1", "3/a/2"]
 
 
 def test_what_waits_is_read_from_interrupts_in_every_form():
@@ -327,12 +300,3 @@ def test_an_answer_goes_to_the_interrupt_that_asks(given, interrupts, values):
 def test_an_answer_that_may_be_for_several_interrupts_is_refused(given):
     with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'plan'\."):
         addressed(given, [ASKS, FOREIGN, PLAN])
-
-
-def test_questions_come_back_from_a_checkpoint_that_has_plain_dicts():
-    channel = CheckedDelta(merged, dict[str, Question])
-    channel.key = "questions"
-    dumped = {each.key: each.model_dump(mode="json") for each in ASKED}
-    restored = channel.from_checkpoint(dumped)
-    assert restored.get() == {each.key: each for each in ASKED}
-    assert "questions" in EnhancedState.__annotations__

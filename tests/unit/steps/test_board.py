@@ -121,16 +121,6 @@ def test_no_place_is_lost_or_made_whoever_is_cancelled_and_when(count, actions):
     asyncio.run(play())
 
 
-async def test_a_result_reaches_all_who_wait_for_its_seat_and_who_asks_later():
-    board = Board({})
-    with board.seat("1/a"):
-        waiting = [asyncio.ensure_future(board.outcome("1/a")) for _ in range(2)]
-        await settle()
-        board.publish("1/a", RESULT)
-    assert await asyncio.gather(*waiting) == [RESULT, RESULT]
-    assert await board.outcome("1/a") == RESULT
-
-
 async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
     board = Board({})
 
@@ -144,18 +134,6 @@ async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
     assert await asyncio.wait_for(board.outcome("1/a"), 5) is None
     with pytest.raises(ValueError, match="no"):
         await failing
-
-
-async def test_the_first_word_on_a_seat_counts():
-    board = Board({})
-    with board.seat("1/a"):
-        board.publish("1/a", "skipped")
-        board.publish("1/a", RESULT)
-    assert await board.outcome("1/a") == "skipped"
-
-
-async def test_nothing_comes_of_a_seat_that_nobody_took():
-    assert await Board({}).outcome("9/a") is None
 
 
 async def test_a_waiter_that_is_cancelled_does_not_take_the_result_from_the_others():
@@ -186,29 +164,6 @@ async def test_the_log_is_read_once_a_round_however_many_ask():
 
 def state():
     return {"max_rounds": 7}
-
-
-async def test_the_tasks_of_a_round_share_a_board_and_other_rounds_and_runs_have_their_own():
-    def unread():
-        raise AssertionError("the state of a round is read once")
-
-    boards = Boards()
-    board = boards.join("r", "c", state)
-    with board.seat("1/a"):
-        assert boards.join("r", "c", unread) is board
-    assert board.state == {"max_rounds": 7}
-    others = [boards.join("r", "d", state), boards.join("s", "c", state)]
-    assert len({id(each) for each in (board, *others)}) == 3
-
-
-async def test_who_goes_on_with_a_round_that_was_left_reads_its_state_anew():
-    boards = Boards()
-    board = boards.join("r", "c", state)
-    with board.seat("1/a"):
-        pass
-    again = boards.join("r", "c", lambda: {"max_rounds": 3})
-    assert again is board
-    assert again.state["max_rounds"] == 3
 
 
 def test_a_board_is_gone_when_the_last_task_of_its_round_is():

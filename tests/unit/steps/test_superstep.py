@@ -2,15 +2,12 @@
 
 from typing import TypedDict
 
-import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
 from replan import Host, Specialist, Team, build_graph, run
 from replan.langgraph_inside import tasks
-from replan.state.results import Assignment
-from replan.steps.board import argument, read_state
 from replan.testing import ScriptedModel
 from states import state_of
 
@@ -47,21 +44,6 @@ async def test_this_langgraph_has_the_private_key_that_spares_copies_of_the_stat
     graph.add_conditional_edges("plan", fan_out, ["work"])
     await graph.compile().ainvoke({"text": ""})
     assert seen == [True, {"text": "of the super-step"}]
-
-
-def test_a_task_is_sent_ids_alone_where_it_can_read_the_state():
-    state = {"run_id": "r", "current_round": 3}
-    config = {"configurable": {KEY: lambda keys: {"run_id": "r", "read": keys}}}
-    sent = argument(Assignment(step_id=1, specialist="a"), state, config)
-    assert sent == {"run_id": "r", "step_id": 1, "specialist": "a"}
-    assert "current_plan" in read_state(sent, config)["read"]
-
-
-@pytest.mark.parametrize("config", [{}, {"configurable": {}}])
-def test_a_task_is_sent_the_state_where_it_cannot_read_it(config):
-    state = {"run_id": "r", "current_round": 3}
-    sent = argument(Assignment(step_id=1, specialist="a"), state, config)
-    assert read_state(sent, config) == state
 
 
 async def whole_run(settings=None):
