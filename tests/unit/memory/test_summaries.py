@@ -1,7 +1,6 @@
 """When a summary is due and what it covers: each message is in it, or seen, exactly once."""
 
-from hypothesis import given, strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from replan import MemoryOptions
 from replan.memory.conversation import resolved, visible_messages
@@ -9,8 +8,6 @@ from replan.memory.summary import MOST_AT_ONCE, covering, is_due, to_cover
 from replan.prompts.sections import summary_section
 from replan.state.memory import Summary
 
-CALL = {"name": "search", "args": {}, "id": "c"}
-LONG = [{"name": "write", "args": {"text": "x" * 90_000}, "id": "c"}]
 SUMMARY = resolved(MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6))
 
 
@@ -83,52 +80,3 @@ def test_of_a_very_long_conversation_a_summary_takes_in_what_fits():
     assert 0 < sum(len(message.text) for message in added) <= MOST_AT_ONCE
     state = summarised(state)
     assert is_due(state, SUMMARY)
-
-
-MESSAGES = st.lists(st.sampled_from(["turn", "tools", "long", "overtaken", "told"]), max_size=30)
-
-
-@given(MESSAGES, st.integers(1, 8), st.integers(1, 12), st.lists(st.booleans(), min_size=30))
-def test_each_message_is_in_the_summary_or_seen_exactly_once(kinds, limit, trigger, works):
-    options = MemoryOptions(mode="summary", history_limit=limit, summary_trigger_messages=trigger)
-    memory = resolved(options)
-    state = {"messages": []}
-    calls = 0
-    for number, (kind, succeeds) in enumerate(zip(kinds, works, strict=False)):
-        state["messages"] = [*state["messages"], *_said(kind, number)]
-        if kind == "overtaken" or not is_due(state, memory):
-            continue
-        if succeeds:
-            state = summarised(state, memory)
-            calls += 1
-        _check(state, memory)
-    _check(state, memory)
-    assert calls * trigger <= len(state["messages"])
-
-
-def _said(kind, number):
-    asked = HumanMessage(f"h{number}", id=f"h{number}")
-    answered = AIMessage(f"a{number}", id=f"a{number}")
-    tools = [
-        AIMessage("", id=f"c{number}", tool_calls=[CALL]),
-        ToolMessage("x", tool_call_id="c", id=f"t{number}"),
-        ToolMessage("y", tool_call_id="c", id=f"u{number}"),
-    ]
-    return {
-        "turn": [asked, answered],
-        "tools": [asked, *tools, answered],
-        "long": [asked, tools[0].model_copy(update={"tool_calls": LONG}), *tools[1:], answered],
-        "overtaken": [asked],
-        "told": [SystemMessage("told", id=f"s{number}"), asked, answered],
-    }[kind]
-
-
-def _check(state, memory):
-    seen = visible_messages(state, memory).messages
-    summary = state.get("memory_summary")
-    text = "" if summary is None else summary.text
-    shown = [message.id for message in seen if message.id]
-    covered = text[1:-1].split("][") if text else []
-    assert sorted([*covered, *shown]) == sorted(message.id for message in state["messages"])
-    first = next((m for m in seen if m.type != "system"), None)
-    assert first is None or first.type != "tool"

@@ -186,18 +186,6 @@ def test_the_critical_path_follows_durations_and_leaves_failed_steps_out() -> No
     assert (critical_path(TaskPlan()), critical_length(TaskPlan())) == ((), 0.0)
 
 
-def test_the_width_counts_open_steps_that_can_run_at_once() -> None:
-    assert width(plan("[ ] 1. a", "[ ] 2. b", "[ ] 3. c (after 1, 2)")) == 2
-    assert width(plan("[x] 1. a", "[x] 2. b", "[ ] 3. c (after 1, 2)")) == 1
-    assert width(TaskPlan()) == 0
-
-
-def test_the_width_needs_the_best_pairing_of_steps() -> None:
-    fan_in = plan("[ ] 1. a", "[ ] 2. b", "[ ] 3. c", "[ ] 4. d (after 1, 2, 3)")
-    crossed = plan("[ ] 1. a", "[ ] 2. b", "[ ] 3. c (after 1, 2)", "[ ] 4. d (after 1)")
-    assert (width(fan_in), width(crossed)) == (3, 2)
-
-
 def test_the_width_of_a_thousand_steps_is_found() -> None:
     steps = tuple(
         PlanStep(
@@ -246,12 +234,6 @@ def reaches(made: TaskPlan) -> set[tuple[int, int]]:
         if longer <= pairs:
             return pairs
         pairs |= longer
-
-
-def test_a_step_that_is_done_holds_up_none_that_waits_for_it():
-    plan = PlanDocument.parse("- [ ] 1. a\n- [x] 2. b (after 1)\n- [ ] 3. c (after 2)\n").plan
-    assert [step.id for step in ready_steps(plan)] == [1, 3]
-    assert width(plan) == 2
 
 
 @given(small_plans())

@@ -21,7 +21,6 @@ from replan.plan import (
     looks_like_plan,
     normalised,
     parse_plan_from_markdown,
-    refresh_content,
     render,
     render_for_model,
     with_statuses,
@@ -149,20 +148,6 @@ def test_a_line_of_its_own_says_what_a_step_waits_for(line: str, waits: tuple[in
     assert plan.steps[-1].dependencies == waits
 
 
-@pytest.mark.parametrize("line", ["**Priority:** 2", "- **Priority:** 2", "* Priority: 2"])
-def test_stress_does_not_hide_the_key_of_a_line(line: str) -> None:
-    (step,) = PlanDocument.parse(f"- [ ] 1. Find it\n  {line}\n").plan.steps
-    assert (step.priority, step.brief) == (2, "")
-
-
-def test_tags_around_a_plan_do_not_hide_it() -> None:
-    text = "<plan>\n- [ ] 1. Find it @a\n- [ ] 2. Compare (after 1)\n</plan>\n"
-    plan = parse_plan_from_markdown(text)
-    assert [step.id for step in plan.steps] == [1, 2]
-    done = plan.step(2).replace(status=StepStatus.COMPLETED)
-    assert written(text, done) == text.replace("[ ] 2", "[x] 2")
-
-
 def test_the_message_has_the_first_mistakes_of_very_many_and_the_error_has_all() -> None:
     with pytest.raises(PlanDocumentError) as caught:
         PlanDocument.parse("- [ ] 1. Sum @a (" + "[1,}" * 300 + ")")
@@ -202,13 +187,6 @@ def test_writing_a_recovered_plan_mends_the_text_too() -> None:
     assert str(document.write(document.plan)) == "Hello.\n\n- [ ] 1. a\n- [ ] 2. b (after 1)\n"
 
 
-def test_a_document_without_steps_recovers_to_a_plan_without_steps() -> None:
-    document = PlanDocument.recover("# Only a title\n\nSome prose.\n")
-    assert (document.plan.title, document.plan.steps) == ("Only a title", ())
-    grown = document.write(document.plan.replace(steps=(PlanStep(id=1, description="Begin"),)))
-    assert str(grown) == "# Only a title\n\nSome prose.\n\n- [ ] 1. Begin\n"
-
-
 def test_a_revision_may_wait_for_steps_that_it_leaves_out() -> None:
     text = "- [ ] 5. Write it (after 1, 2)\n- [ ] Send it (after 5)\n"
     plan = PlanDocument.parse(text, known={1, 2, 3}).plan
@@ -241,19 +219,6 @@ def test_a_result_stands_under_its_step() -> None:
     )
     assert lines in after
     assert written(after, plan.step(3)) == EXAMPLE
-
-
-def test_a_changed_attribute_rewrites_one_line() -> None:
-    plan = parse_plan_from_markdown(EXAMPLE)
-    after = written(EXAMPLE, plan.step(4).replace(priority=3, assigned_to="editor"))
-    assert after == EXAMPLE.replace("@writer (after 3)", "@editor (after 3; priority 3)")
-
-
-def test_a_removed_step_takes_its_lines_along() -> None:
-    document = PlanDocument.parse(EXAMPLE)
-    after = document.write(document.plan.replace(steps=document.plan.steps[:3]))
-    expected = EXAMPLE.replace("- [ ] 4. Write a one-page brief @writer (after 3)\n\n", "")
-    assert str(after) == expected
 
 
 def test_a_new_step_stands_where_the_plan_has_it() -> None:
@@ -417,13 +382,6 @@ def test_two_readers_of_one_text_do_not_share_parameters() -> None:
     text = "- [ ] 1. a\n  ```yaml\n  tags: [x]\n  ```\n"
     parse_plan_from_markdown(text).step(1).parameters["tags"] = "spoilt"
     assert parse_plan_from_markdown(text).step(1).parameters == {"tags": ["x"]}
-
-
-def test_the_content_follows_the_plan() -> None:
-    plan = parse_plan_from_markdown(EXAMPLE)
-    assert refresh_content(plan) is plan
-    bare = TaskPlan(title="T", steps=(PlanStep(id=1, description="a"),))
-    assert refresh_content(bare).content == "# T\n\n- [ ] 1. a\n"
 
 
 def test_a_plan_that_no_document_can_hold_is_still_written_somehow() -> None:

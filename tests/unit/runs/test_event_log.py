@@ -212,34 +212,6 @@ def test_a_prompt_is_kept_by_its_messages_each_once():
     assert "Be kind." not in json.dumps([one, two])
 
 
-def test_steps_rounds_and_runs_are_timed_from_their_beginning():
-    times = iter([0, 1, 2, 4, 8, 16, 32, 33, 33])
-    durations = Durations()
-    step = {"step_id": 1, "specialist": "w", "round": 1}
-    result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
-    over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
-    told = [
-        durations.apply(event.replace(at=NOON + timedelta(seconds=next(times))))
-        for event in (
-            RunStarted(**NAMES, request="x"),
-            SpecialistInvoked(**NAMES, **step, task="t"),
-            SpecialistInvoked(**NAMES, **step, task="t", attempt=2),
-            SpecialistCompleted(**NAMES, **step, attempt=2, result=result),
-            SpecialistCompleted(**NAMES, **{**step, "step_id": 2}, result=result),
-            FeedbackGenerated(**NAMES, round=1, feedback=feedback),
-            over,
-            SpecialistInvoked(**NAMES, **{**step, "step_id": 3}, task="t"),
-            # Both came in a bunch.
-            SpecialistCompleted(
-                **NAMES, **{**step, "step_id": 3}, result=SpecialistResult(duration=0.5)
-            ),
-        )
-    ]
-    assert told[8].step_seconds == 0.5
-    assert [told[3].step_seconds, told[4].step_seconds] == [3, None]
-    assert (told[5].round_seconds, told[6].run_seconds) == (15, 32)
-
-
 def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them():
     step = {"step_id": 1, "specialist": "w"}
     begun = step | {"task": "t"}

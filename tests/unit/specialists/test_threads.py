@@ -1,7 +1,6 @@
 """Work that hangs is given up, and keeps no process from ending."""
 
 import asyncio
-import contextvars
 import textwrap
 import threading
 
@@ -129,12 +128,6 @@ def test_what_was_given_up_has_a_moment_to_end_before_the_process_does():
     assert (ended.returncode, ended.stdout) == (0, "the work has ended\n"), ended.stderr
 
 
-async def test_work_sees_the_context_of_who_asked():
-    name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
-    name.set("asker")
-    assert await in_thread(name.get) == "asker"
-
-
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3)])
 async def test_an_error_reaches_who_waits(error):
     def fail():
@@ -150,11 +143,6 @@ async def test_a_ctrl_c_that_foreign_code_makes_up_is_an_error_of_that_code():
 
     with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
         await in_thread(interrupt)
-
-
-async def test_an_end_of_an_iteration_is_an_error_and_no_endless_wait():
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        await in_thread(lambda: next(iter(())))
 
 
 def test_no_more_work_than_allowed_is_done_at_once():
@@ -248,14 +236,6 @@ def test_a_loop_of_our_own_gets_threads_that_can_be_given_up():
         return await asyncio.to_thread(lambda: threading.current_thread().name)
 
     assert run_in_own_loop(whose) == "replan-work"
-
-
-def test_a_thread_that_is_done_takes_the_next_work():
-    pool = Threads()
-    used = {pool.submit(threading.get_ident).result() for _ in range(20)}
-    pool.shutdown()
-    # The next work may come a moment before the thread is back.
-    assert len(used) <= 2
 
 
 def test_a_pool_that_is_shut_ends_its_threads_and_takes_nothing_more():

@@ -5,14 +5,11 @@ import asyncio
 import pytest
 from langchain_core.messages import AIMessageChunk, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, interrupt
 
 from replan import (
     ConfigurationError,
     Host,
     Limits,
-    ModelCallError,
     Specialist,
     Team,
     build_graph,
@@ -136,23 +133,6 @@ async def test_the_checker_of_the_configuration_decides_what_is_shown(call):
     assert all(isinstance(piece, AIMessageChunk) for piece in heard[0])
 
 
-async def test_an_answer_after_tools_that_was_cut_off_is_marked(look):
-    half = Reply("It rai", finish_reason="length")
-    with ScriptedModel({"think": SIMPLE, "direct_answer": [look, half]}) as model:
-        state = (await run(graph_of(model, weather), "How is the weather in Bonn?")).state
-    assert state["final_answer"].text == "It rai"
-    assert (state["outcome"], state["limit_reached"]) == ("partial", "reply_length")
-
-
-@pytest.mark.parametrize("verdict", [True, False])
-async def test_a_checker_that_is_always_wrong_costs_no_answer(look, verdict):
-    with ScriptedModel({"think": SIMPLE, "direct_answer": [look, "It rains."]}) as model:
-        graph = graph_of(model, weather, stream_tool_call_checker=lambda chunks: verdict)
-        events = await events_of(graph)
-    assert "".join(said(events)) == "It rains."
-    assert events[-1].answer.text == "It rains."
-
-
 async def test_the_final_answer_of_a_plan_uses_no_tools():
     script = {
         "think": "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker",
@@ -178,31 +158,6 @@ async def test_a_hanging_tool_of_the_host_is_told_to_the_model(call):
         )
     assert "was cut off" in model.calls[-1].messages[-1].text
     assert state["final_answer"].text == "I cannot know."
-
-
-async def test_too_many_rounds_of_the_hosts_tools_end_the_run_with_an_error(look):
-    with (
-        ScriptedModel({"think": SIMPLE, "direct_answer": [look, look]}) as model,
-        pytest.raises(ModelCallError, match="max_tool_rounds"),
-    ):
-        await run(graph_of(model, weather, max_tool_rounds=1), "Weather?")
-
-
-async def test_a_question_in_a_tool_of_the_host_waits_for_its_answer(call):
-    @tool
-    def ask(question: str) -> str:
-        """Ask a person."""
-        return interrupt(question)
-
-    config = {"configurable": {"thread_id": "t"}}
-    script = {"think": SIMPLE, "direct_answer": [call(("ask", {"question": "Where?"})), "Rain."]}
-    with ScriptedModel(script) as model:
-        graph = graph_of(model, ask, checkpointer=InMemorySaver())
-        state = (await run(graph, "Weather?", config=config)).state
-        assert state["outcome"] == "waiting"
-        state = (await run(graph, Command(resume="Bonn"), config=config)).state
-    assert model.calls[-1].messages[-1].text == "Bonn"
-    assert state["outcome"] == "answered"
 
 
 def test_a_bound_below_one_is_refused():

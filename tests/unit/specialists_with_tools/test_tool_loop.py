@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -15,20 +14,12 @@ from langgraph.types import Command, interrupt
 from replan import (
     ConfigurationError,
     ExecutionStatus,
-    Host,
-    Limits,
-    Specialist,
     StorageError,
-    Team,
-    build_graph,
     run,
-    run_sync,
     stream,
 )
 from replan.errors import UnpricedModelError
 from replan.testing import Reply, ScriptedModel, always
-
-SLOW = Limits(step_timeout=0.2, step_retries=0)
 
 
 def add(a: int, b: int) -> int:
@@ -71,15 +62,6 @@ async def test_functions_coroutines_and_langchain_tools_are_called(graph, script
     assert model.bound_tools[-1] == ("add", "multiply", "negate", "square")
     assert result_of(state).text == "Done."
     assert result_of(state).usage.calls == 3
-
-
-async def test_the_prompt_is_the_one_of_every_model_specialist(graph, script, call):
-    with ScriptedModel(script("Done.")) as plain:
-        await run(graph(plain), "Count.")
-    with ScriptedModel(script(call(("add", {"a": 1, "b": 2})), "Done.")) as model:
-        await run(graph(model, tools=[add]), "Count.")
-    prompts = [m.calls[1].messages for m in (plain, model)]
-    assert [m.content for m in prompts[0]] == [m.content for m in prompts[1]]
 
 
 async def test_front_matter_is_read_from_the_last_message_alone(graph, script, call, result_of):
@@ -179,32 +161,6 @@ async def test_calls_without_ids_with_the_same_id_or_broken_arguments_get_their_
     assert result_of(state).text == "Done."
 
 
-async def test_a_reply_that_is_nothing_but_a_broken_call_is_not_the_end(graph, script, result_of):
-    broken = AIMessage(
-        "",
-        invalid_tool_calls=[
-            {
-                "name": "add",
-                "args": '{"a": 1,',
-                "id": "x",
-                "error": None,
-                "type": "invalid_tool_call",
-            }
-        ],
-    )
-    with ScriptedModel(script(broken, "I see.")) as model:
-        state = (await run(graph(model, tools=[add]), "Count.")).state
-    assert result_of(state).text == "I see."
-
-
-@pytest.mark.parametrize("rounds", [1, 3])
-async def test_as_many_rounds_of_tools_as_allowed_are_made(graph, script, call, rounds, result_of):
-    again = [call(("add", {"a": 1, "b": 2}))] * rounds
-    with ScriptedModel(script(*again, "Done.")) as model:
-        state = (await run(graph(model, tools=[add], max_tool_rounds=rounds), "Count.")).state
-    assert result_of(state).text == "Done."
-
-
 async def test_one_round_of_tools_too_many_fails_the_step_once(graph, script, call, result_of):
     again = [call(("add", {"a": 1, "b": 2}))] * 3
     worker = {"tools": [add], "max_tool_rounds": 2}
@@ -213,38 +169,6 @@ async def test_one_round_of_tools_too_many_fails_the_step_once(graph, script, ca
     assert result.status is ExecutionStatus.FAILED
     assert "max_tool_rounds" in result.error
     assert result.retry_count == 0
-
-
-async def test_the_runs_model_calls_bound_the_loop(graph, script, call):
-    script = script(*[call(("add", {"a": 1, "b": 2}))] * 3)
-    with ScriptedModel(script) as model:
-        limits = Limits(max_model_calls=5)
-        state = (await run(graph(model, tools=[add], limits=limits), "Count.")).state
-    # Thinking, three rounds of the loop, and the last call of a run, kept back for the answer.
-    assert len(model.calls) == 5
-    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_model_calls")
-    assert state["current_plan"].step(1).status == "pending"
-    assert state["usage"].by["worker"].calls == 3
-    assert "not run, the limit max_model_calls was reached" in state["final_answer"].text
-
-
-@pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_a_hanging_tool_ends_with_its_step(graph, script, call, result_of, kind):
-    never = threading.Event()
-
-    def hang() -> str:
-        """Hang."""
-        never.wait()
-
-    async def hang_too() -> str:
-        """Hang."""
-        await asyncio.Event().wait()
-
-    one = hang if kind == "sync" else hang_too
-    with ScriptedModel(script(call((one.__name__, {})))) as model:
-        state = (await run(graph(model, tools=[one], limits=SLOW), "Hang.")).state
-    never.set()
-    assert "no answer within 0.2 s" in result_of(state).error
 
 
 async def test_a_storage_that_fails_in_a_tool_ends_the_run_and_is_not_told_to_the_model(
@@ -333,34 +257,6 @@ async def test_a_question_in_a_tool_waits_and_the_answer_reaches_it(graph, scrip
     assert len([c for c in model.calls if c.step == 1]) == 2
 
 
-async def test_two_questions_at_once_get_each_its_own_answer(script, call):
-    async def ask(question: str) -> str:
-        """Ask a person."""
-        return interrupt(question)
-
-    script = {
-        "think": "---\ncomplexity: complex\n---\n- [ ] 1. A @a\n- [ ] 2. B @b",
-        "step 1": [call(("ask", {"question": "one?"})), lambda m: f"A: {m[-1].text}"],
-        "step 2": [call(("ask", {"question": "two?"})), lambda m: f"B: {m[-1].text}"],
-        "feedback": "---\nverdict: complete\n---\nEnd.",
-    }
-    config: dict[str, Any] = {"configurable": {"thread_id": "t"}}
-    with ScriptedModel(script) as model:
-        team = [
-            Specialist(name=name, intended_use="Asks.", chat_model=model, tools=[ask])
-            for name in "ab"
-        ]
-        graph = build_graph(
-            Team(host=Host(model=model), specialists=team),
-            checkpointer=InMemorySaver(),
-        )
-        state = (await run(graph, "Ask.", config=config)).state
-        answers = {i.id: i.value.replace("?", "!") for i in state["__interrupt__"]}
-        state = (await run(graph, Command(resume=answers), config=config)).state
-    results = state["current_specialist_results"]
-    assert [results[key].text for key in ("1/a", "2/b")] == ["A: one!", "B: two!"]
-
-
 class Seen(AsyncCallbackHandler):
     def __init__(self):
         self.seen = []
@@ -388,11 +284,6 @@ async def test_callbacks_tags_and_metadata_reach_the_models_inside_of_tools(grap
     assert len(seen.seen) == 7
     assert all(tagged and value == 7 for _, tagged, value in seen.seen)
     assert {"sync", "async"} <= {text for text, _, _ in seen.seen}
-
-
-def test_tools_work_from_synchronous_code(graph, script, call, result_of):
-    with ScriptedModel(script(call(("add", {"a": 1, "b": 2})), "Three.")) as model:
-        assert result_of(run_sync(graph(model, tools=[add]), "Count.").state).text == "Three."
 
 
 @pytest.mark.parametrize(

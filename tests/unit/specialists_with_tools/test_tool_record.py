@@ -12,7 +12,6 @@ from langgraph.types import Command, interrupt
 from replan import (
     ConfigurationError,
     Host,
-    Limits,
     Specialist,
     Team,
     ask_user,
@@ -149,21 +148,6 @@ async def test_after_a_question_nothing_is_asked_or_done_again(team, call, world
     assert result_of(state).text == "Done."
 
 
-async def test_two_tools_that_ask_at_once_are_answered_in_any_order(team, call):
-    async def ask(what: str) -> str:
-        """Ask a person."""
-        return str(ask_user(what))
-
-    calls = call(("ask", {"what": "One?"}), ("ask", {"what": "Two?"}))
-    with ScriptedModel({"step 1": [calls, "Done."], "feedback": DONE}) as model:
-        graph = team(model, [ask])
-        state = (await run(graph, PLAN, config=CONFIG)).state
-        keys = {q.text: q.key for q in waiting_for(state)}
-        answers = {keys["Two?"]: "second", keys["One?"]: "first"}
-        await run(graph, Command(resume=answers), config=CONFIG)
-        assert [m.content for m in told(model)] == ["first", "second"]
-
-
 @pytest.mark.parametrize(("name", "times"), [("pay", 2), ("look", 2), ("mail", 1)])
 async def test_a_call_that_was_cut_off_is_made_again_only_if_it_may_be(
     team, call, world, cut_off, name, times
@@ -212,34 +196,6 @@ async def test_a_person_says_what_became_of_an_unsafe_call(
         await run(graph, await said(graph, answer, CONFIG), config=CONFIG)
         assert [m.content for m in told(model)] == [hears]
     assert len(world.done) == times
-
-
-async def test_an_answer_that_cannot_be_read_is_asked_for_again(team, call, world, cut_off):
-    script = {"step 1": [call(CALLS["mail"]), "Done."], "feedback": DONE}
-    with ScriptedModel(script) as model:
-        graph = team(model, world.tools())
-        await cut_off(graph)
-        await run(graph, None, config=CONFIG)
-        state = (await run(graph, await said(graph, "hm", CONFIG), config=CONFIG)).state
-        (question,) = waiting_for(state)
-        assert "cannot be read" in question.problem
-        state = (await run(graph, await said(graph, "done", CONFIG), config=CONFIG)).state
-    assert state["outcome"] == "completed"
-    assert world.done == ["mail"]
-
-
-async def test_an_unsafe_call_in_doubt_fails_its_step_where_nobody_is_to_be_asked(
-    team, call, world, cut_off
-):
-    script = {"step 1": [call(CALLS["mail"])], "feedback": DONE}
-    with ScriptedModel(script) as model:
-        graph = team(model, world.tools(), on_doubt="fail")
-        await cut_off(graph)
-        state = (await run(graph, None, config=CONFIG)).state
-    assert "The call of mail was cut off in attempt 1" in result_of(state).error
-    assert result_of(state).retry_count == 0
-    assert state["outcome"] == "failed"
-    assert world.done == ["mail"]
 
 
 @pytest.mark.parametrize(
@@ -484,22 +440,3 @@ async def test_the_host_is_told_of_a_call_of_its_own_that_was_cut_off(storage, w
     assert "The call of mail was cut off" in state["final_answer"].text
     assert world.done == ["mail"]
     assert len([c for c in model.calls if c.node == "direct_answer"]) == 2
-
-
-async def test_the_host_is_told_that_nobody_knows_what_a_call_did_whose_time_is_over(world):
-    world.hold = True
-
-    def mail(messages):
-        heard = [m.content for m in messages if isinstance(m, ToolMessage)]
-        return heard[0] if heard else AIMessage("", tool_calls=[MAIL])
-
-    script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": [always(mail)]}
-    with ScriptedModel(script) as model:
-        config = Team(
-            host=Host(model=model, tools=world.tools()),
-            specialists=[Specialist(name="worker", intended_use="Works.", chat_model=model)],
-            limits=Limits(step_timeout=0.1),
-        )
-        state = (await run(build_graph(config), "Write to Ann.")).state
-    assert "The call of mail was cut off" in state["final_answer"].text
-    assert world.done == ["mail"]
