@@ -8,51 +8,55 @@ from replan.state.enhanced import rounds_of, settings_of
 from replan.state.usage import TokenCount
 
 CONFIGURED = RunSettings(
-    limits=Limits(max_rounds=3, max_steps=7), on_failure="halt", complexity_threshold=0.9
+    approval="always",
+    limits=Limits(max_rounds=3, max_cost=7, per_step=Budget(max_tokens=5, max_cost=2)),
+    on_failure="halt",
 )
 
 
-def test_a_request_that_says_nothing_changes_nothing():
-    assert CONFIGURED.overridden_by(None) == CONFIGURED
-    assert CONFIGURED.overridden_by(RunSettings()) == CONFIGURED
+def limited(**limits):
+    return CONFIGURED.replace(limits=CONFIGURED.limits.replace(**limits))
 
 
-def test_a_request_changes_only_the_fields_that_it_names():
-    settings = CONFIGURED.overridden_by(RunSettings(round_scope="step"))
-    assert settings == CONFIGURED.replace(round_scope="step")
+ASKED = [
+    (None, CONFIGURED),
+    (RunSettings(), CONFIGURED),
+    (RunSettings(round_scope="step"), CONFIGURED.replace(round_scope="step")),
+    # The built-in value may be asked for, and a limit may be taken away.
+    (RunSettings(on_failure="finish"), CONFIGURED.replace(on_failure="finish")),
+    (RunSettings(limits=Limits(max_rounds=10)), limited(max_rounds=10)),
+    (RunSettings(limits=Limits(max_cost=None)), limited(max_cost=None)),
+    (
+        RunSettings(limits=Limits(per_step=Budget(max_cost=None, max_seconds=9))),
+        limited(per_step=Budget(max_tokens=5, max_seconds=9)),
+    ),
+    (RunSettings.model_validate({"limits": {"max_steps": 2}}), limited(max_steps=2)),
+    # What is changed in a copy is asked for, and nothing else of it.
+    (RunSettings(limits=Limits(max_rounds=1).replace(max_rounds=2)), limited(max_rounds=2)),
+    (
+        RunSettings().replace(limits=Limits(max_model_calls=200)),
+        limited(max_model_calls=200),
+    ),
+]
 
 
-def test_a_request_may_name_the_built_in_value_to_get_it_back():
-    asked = RunSettings(on_failure="finish", limits=Limits(max_rounds=10))
-    settings = CONFIGURED.overridden_by(asked)
-    assert (settings.on_failure, settings.limits.max_rounds) == ("finish", 10)
+@pytest.mark.parametrize(("asked", "settings"), ASKED)
+def test_a_request_changes_what_it_names_also_after_a_copy_and_as_json(asked, settings):
+    assert CONFIGURED.overridden_by(asked) == settings
+    if asked is not None:
+        again = RunSettings.model_validate_json(asked.model_dump_json())
+        assert again == asked
+        assert CONFIGURED.overridden_by(again) == settings
+        copy = asked.replace(round_scope="step")
+        assert CONFIGURED.overridden_by(copy) == settings.replace(round_scope="step")
 
 
-def test_one_limit_of_a_request_leaves_the_other_limits_as_configured():
-    settings = CONFIGURED.overridden_by(RunSettings(limits=Limits(max_rounds=5)))
-    assert settings.limits == Limits(max_rounds=5, max_steps=7)
-
-
-def test_a_budget_of_a_request_changes_only_what_it_names():
-    configured = RunSettings(limits=Limits(per_step=Budget(max_tokens=5, max_cost=2)))
-    asked = RunSettings(limits=Limits(per_step=Budget(max_cost=None, max_seconds=9)))
-    settings = configured.overridden_by(asked)
-    assert settings.limits.per_step == Budget(max_tokens=5, max_seconds=9)
-
-
-def test_a_request_may_take_a_limit_away():
-    configured = RunSettings(limits=Limits(max_tokens=5))
-    settings = configured.overridden_by(RunSettings(limits=Limits(max_tokens=None)))
-    assert settings.limits.max_tokens is None
+def test_in_python_settings_are_written_whole():
+    assert RunSettings().model_dump()["limits"]["max_model_calls"] == 200
 
 
 def test_a_price_is_for_a_million_tokens():
     assert Price(input=2, output=10).of(500_000, 100_000) == pytest.approx(2.0)
-
-
-def test_a_form_gives_the_same_as_values():
-    asked = RunSettings.model_validate({"limits": {"max_steps": 2}})
-    assert CONFIGURED.overridden_by(asked).limits == Limits(max_rounds=3, max_steps=2)
 
 
 @pytest.mark.parametrize(
