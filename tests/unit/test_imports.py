@@ -97,37 +97,6 @@ def test_a_circle_is_found_wherever_its_imports_are(inround, back):
     ]
 
 
-@pytest.mark.parametrize("file", ["three.py", "other/three.py", "other/inner/three.py"])
-def test_folders_are_in_a_circle_whose_files_are_not(inround, file):
-    three = file.removesuffix(".py").replace("/", ".")
-    inround(
-        {
-            "__init__.py": "",
-            "folder/__init__.py": "",
-            "folder/one.py": f"from inround.{three} import THREE as ONE\n",
-            "folder/two.py": "TWO = 2\n",
-            "other/__init__.py": "",
-            "other/inner/__init__.py": "",
-            file: "from inround.folder.two import TWO as THREE\n",
-        }
-    )
-    assert sorted(circle_in("inround")) == [
-        f"inround.folder.one imports inround.{three}",
-        f"inround.{three} imports inround.folder.two",
-    ]
-
-
-def test_a_folder_that_is_imported_by_its_own_files_is_no_circle(inround):
-    inround(
-        {
-            "__init__.py": "from inround.one import ONE\n",
-            "one.py": "ONE = 1\n",
-            "two.py": "from inround import ONE as TWO\n",
-        }
-    )
-    assert not circle_in("inround")
-
-
 @pytest.mark.parametrize(
     "importing",
     [

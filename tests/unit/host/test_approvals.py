@@ -4,17 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, strategies as st
-from langgraph.runtime import Runtime
 
 from replan import (
     InputError,
     PlanDocument,
     PlanDocumentError,
     StepStatus,
-    TaskPlan,
 )
 from replan.host.approvals import approval_of, changed_by_person
-from replan.nodes.plan_approval import decision_key, plan_approval
 from replan.state.team import SpecialistCard
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,14 +38,6 @@ def statuses(plan):
     return [step.status.value for step in plan.steps]
 
 
-def test_a_document_that_is_handed_back_as_it_was_changes_nothing():
-    assert changed(DOCUMENT) == PLAN
-
-
-def test_the_spacing_of_a_finished_result_is_no_change_of_it():
-    assert changed(DOCUMENT.replace("> done", ">   done\n  >")).step(1) == PLAN.step(1)
-
-
 def test_the_marks_of_a_person_count_for_what_is_not_finished():
     text = DOCUMENT.replace("[!] 2", "[ ] 2").replace(
         "- [ ] 3. Three @b\n", "- [x] 3. Three @b\n\n  > by hand\n\n"
@@ -59,19 +48,6 @@ def test_the_marks_of_a_person_count_for_what_is_not_finished():
     assert plan.step(2).feedback == ""
     assert plan.version == 3
     assert PlanDocument.parse(plan.content).plan.steps[2].result == "by hand"
-
-
-def test_a_failed_step_that_a_person_words_otherwise_is_tried_again():
-    plan = changed(DOCUMENT.replace("Two", "Second"))
-    assert statuses(plan) == ["completed", "pending", "pending", "pending"]
-    assert plan.version == 4
-    assert "- [ ] 2. Second @a (after 1)" in plan.content
-
-
-def test_what_no_document_can_say_stays_as_it_was():
-    step = PLAN.step(3).replace(estimated_duration=9.0)
-    plan = PLAN.with_steps(step)
-    assert changed(DOCUMENT, plan).step(3).estimated_duration == 9.0
 
 
 @pytest.mark.parametrize(
@@ -124,16 +100,3 @@ def test_a_revision_is_shown_as_a_difference_and_a_first_plan_is_not():
         False,
     )
     assert approval_of(after, 2).details["changes"] == ""
-
-
-def test_a_decision_is_about_one_document_in_one_round():
-    other = PLAN.replace(content=DOCUMENT.replace("Two", "Second"))
-    keys = {decision_key(plan, number) for plan in (PLAN, other) for number in (1, 2)}
-    assert len(keys | {decision_key(PLAN.replace(version=4), 1)}) == 5
-    assert decision_key(changed(DOCUMENT), 1) in keys
-
-
-@pytest.mark.parametrize("state", [{}, {"current_plan": TaskPlan()}])
-async def test_a_gate_without_a_plan_that_waits_says_so(services, state):
-    with pytest.raises(InputError, match="No plan in the state waits"):
-        await plan_approval(state, Runtime(), {}, services=services())

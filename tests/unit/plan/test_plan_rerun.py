@@ -196,6 +196,20 @@ def test_of_two_seals_the_last_one_counts():
     assert again(f"{text}<!-- replan: 1=00000000 -->\n") == {1: "edited"}
 
 
+def test_what_runs_again_is_open_without_result_and_the_rest_is_byte_for_byte_as_it_was():
+    text = sealed_text(DONE).replace("Pack the", "Pack all the")
+    plan = PlanDocument.parse(text).plan
+    fresh = reopened(plan, rerun_reasons(plan))
+    assert fresh.content == (
+        DONE.replace("[x] 2. Pack the", "[ ] 2. Pack all the")
+        .replace("\n  > 38 boxes.\n", "")
+        .replace("[x] 4.", "[ ] 4.")
+        .replace("\n  > Open.\n", "")
+    )
+    assert [step.id for step in fresh.open_steps()] == [2, 4, 6]
+    assert (fresh.step(2).result, fresh.step(1).result) == ("", "North, 1,200 EUR.")
+
+
 def test_the_reasons_are_told_in_words():
     text = sealed_text(DONE).replace("[x] 1.", "[ ] 1.").replace("Open again", "Open it")
     told = list(map(str, rerun_reasons(PlanDocument.parse(text).plan)))

@@ -22,12 +22,6 @@ def shown(messages):
     return [(message.type, message.text) for message in in_order(messages)]
 
 
-def test_a_prompt_that_is_in_order_stays_as_it_is():
-    prompt = [TOLD, ASKED, calls("a", "b"), found("b"), found("a"), SAID, ASKED]
-    assert in_order(prompt) == prompt
-    assert all(one is other for one, other in zip(in_order(prompt), prompt, strict=True))
-
-
 def test_neighbours_of_one_role_become_one_message():
     said = [TOLD, ASKED, HumanMessage(""), HumanMessage("more"), SAID, calls("a"), found("a")]
     assert shown(said)[1:] == [("human", "ask\n\nmore"), ("ai", "reply"), ("tool", "found")]
@@ -39,10 +33,6 @@ def test_neighbours_of_one_role_become_one_message():
         {"type": "text", "text": "look"},
         PICTURE,
     ]
-
-
-def test_all_system_messages_become_the_first_message():
-    assert shown([TOLD, ASKED, SAID, SystemMessage("more"), ASKED])[0] == ("system", "told\n\nmore")
 
 
 def test_what_the_model_said_first_is_data_of_the_user():

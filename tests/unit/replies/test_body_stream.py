@@ -26,12 +26,6 @@ def test_blanks_at_the_end_are_held_back_until_more_comes() -> None:
     assert stream.feed("\nTwo. ") == "\n\n\nTwo."
 
 
-def test_line_ends_are_the_same_however_they_are_cut() -> None:
-    text = HEAD + "a\r\r\nb\r\nc\rd\r"
-    for parts in ([text], list(text)):
-        assert "".join(map(BodyStream().feed, parts)) == "a\r\nb\nc\rd"
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -47,13 +41,6 @@ def test_a_reply_without_keys_is_shown_at_once_unless_it_may_begin_with_some(tex
     for parts in ([text], list(text)):
         assert "".join(map(BodyStream(None).feed, parts)) == shown
         assert read_answer(text).body.startswith(shown)
-
-
-def test_a_later_delimiter_is_shown() -> None:
-    stream = BodyStream()
-    assert stream.feed(HEAD + "One.\n---\nverdict: complete\n---\n.") == (
-        "One.\n---\nverdict: complete\n---\n."
-    )
 
 
 def test_closed_thinking_before_is_not_shown() -> None:
@@ -88,16 +75,6 @@ def test_any_other_form_is_held_back(text: str) -> None:
         assert "".join(map(stream.feed, parts)) == ""
         assert not stream.is_streaming
         assert stream.fields is None
-
-
-@pytest.mark.parametrize(
-    "body", ["```python\nx\n```", "`code` here", "~ about", "~~~js\nx", "    x"]
-)
-def test_a_body_that_begins_with_code_is_shown(body: str) -> None:
-    for parts in ([HEAD + body], list(HEAD + body)):
-        stream = BodyStream()
-        shown = "".join(map(stream.feed, parts))
-        assert body.startswith(shown or "nothing")
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,6 @@ async def test_a_reservation_that_one_scope_refuses_charges_none(storage):
     assert set((await log.spent("r")).values()) <= {Spending()}
 
 
-async def test_a_reservation_without_bounds_charges_nothing(storage):
-    log = storage.log
-    assert await log.reserve(call("1"), []) is None
-    await log.settle(call("1"), Spending(calls=1))
-    assert await log.spent("r") == {}
-
-
 async def test_money_fits_up_to_the_last_bit(storage):
     log, bound = storage.log, Bound(scope="run", cost=0.3)
     for name in ("1", "2", "3"):
@@ -93,27 +86,6 @@ async def test_what_was_used_takes_the_place_of_what_was_reserved(storage):
     await log.settle(call("2"), Spending())
     assert {each.spent.calls: each.reserved for each in (await log.charged("r")).values()} == {
         1: {}
-    }
-
-
-async def test_what_is_settled_and_what_is_reserved_leave_less_room(storage):
-    log, bound = storage.log, Bound(scope="run", tokens=100)
-    await log.reserve(call("1", tokens=60), [bound])
-    await log.settle(call("1"), Spending(calls=1, tokens=30))
-    await log.reserve(call("2", tokens=50), [bound])
-    refused = await log.reserve(call("3", tokens=21), [bound])
-    assert refused == Refused(scope="run", kind="tokens")
-
-
-async def test_a_wide_fan_out_never_goes_past_the_bound(storage):
-    log, bounds = storage.log, [Bound(scope="run", calls=50), Bound(scope="step/1")]
-    granted = await asyncio.gather(
-        *(log.reserve(call(str(number)), bounds) for number in range(80))
-    )
-    assert sum(each is None for each in granted) == 50
-    assert await log.spent("r") == {
-        "run": Spending(calls=50),
-        "step/1": Spending(calls=50),
     }
 
 
@@ -208,17 +180,6 @@ async def test_a_run_that_has_rows_keeps_them_and_adopts_none(storage):
     assert before.notes == (("a", "mine"),)
 
 
-async def test_the_same_adopted_again_is_harmless(storage):
-    log, elsewhere = storage.log, memory_log()
-    await with_rows(elsewhere, "r")
-    rows = await elsewhere.export("r")
-    await log.adopt("r", rows)
-    before = await log.export("r")
-    await log.adopt("r", rows)
-    assert await log.export("r") == before
-    assert await log.export("nobody") == RunRows()
-
-
 async def test_the_ledger_has_every_attempt_in_the_order_of_their_beginnings(storage):
     log = storage.log
     first, second, third = attempt("z"), attempt("a", step=2), attempt("z", 2, at=LATER)
@@ -261,12 +222,6 @@ async def test_what_a_person_says_of_an_attempt_that_was_cut_off_is_its_end(stor
     assert [each.outcome for each in await log.ledger("r")] == ["cancelled"]
     await log.finished(attempt(), SpecialistResult(step_id=1), LATER)
     assert [each.outcome for each in await log.ledger("r")] == ["done"]
-
-
-async def test_an_attempt_may_end_that_nobody_saw_begin(storage):
-    log = storage.log
-    await log.ended(attempt(), "waiting", LATER)
-    assert [each.outcome for each in await log.ledger("r")] == ["waiting"]
 
 
 async def test_a_result_comes_back_equal(storage):

@@ -1,7 +1,6 @@
 """One saver for every database: LangGraph's own tests of savers, and what ours does beyond."""
 
 import asyncio
-import logging
 import operator
 import random
 from functools import partial
@@ -13,13 +12,10 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.types import ERROR, RESUME
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
 
 from replan import StorageError
 from replan.errors import ThreadBusyError, ThreadLostError
 from replan.langgraph_inside.delta_channel import Delta
-from replan.plan.model import StepStatus
-from replan.storage.encryption import SealedSerializer
 from replan.storage.schema import OF_A_RUN
 from savers import KEY, opened_saver
 
@@ -180,18 +176,6 @@ async def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_writt
     assert await saver.aget_tuple(PLACE) is None
 
 
-async def test_more_classes_may_be_allowed_and_the_mark_of_the_cipher_stays(saver):
-    twin = saver.with_allowlist([(__name__, "Nobody")])
-    assert type(twin.serde) is type(saver.serde)
-    at = await put(twin, status=StepStatus.FAILED)
-    assert (await saver.aget_tuple(at)).checkpoint["channel_values"] == {
-        "status": StepStatus.FAILED
-    }
-    if isinstance(saver.serde, SealedSerializer):
-        with pytest.raises(ValueError, match="plain value"):
-            twin.serde.loads_typed(("msgpack", b"\x80"))
-
-
 async def test_what_is_written_for_a_thread_that_another_took_is_refused(saver):
     async with saver.lock("t") as owner:
         at = await put(saver, text="mine")
@@ -218,24 +202,6 @@ async def test_a_checkpoint_is_above_the_one_that_it_continues_from(saver):
     checkpoint = empty_checkpoint() | {"id": "0"}
     with pytest.raises(StorageError, match="is not above its parent"):
         await saver.aput(at, checkpoint, {}, {})
-
-
-@pytest.mark.parametrize("reading", ["the newest", "an older one", "in a thread"])
-async def test_who_read_a_checkpoint_writes_above_the_newest(saver, reading, monkeypatch):
-    first = await put(saver)
-    newest = empty_checkpoint()
-    # As of a host whose clock is ahead.
-    newest["id"] = newest["id"].replace(newest["id"][:4], "1fff", 1)
-    await saver.aput(first, newest, {}, {})
-    monkeypatch.setattr("langgraph.checkpoint.base.id._last_v6_timestamp", None)
-    match reading:
-        case "the newest":
-            await saver.aget_tuple(PLACE)
-        case "an older one":
-            await saver.aget_tuple(first)
-        case _:
-            await asyncio.to_thread(saver.get_tuple, first)
-    assert empty_checkpoint()["id"] > newest["id"]
 
 
 async def test_what_a_task_wrote_before_it_broke_off_is_left_out(saver):
@@ -487,17 +453,6 @@ async def test_a_copied_thread_goes_its_own_way(saver):
     assert (await graph.aget_state(one)).values["words"] == ["u0", "a1", "u1", "a3"]
 
 
-class Asked(Counted, total=False):
-    answer: str
-
-
-def asking_graph(saver):
-    graph = StateGraph(Asked)
-    graph.add_node("ask", lambda _: {"answer": interrupt("Which?"), "words": ["asked"]})
-    graph.add_edge(START, "ask")
-    return graph.compile(checkpointer=saver)
-
-
 def of_run(run_id):
     return {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
 
@@ -516,25 +471,3 @@ async def test_a_run_that_is_taken_back_leaves_its_thread_as_it_was(saver):
         assert (await graph.aget_state(of_run(""))).values == before
         assert {each: len(rows(saver, each)) for each in stored} == stored
     assert (await graph.ainvoke({"words": ["u1"]}, of_run("third")))["count"] == 2
-
-
-async def test_an_answer_that_is_taken_back_is_asked_for_again(saver):
-    graph = asking_graph(saver)
-    await graph.ainvoke({"words": ["u0"]}, of_run("asking"))
-    await graph.ainvoke(Command(resume="This"), of_run("answering"))
-    await saver.adelete_for_runs(["answering"])
-    state = await graph.aget_state(of_run(""))
-    assert [each.value for each in state.interrupts] == ["Which?"]
-    done = await graph.ainvoke(Command(resume="That"), of_run("again"))
-    assert (done["answer"], done["words"]) == ("That", ["u0", "asked"])
-
-
-async def test_a_run_that_another_is_made_of_is_not_taken_back(saver, caplog):
-    graph = counting_graph(saver)
-    await graph.ainvoke({"words": ["u0"]}, of_run("first"))
-    await graph.ainvoke({"words": ["u1"]}, of_run("second"))
-    before = (await graph.aget_state(of_run(""))).values
-    with caplog.at_level(logging.WARNING):
-        await saver.adelete_for_runs(["first"])
-    assert (await graph.aget_state(of_run(""))).values == before
-    assert "another continues from it" in caplog.text

@@ -9,15 +9,12 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.storage import database
 from replan.storage.database import Retrier
 from replan.storage.faults import DAMAGED, fault_of, storage_error
-from replan.storage.sqlite import SqliteDatabase
 from stored_tables import changing
 
-PAGES = 60  # of a file that is full with a few hundred rows
 
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
 PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"
@@ -128,69 +125,6 @@ async def test_a_file_that_another_process_keeps_locked_is_waited_for(tmp_path, 
             other.execute("ROLLBACK")
         await storage.log.note("r", "m", 1)
         assert await storage.log.notes("r") == {"k": 1, "m": 1}
-
-
-async def test_a_lock_that_falls_while_it_is_waited_for_is_no_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("replan.storage.sqlite.BUSY", 0.02)
-    path = tmp_path / "runs.sqlite"
-    async with open_storage(path, patience=30) as storage:
-        tried, submit = asyncio.Event(), SqliteDatabase._submit  # noqa: SLF001
-
-        def submitted(self, job):
-            job.future.add_done_callback(lambda _: tried.set())
-            submit(self, job)
-
-        monkeypatch.setattr(SqliteDatabase, "_submit", submitted)
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            noted = asyncio.ensure_future(storage.log.note("r", "k", 1))
-            await tried.wait()
-            other.execute("ROLLBACK")
-        assert await noted == 1
-        assert await storage.log.notes("r") == {"k": 1}
-
-
-async def test_a_disk_that_is_full_is_told_and_work_goes_on_when_there_is_room(tmp_path):
-    path = tmp_path / "runs.sqlite"
-    async with open_storage(path, patience=0.2) as storage:
-        database = the_database_of(storage)
-        await storage.log.note("r", "before", "kept")
-        await database.write(lambda each: each.query(f"PRAGMA max_page_count = {PAGES}"))
-        with pytest.raises(StorageError, match=r"disk is full.*no finished step is lost"):
-            await fill(storage.log)
-        # A large write is whole or not at all.
-        events = [{"type": "warning", "text": "y" * 900}] * 500
-        with pytest.raises(StorageError, match="disk is full"):
-            await storage.log.add_events("r", events)
-        assert await storage.log.events("r") == []
-        assert (await storage.log.notes("r"))["before"] == "kept"
-        await database.write(lambda each: each.query("PRAGMA max_page_count = 1000000"))
-        await storage.log.add_events("r", events)
-        assert len(await storage.log.events("r")) == 500
-
-
-async def fill(log):
-    for number in range(500):
-        await log.note("r", f"large/{number}", "x" * 900)
-
-
-def the_database_of(storage):
-    """What the storage writes to: a limit of SQLite is one of a connection."""
-    return storage.log._store._database  # noqa: SLF001
-
-
-async def test_a_server_that_goes_away_is_told_and_found_again():
-    with running_server() as server:
-        async with open_storage(server.dsn, patience=0.5) as storage:
-            await storage.log.note("r", "k", 1)
-            server.kill()
-            with pytest.raises(StorageError, match=r"cannot be reached.*no finished step is lost"):
-                await storage.log.note("r", "l", 1)
-            with pytest.raises(StorageError, match="cannot be reached"):
-                await storage.log.notes("r")
-            server.start()
-            async with open_storage(server.dsn) as again:
-                assert await again.log.notes("r") == {"k": 1}
 
 
 async def test_a_note_that_was_made_unreadable_is_a_storage_error(tmp_path):
