@@ -15,7 +15,6 @@ from replan.storage.database import Retrier
 from replan.storage.faults import DAMAGED, fault_of, storage_error
 from stored_tables import changing
 
-
 PLAN = "".join(f"- [ ] {n}. Part {n} @worker (after {n - 1})\n" for n in range(2, 6))
 PLAN = f"- [ ] 1. Part 1 @worker\n{PLAN}"
 
