@@ -523,3 +523,16 @@ def test_a_mark_and_a_result_do_not_read_the_document_again() -> None:
     assert again.content.count("  > ") == 2
     assert "editing.py" in entered
     assert "unread_steps.py" not in entered
+
+
+def test_a_changed_attribute_rewrites_one_line() -> None:
+    plan = parse_plan_from_markdown(EXAMPLE)
+    after = written(EXAMPLE, plan.step(4).replace(priority=3, assigned_to="editor"))
+    assert after == EXAMPLE.replace("@writer (after 3)", "@editor (after 3; priority 3)")
+
+
+def test_a_document_without_steps_recovers_to_a_plan_without_steps() -> None:
+    document = PlanDocument.recover("# Only a title\n\nSome prose.\n")
+    assert (document.plan.title, document.plan.steps) == ("Only a title", ())
+    grown = document.write(document.plan.replace(steps=(PlanStep(id=1, description="Begin"),)))
+    assert str(grown) == "# Only a title\n\nSome prose.\n\n- [ ] 1. Begin\n"
