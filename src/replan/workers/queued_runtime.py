@@ -61,11 +61,13 @@ class QueuedWorks(Works):
         await self._queue.put(job)
         return None
 
-    async def ask(self, run_id: str, kind: RequestKind, by: str, **said: Unpack[Said]) -> Request:
+    async def ask(
+        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
+    ) -> Request:
         """Record what a person requests of a run; a stop removes a job that has not begun."""
         if kind == "stop":
             await self._queue.cancel(lock_of(run_id))
-        return await super().ask(run_id, kind, by, **said)
+        return await super().ask(run_id, kind, by, name, **said)
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:
