@@ -16,6 +16,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser
 
+from crews import Crew
 from pages import browser
 from postgres import free_port
 from workshop import Workshop
@@ -111,3 +112,14 @@ def workshop(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Worksho
     yield shop
     for program in shop.started:
         program.close()
+
+
+@pytest.fixture
+def crew(tmp_path: Path, empty_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crew]:
+    """A folder with a crew on an empty database; its workers end with the test."""
+    monkeypatch.chdir(tmp_path)
+    made = Crew(tmp_path, empty_database)
+    yield made
+    for worker in made.workers:
+        worker.send_signal(signal.SIGCONT)
+        worker.close()

@@ -1,8 +1,4 @@
-"""Steps that the workers of another queue do: real processes, which are killed, on PostgreSQL.
-
-A step waits at its gate, a named pipe, until the test writes to it; each time that a step begins it
-leaves a line with the id of its process and its idempotency key.
-"""
+"""Steps that the workers of another queue do: real processes, which are killed, on PostgreSQL."""
 
 import asyncio
 import os
@@ -14,51 +10,13 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-import warm
+from crews import queued
 from postgres import free_port
-from replan import Limits, RunSettings, build_graph, open_storage
+from replan import Limits, RunSettings
 from replan.errors import ConfigurationError
-from replan.team.team_file import read_team_file
 from replan.testing import OpenAIServer
-from replan.workers.open_worker import WorkerWanted, open_worker, publish
-from replan.workers.queue import open_queue
-from replan.workers.queued_runtime import open_queued_runtime
-from replan.workers.versions import version_of
+from replan.workers.open_worker import WorkerWanted, open_worker
 
-CREW = """\
-import os
-from pathlib import Path
-
-from replan import ask_user
-
-HERE = Path(__file__).parent
-
-
-def work(context):
-    words = context.plan_step.description.split()[0]
-    with (HERE / "begun").open("a") as begun:
-        begun.write(f"{words} {os.getpid()} {context.idempotency_key}\\n")
-    gate = HERE / f"gate-{words}"
-    if gate.exists():
-        gate.read_text()
-    return f"Done {words} in {os.environ.get('PLACE')}."
-
-
-def ask(context):
-    return f"It is {ask_user('Which colour?')} in {os.environ.get('PLACE')}."
-"""
-TEAM = """\
-name: crew
-host: {{model: offline}}
-models: {{chat: {{model: 'openai:scripted', base_url: {url}, api_key_env: NO_KEY}}}}
-specialists:
-  - {{name: worker, intended_use: Works., run: 'crew:work', effects: pure}}
-  - {{name: gpu, intended_use: Computes., run: 'crew:work', effects: pure, queue: gpu}}
-  - {{name: biller, intended_use: Bills., run: 'crew:work', effects: unsafe, queue: gpu}}
-  - {{name: asker, intended_use: Asks., run: 'crew:ask', effects: pure, queue: gpu}}
-  - {{name: thinker, intended_use: Thinks., chat_model: chat, queue: gpu}}
-  - {{name: ponderer, intended_use: Ponders., chat_model: chat}}
-"""
 PLAN = """\
 - [ ] 1. here @worker
 - [ ] 2. there @gpu
@@ -69,56 +27,15 @@ PLAN = """\
 """
 
 
-async def until(looked):
-    latest = time.monotonic() + 30
-    while not (found := looked()):
-        assert time.monotonic() < latest, "it did not happen"
-        await asyncio.sleep(0.02)
-    return found
-
-
-@pytest.fixture
-def processes():
-    begun = []
-    yield begun
-    for each in begun:
-        each.close()
-
-
-@asynccontextmanager
-async def queued(team, address):
-    """A runtime that leaves runs to workers, with its storage and its queue."""
-    read, digest = read_team_file(team, os.environ), version_of(team).digest
-    async with open_storage(address) as storage, open_queue(address) as queue:
-        graph = build_graph(read.config, storage=storage, models=read.models)
-        options = {"storage": storage, "queue": queue, "digest": digest}
-        async with open_queued_runtime(graph, **options) as runtime:
-            yield runtime, storage, queue
-
-
-async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: C901, PLR0915 - one life of a run
-    tmp_path, empty_database, monkeypatch, processes
+async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: PLR0915 - one life of a run
+    crew, monkeypatch
 ):
-    address, team = empty_database, tmp_path / "team.yaml"
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_KEY", "none")
-    (tmp_path / "crew.py").write_text(CREW)
     for name in ("there", "bill"):
-        os.mkfifo(tmp_path / f"gate-{name}")
+        crew.gate(name)
 
     def worker(place, queues, *more):
-        words = ["-m", "replan", "worker", "--storage", address, "--team", team, "--lease", 1.5]
-        env = {**os.environ, "PLACE": place}
-        processes.append(
-            warm.Process([*words, "--queues", queues, "--concurrency", 5, *more], env=env)
-        )
-        return processes[-1]
-
-    def begun(name, but=()):
-        file = tmp_path / "begun"
-        lines = file.read_text().splitlines() if file.exists() else []
-        rows = [line.split() for line in lines]
-        return next((row for row in rows if row[0] == name and int(row[1]) not in but), None)
+        return crew.worker("--queues", queues, "--concurrency", 5, *more, PLACE=place)
 
     both_begun = threading.Event()
 
@@ -127,19 +44,16 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
         return "A thought."
 
     with OpenAIServer(thought) as models:
-        team.write_text(TEAM.format(url=models.base_url))
-        await asyncio.to_thread(publish, team, address)
+        await asyncio.to_thread(crew.is_of, "queues.yaml", models.base_url)
         port = free_port()
         worker("here", "runs", "--metrics", port)
         first = worker("there", "gpu")
-        async with queued(team, address) as (runtime, storage, _):
+        async with queued(crew) as (runtime, storage, _):
             # The calls of steps 5 and 6, in two processes, are reserved in one log.
             limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=20_000))
             run = await runtime.start({"plan": PLAN}, run_id="r", settings=limits)
-            for name in ("there", "bill"):
-                await until(lambda name=name: begun(name))
-            old, key = int(begun("there")[1]), begun("there")[2]
-            assert old == int(begun("bill")[1]) != int(begun("here")[1])
+            old = await crew.has_begun("there")
+            assert old == await crew.has_begun("bill") != await crew.has_begun("here")
             async with asyncio.timeout(30):
                 while {5, 6} - {each.step_id for each in await storage.log.ledger("r")}:  # noqa: ASYNC110 - in other processes
                     await asyncio.sleep(0.05)
@@ -150,15 +64,15 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                     await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
             worker("there again", "gpu")
-            again = await until(lambda: begun("there", but={old}))
             # Taken up by another worker, under the same key.
-            assert again[2] == key
-            await asyncio.to_thread((tmp_path / "gate-there").write_text, "go")
+            await crew.has_begun("there", but={old})
+            assert len(set(crew.keys("there"))) == 1
+            crew.open("there")
             asked = await run
             assert asked.outcome == "waiting"
-            (tmp_path / "gate-bill").rename(tmp_path / "open-bill")
+            crew.open("bill")
             # What is unsafe was not done again: a person is asked.
-            assert not begun("bill", but={old})
+            assert len(crew.keys("bill")) == 1
             asks = {each.key: each.text for each in (await runtime.get("r")).pending_questions}
             assert set(asks) == {"3/asker/1", "4/biller/1"}, asks
             answers = {"3/asker/1": "blue", "4/biller/1": "done"}
@@ -184,7 +98,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             for outcome in ("waiting", "completed"):
                 assert f'replan_runs_total{{outcome="{outcome}",team="crew"}} 1.0' in figures
     assert first.wait() != 0
-    wanted = WorkerWanted(team=team, storage=address, queues=["runs", "gpu"])
+    wanted = WorkerWanted(team=crew.team, storage=crew.address, queues=["runs", "gpu"])
     with pytest.raises(ConfigurationError, match="Let another worker have --queues gpu"):
         async with open_worker(wanted):
             pass
@@ -203,17 +117,14 @@ async def working(wanted):
 
 
 async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_back(
-    tmp_path, empty_database, monkeypatch
+    crew, monkeypatch
 ):
-    address, team = empty_database, tmp_path / "team.yaml"
     monkeypatch.setenv("NO_KEY", "none")
-    (tmp_path / "crew_that_waits.py").write_text(CREW)
-    team.write_text(TEAM.format(url="http://127.0.0.1:9").replace("crew:", "crew_that_waits:"))
-    await asyncio.to_thread(publish, team, address)
-    fields = {"team": team, "storage": address, "lease": 3.0, "grace": 0.1}
+    await asyncio.to_thread(crew.is_of, "queues.yaml", "http://127.0.0.1:9")
+    fields = {"team": crew.team, "storage": crew.address, "lease": 3.0, "grace": 0.1}
     async with (
         working(WorkerWanted(**fields)),
-        queued(team, address) as (runtime, _, queue),
+        queued(crew) as (runtime, _, queue),
     ):
 
         async def steps():
@@ -246,4 +157,4 @@ async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_bac
             async with working(WorkerWanted(**fields, queues=["gpu"])):
                 result = await run
         assert (result.outcome, result.results[1].text[:9]) == ("completed", "Done late")
-    assert [line.split()[0] for line in (tmp_path / "begun").read_text().splitlines()] == ["late"]
+    assert [name for name, _ in crew.begun] == ["late"]

@@ -1,16 +1,10 @@
-"""Runs in a queue on PostgreSQL, and workers that are killed, stopped, drained and of old versions.
-
-The workers are real processes of `replan worker`. A step waits at its gate for as long as the
-file is there; each time that a step begins it leaves a line with the id of its process.
-"""
+"""Runs in a queue on PostgreSQL; workers that are killed, stopped, drained or of old versions."""
 
 import asyncio
 import os
 import signal
-import time
 from collections import Counter
-from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import count
+from contextlib import AsyncExitStack
 
 import psycopg
 import pytest
@@ -18,6 +12,7 @@ from a2a.helpers.proto_helpers import new_text_part
 from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest, TaskState
 
 import warm
+from crews import queued, until
 from replan import open_storage
 from replan.server.served_teams import Queueing
 from replan.team.team_file import read_team_file
@@ -27,108 +22,13 @@ from replan.workers.queued_runtime import lock_of, open_queued_runtime
 from replan.workers.versions import version_of
 from served import agent_of, served
 
-CREW = """\
-import os
-import time
-from pathlib import Path
-
-from replan import ask_user
-
-HERE = Path(__file__).parent
-
-
-def work(context):
-    words = context.plan_step.description.split()[0]
-    with (HERE / "begun").open("a") as begun:
-        begun.write(f"{words} {os.getpid()}\\n")
-    gate = HERE / f"gate-{words}"
-    while gate.exists():
-        time.sleep(0.02)
-    return f"Done {words}."
-
-
-def ask(context):
-    return f"It is {ask_user('Which colour?')}."
-"""
-TEAM = """\
-name: crew
-host: {model: offline}
-specialists:
-  - {name: worker, intended_use: Works., run: 'CREW:work', effects: pure}
-  - {name: asker, intended_use: Asks., run: 'CREW:ask', effects: pure}
-"""
-LEASE = 1.5
-NUMBERS = count()
-PATIENCE = 30.0
-
-
-class House:
-    """A folder with a team, its storage, and the workers that were started."""
-
-    def __init__(self, folder, address):
-        self.folder, self.address, self.team = folder, address, folder / "team.yaml"
-        self.workers = []
-
-    def worker(self, *words):
-        words = ["--team", self.team, "--lease", LEASE, "--shutdown-timeout", 0.2, *words]
-        process = warm.Process(["-m", "replan", "worker", "--storage", self.address, *words])
-        self.workers.append(process)
-        return process
-
-    def gate(self, name):
-        (self.folder / f"gate-{name}").touch()
-
-    def open(self, name):
-        (self.folder / f"gate-{name}").unlink()
-
-    @property
-    def begun(self):
-        file = self.folder / "begun"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [(words, int(pid)) for words, pid in map(str.split, lines)]
-
-    async def has_begun(self, name, but=()):
-        async def looked():
-            return next(
-                (pid for words, pid in self.begun if words == name and pid not in but), None
-            )
-
-        return await until(looked)
+SOON = ("--shutdown-timeout", 0.2)
 
 
 @pytest.fixture
-def house(tmp_path, empty_database, monkeypatch):
-    # What one process has imported under a name it does not import again from elsewhere.
-    crew = f"crew_{next(NUMBERS)}"
-    (tmp_path / f"{crew}.py").write_text(CREW)
-    (tmp_path / "team.yaml").write_text(TEAM.replace("CREW", crew))
-    monkeypatch.chdir(tmp_path)
-    house = House(tmp_path, empty_database)
-    publish(house.team, house.address)
-    yield house
-    for worker in house.workers:
-        worker.send_signal(signal.SIGCONT)
-        worker.close()
-
-
-@asynccontextmanager
-async def queued(house):
-    team = read_team_file(house.team, os.environ)
-    digest = version_of(house.team).digest
-    async with (
-        open_storage(house.address) as storage,
-        open_queue(house.address) as queue,
-        open_queued_runtime(team.config, storage=storage, queue=queue, digest=digest) as runtime,
-    ):
-        yield runtime, queue
-
-
-async def until(looked):
-    latest = time.monotonic() + PATIENCE
-    while not (found := await looked()):
-        assert time.monotonic() < latest, "it did not happen"
-        await asyncio.sleep(0.02)
-    return found
+def house(crew):
+    crew.is_of("team.yaml")
+    return crew
 
 
 def plan(*names):
@@ -137,11 +37,11 @@ def plan(*names):
 
 
 async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
-    async with queued(house) as (runtime, queue):
+    async with queued(house) as (runtime, _, queue):
         run = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         again = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         assert (await run.report()).outcome == "running"
-        house.worker("--concurrency", 1)
+        house.worker(*SOON, "--concurrency", 1)
         assert (await run).outcome == (await again).outcome == "waiting"
         assert not await queue.has(lock_of("asks"))
         other = await runtime.run(plan("beside"), run_id="beside")
@@ -161,10 +61,10 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
 async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told_to_end(house):
     for name in ("killed", "frozen", "drained"):
         house.gate(name)
-    async with queued(house) as (runtime, _):
+    async with queued(house) as (runtime, _, _):
         runs, workers = {}, {}
         for name in ("killed", "frozen", "drained"):
-            workers[name] = house.worker("--concurrency", 1)
+            workers[name] = house.worker(*SOON, "--concurrency", 1)
             runs[name] = await runtime.start(plan(f"{name}-before", name), run_id=name)
             await house.has_begun(name)
         pids = {pid for name, pid in house.begun if name in runs}
@@ -173,7 +73,7 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
         os.kill(owner["killed"], signal.SIGKILL)
         os.kill(owner["frozen"], signal.SIGSTOP)
         os.kill(owner["drained"], signal.SIGTERM)
-        house.worker("--concurrency", 3)
+        house.worker(*SOON, "--concurrency", 3)
         for name in runs:
             await house.has_begun(name, but=pids)
         os.kill(owner["frozen"], signal.SIGCONT)
@@ -194,10 +94,10 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
 
 async def test_the_plan_of_a_run_that_a_worker_does_is_edited(house):
     house.gate("slow")
-    async with queued(house) as (runtime, _):
+    async with queued(house) as (runtime, _, _):
         text = "- [ ] 1. slow @worker\n- [ ] 2. next @worker (after 1)\n"
         run = await runtime.start({"plan": text}, run_id="edited")
-        house.worker("--concurrency", 1)
+        house.worker(*SOON, "--concurrency", 1)
         await house.has_begun("slow")
         report = await run.report()
         edited = report.plan.content.replace("next", "other") + "- [ ] 3. more @worker\n"
@@ -211,7 +111,7 @@ async def test_the_plan_of_a_run_that_a_worker_does_is_edited(house):
 
 
 async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_them_back(house):
-    async with queued(house) as (runtime, _):
+    async with queued(house) as (runtime, _, _):
         for number in range(10):
             await runtime.start(
                 plan(f"many{number}"), run_id=f"m{number}", labels={"tenant": "many"}
@@ -223,7 +123,7 @@ async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_the
         for number in range(4, 10):
             await runtime.stop(f"m{number}")
         assert (await runtime.get("m9")).outcome == "interrupted"
-        house.worker("--concurrency", 1)
+        house.worker(*SOON, "--concurrency", 1)
         results = [await runtime.wait(f"m{number}") for number in range(4)]
         assert {each.outcome for each in results} == {"completed"}
         assert [name for name, _ in house.begun] == [
@@ -233,7 +133,7 @@ async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_the
 
 
 async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
-    async with queued(house) as (runtime, _):
+    async with queued(house) as (runtime, _, _):
         run = await runtime.start(plan("old"), run_id="old")
         old = house.team.read_text()
         house.team.write_text(f"{old}# changed\n")
@@ -241,12 +141,12 @@ async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
         assert told.returncode == 2
         assert "was not published" in told.stderr
         await asyncio.to_thread(publish, house.team, house.address)
-        house.worker()
-        async with queued(house) as (newer, _):
+        house.worker(*SOON)
+        async with queued(house) as (newer, _, _):
             assert (await newer.run(plan("new"), run_id="new")).outcome == "completed"
         assert (await run.report()).outcome == "running"
         house.team.write_text(old)
-        house.worker()
+        house.worker(*SOON)
         assert (await run).outcome == "completed"
 
 
@@ -280,7 +180,7 @@ async def test_a_server_leaves_its_runs_to_workers(house):  # noqa: PLR0915 - on
             said = Message(message_id="m", role=Role.ROLE_USER, parts=[new_text_part("Hello.")])
             tells = agent.send_message(SendMessageRequest(message=said))
             assert (await anext(tells)).task.status.state == TaskState.TASK_STATE_SUBMITTED
-            house.worker()
+            house.worker(*SOON)
             states = [each.status_update.status.state async for each in tells]
             assert states[0] == TaskState.TASK_STATE_WORKING
             # The offline model has no answer for it.
