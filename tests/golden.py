@@ -4,7 +4,13 @@
 """
 
 import os
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 
 def check_golden(path: Path, sections: dict[str, str]) -> None:
@@ -13,3 +19,24 @@ def check_golden(path: Path, sections: dict[str, str]) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
     assert text == path.read_text("utf-8")
+
+
+def as_yaml(value: object) -> str:
+    """A value of dataclasses, without the fields that have nothing in them."""
+    return yaml.safe_dump(_plain(value), allow_unicode=True, default_flow_style=None, width=100)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        held = {each.name: getattr(value, each.name) for each in fields(value)}
+        return _plain({name: each for name, each in held.items() if each not in (None, "", (), 0)})
+    match value:
+        case Mapping():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M:%S}"
+        case float():
+            return round(value, 4)
+    return value

@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage
 from made_runs import STEPS, answered, at, attempt, call, event, whole
 from replan.log.amounts import Spending
 from replan.log.rows import Request
-from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.plan.model import Condition, PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.usage import TokenCount
@@ -99,6 +99,7 @@ def waiting():
         PlanStep(id=6, description="Left", status=StepStatus.SKIPPED, feedback="Skipped by eva."),
         PlanStep(id=7, description="Break", assigned_to="worker", status=StepStatus.FAILED),
         PlanStep(id=8, description="Mend", assigned_to="worker", dependencies=(7,)),
+        PlanStep(id=9, description="Sweep", condition=Condition(step=7, outcome="failed")),
     )
     return whole(
         plan=TaskPlan(steps=steps),
@@ -113,7 +114,7 @@ def waiting():
             attempt(8, 1, 5, None, "unknown_outcome"),
         ),
         events=(
-            event(1, 0, "plan_created", version=1, steps=8),
+            event(1, 0, "plan_created", version=1, steps=9),
             event(2, 5, "input_requested", key="8/worker/1", step_id=8, kind="unknown_outcome"),
             event(3, 20, "run_stopped", reason="waiting"),
             event(4, 46, "run_resumed", by="eva"),
@@ -167,7 +168,8 @@ def cut_off():
             event(8, 7, "model_completed", **gone),
             event(9, 8, "specialist_completed", step_id=1, specialist="worker", cut="reply_length"),
             event(10, 9, "model_invoked", **call(1, 1, "d", model="m")),
-            event(11, 21, "tool_invoked", **call(2, 1, "t", tool="price", arguments={"n": 1})),
+            event(11, 21, "tool_invoked", **call(2, 1, "t", tool="price", arguments={"n": 1}),
+                  refs={"arguments": "ghi"}, effects="unsafe"),
             event(12, 30, "answer_received", step_id=2, specialist="worker", text="It is done.",
                   **settled),
             event(13, 40, "limit_reached", limit="max_cost", value=0.05, scope="run",
