@@ -124,10 +124,6 @@ async def test_what_of_a_schema_takes_forever_or_leads_nowhere_is_the_servers_to
     await server.aclose()
 
 
-async def test_where_nobody_can_be_asked_a_server_gets_a_no(old):
-    assert '"action": "decline"' in await old.execute("book", {})
-
-
 async def test_of_calls_at_once_nobody_knows_which_an_older_server_asks_for(old):
     asked = []
 
@@ -210,18 +206,6 @@ async def test_a_server_that_forgot_its_session_is_connected_anew():
     first = await server.list_tools()
     assert await server.list_tools() == first
     await server.aclose()
-
-
-def test_one_server_works_in_one_loop_after_another():
-    server = python(OLD)
-
-    async def names():
-        try:
-            return [tool.name for tool in await server.list_tools()]
-        finally:
-            await server.aclose()
-
-    assert asyncio.run(names()) == asyncio.run(names()) == ["book", "odd.name"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from replan.adapters import chat_models as models
 from replan.adapters.chat_models import LangChainModels
 from replan.errors import ConfigurationError
-from replan.ports.model_provider import ModelProvider
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -26,23 +25,9 @@ def key_of(model: BaseChatModel) -> object:
     return key.get_secret_value() if isinstance(key, SecretStr) else key
 
 
-def test_it_is_a_model_provider():
-    provider: ModelProvider = LangChainModels(base_url=LOCAL)
-
-    assert provider.chat_model("tiny")
-
-
 def test_offline_is_the_built_in_model_also_where_a_base_url_is_set():
     for provider in (LangChainModels(), LangChainModels(base_url=LOCAL)):
         assert type(provider.chat_model("offline")).__name__ == "OfflineModel"
-
-
-def test_openai_is_the_default_server():
-    model = opened(LangChainModels(api_key=SecretStr("k")).chat_model("openai:gpt-x"))
-
-    assert model.model_name == "gpt-x"
-    assert model.openai_api_base == "https://api.openai.com/v1"
-    assert model.stream_usage is True
 
 
 def test_the_process_environment_is_not_read(monkeypatch: pytest.MonkeyPatch):
@@ -89,10 +74,6 @@ def test_openais_own_address_needs_its_key_also_where_it_is_written_out():
 
     model = LangChainModels(base_url=url, api_key=SecretStr("k")).chat_model("gpt-x")
     assert opened(model).use_responses_api is None
-
-
-def test_a_server_of_ones_own_needs_no_key():
-    assert key_of(LangChainModels(base_url=LOCAL).chat_model("tiny")) == "not-needed"
 
 
 @pytest.mark.parametrize(
@@ -181,12 +162,6 @@ def test_all_models_of_a_provider_share_their_connections():
     one, two = opened(provider.chat_model("a")), opened(provider.chat_model("b"))
 
     assert one.http_async_client is two.http_async_client
-
-
-def test_names_that_langchain_sends_elsewhere_stay_with_a_server_of_ones_own():
-    model = opened(LangChainModels(base_url=LOCAL).chat_model("gpt-5-codex"))
-
-    assert model.use_responses_api is False
 
 
 def test_the_module_loads_without_the_clients_it_may_need():

@@ -87,12 +87,6 @@ async def test_a_call_with_an_answer_that_cannot_be_used_may_have_been_carried_o
     assert len(str(error.value)) < 3_000
 
 
-async def test_an_error_that_the_server_gave_says_that_the_call_ended(odd):
-    with pytest.raises(ToolServerError, match="t: pay: the drive is full") as error:
-        await odd.execute("pay", {"how": "internal error"})
-    assert not isinstance(error.value, ToolCallLostError)
-
-
 async def test_what_is_no_text_is_no_message_and_ends_nothing(odd):
     assert await odd.execute("pay", {"how": "bytes"}) == "paid"
 

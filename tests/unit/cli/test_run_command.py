@@ -109,44 +109,6 @@ def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
     assert "outcome=failed" in lines[-1]
 
 
-def test_a_team_file_says_who_works(replan, tmp_path, monkeypatch):
-    team = tmp_path / "team.yaml"
-    team.write_text("host: {model: offline}\nspecialists: [{use: 'replan_local:data_analyst'}]\n")
-    # What the shell sets does not stand above the file; the command line does.
-    monkeypatch.setenv("REPLAN_MODEL", "openai:any")
-    result = replan("Total km by city from trips.csv", "--team", team)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("Offline model:")
-    assert replan("x", "--team", team, "--model", "openai:any").exit_code == 2
-    team.write_text("host: 3\n")
-    result = replan("x", "--team", team)
-    assert result.exit_code == 2
-    assert f"{team}:1:" in result.stderr
-
-
-def test_a_refusal_exits_with_1(replan):
-    result = replan("Write a poem about the sea", "--quiet")
-    assert result.exit_code == 1
-    assert result.stdout.startswith("The offline model cannot do this")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["gone.md"], "There is no plan document 'gone.md'"),
-        ([" "], "The task is empty"),
-        (["x", "--model", "openai:any"], "OPENAI_API_KEY"),
-        (["x", "--model", "what"], "what"),
-    ],
-)
-def test_wrong_use_is_one_message_and_exits_with_2(replan, arguments, complaint):
-    result = replan(*arguments)
-    assert result.exit_code == 2
-    assert complaint in result.stderr
-    assert "Traceback" not in result.output
-    assert result.stdout == ""
-
-
 def test_the_model_may_come_from_the_environment(replan, monkeypatch):
     monkeypatch.setenv("REPLAN_MODEL", "openai:any")
     assert replan("x").exit_code == 2
@@ -158,10 +120,6 @@ def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
     result = replan(plan)
     assert result.exit_code == 2
     assert "cannot be read" in result.stderr
-
-
-def test_a_task_may_end_like_a_file_name(replan):
-    assert "There is no plan document" not in replan("Tell me about readme.md").stderr
 
 
 def test_the_help_loads_no_framework():

@@ -246,21 +246,3 @@ def test_no_user_model_and_service_together_keep_a_job_beyond_the_bound(user, rn
         assert job.is_over, (job.turns, spec.max_turns, job.asked)
 
     asyncio.run(story())
-
-
-def test_another_wrong_value_is_no_progress():
-    spec = JobSpec(
-        "thing",
-        slots=[Slot(name, question="Which?", type="integer") for name in NAMES[:3]],
-        commands=[JobCommand("publish", needs=["alpha"], takes=["beta", "gamma"], action="act")],
-        actions=[ActionSpec("act", run=print)],
-    )
-
-    async def story():
-        processor = processor_of(spec, Recorder())
-        job = processor.new_job()
-        for number in range(spec.max_asks + 1):
-            job = (await processor.process(job, [f"{NAMES[1 + number % 2]}: zzz"])).job
-        assert job.error_code == "no_progress"
-
-    asyncio.run(story())

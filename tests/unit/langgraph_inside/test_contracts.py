@@ -8,29 +8,23 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.language_models import BaseChatModel, FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, tool
-from langchain_openai import ChatOpenAI
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
-from langgraph.pregel.remote import RemoteGraph
-from langgraph.runtime import RunControl, Runtime, ServerInfo
-from langgraph.types import Command, Overwrite, Send, interrupt
-from pydantic import BaseModel, create_model
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel
 
 from replan.langgraph_inside import (
     callbacks,
     checkpoints,
     delta_channel,
     graphs,
-    models,
     tasks,
     tool_internals,
 )
@@ -51,83 +45,6 @@ def graph_of(node, saver=None, state=Numbers):
     graph.add_edge(START, "node")
     graph.add_edge("node", END)
     return graph.compile(checkpointer=saver)
-
-
-async def config_in(saver=None, **given):
-    """The configuration that a node gets."""
-    kept = []
-
-    async def node(state: Numbers, config: RunnableConfig, runtime: Runtime[Any]):
-        read = tasks.read_state(config, ["numbers"]) if tasks.can_read_state(config) else None
-        kept.append((config, runtime, read))
-        return {"seen": 1}
-
-    call = {"configurable": {"thread_id": "t"}}
-    await graph_of(node, saver).ainvoke({"numbers": [1, 2]}, call, **given)
-    return kept[0]
-
-
-async def test_a_task_can_read_the_channels_of_its_super_step():
-    assert (await config_in())[2] == {"numbers": [1, 2]}
-
-
-async def test_a_task_knows_whether_a_saver_keeps_the_run():
-    assert tasks.is_checkpointed((await config_in(InMemorySaver()))[0])
-    assert not tasks.is_checkpointed((await config_in())[0])
-
-
-async def test_a_graph_inside_of_a_task_can_be_taken_out_of_the_runs_control():
-    control = RunControl()
-    config, runtime, _ = await config_in(control=control)
-    assert tasks.runtime_in(config) is not None
-    control.request_drain("stop")
-    own = tasks.runtime_in(tasks.with_runtime(config, runtime, "context"))
-    assert runtime.drain_requested
-    assert not own.drain_requested
-    assert own.context == "context"
-
-
-async def test_what_runs_in_a_node_inherits_a_configuration_that_is_set():
-    token = tasks.inherited_config.set({"metadata": {"who": "replan"}})
-    try:
-        given = await RunnableLambda(lambda _, config: config["metadata"]).ainvoke("")
-    finally:
-        tasks.inherited_config.reset(token)
-    assert given["who"] == "replan"
-
-
-async def test_the_writer_of_a_node_that_nobody_reads_holds_no_stream():
-    assert tasks.is_unread((await config_in())[1].stream_writer)
-
-    writers = []
-
-    async def node(state: Numbers, runtime: Runtime[Any]):
-        writers.append(runtime.stream_writer)
-        return {"seen": 1}
-
-    async for _ in graph_of(node).astream({"numbers": []}, stream_mode="custom"):
-        pass
-    assert not tasks.is_unread(writers[0])
-    assert not tasks.is_unread(lambda _: None)
-    assert not tasks.is_unread([].append)
-
-
-async def test_a_text_is_pushed_to_the_messages_mode_and_to_no_key_of_the_state():
-    async def node(state: MessagesState):
-        tasks.push_text("Hello", "m")
-        return {}
-
-    graph = graph_of(node, state=MessagesState)
-    modes = ["messages", "values"]
-    parts = [each async for each in graph.astream({"messages": []}, stream_mode=modes)]
-    assert [part[1][0].content for part in parts if part[0] == "messages"] == ["Hello"]
-    assert [part[1] for part in parts if part[0] == "values"] == [{"messages": []}]
-
-
-def test_a_channel_that_was_never_written_holds_the_mark_of_nothing():
-    empty = delta_channel.Delta(lambda old, new: new[-1], list)
-    empty.key = "numbers"
-    assert empty.checkpoint() is delta_channel.NOTHING
 
 
 def test_a_delta_channel_asks_at_each_step_when_its_next_snapshot_is_due():
@@ -157,17 +74,6 @@ def test_a_delta_channel_has_no_slots_but_those_that_a_twin_takes_over():
     assert slots - {"__weakref__", "__dict__", "__orig_class__"} <= taken
 
 
-async def test_a_snapshot_is_read_in_the_form_in_which_it_was_written():
-    saver = InMemorySaver()
-    graph = graph_of(lambda _: {"numbers": [3]}, saver)
-    config = {"configurable": {"thread_id": "t"}}
-    for _ in range(2 * delta_channel.SNAPSHOT_AFTER):
-        await graph.ainvoke({"numbers": [1]}, config)
-    assert (
-        len((await graph.aget_state(config)).values["numbers"]) == 4 * delta_channel.SNAPSHOT_AFTER
-    )
-
-
 async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside_its_checkpoint():
     saver = InMemorySaver()
     graph = graph_of(lambda _: {"numbers": [3]}, saver)
@@ -178,13 +84,6 @@ async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside
     await graph.ainvoke({"numbers": [2]}, config, durability="exit")
     assert (await graph.aget_state(config)).values["numbers"] == [1, 3, 2, 3]
     assert not any(saver.writes.values())
-
-
-def test_a_write_that_takes_the_place_of_a_value_has_two_forms():
-    assert delta_channel.overwriting(Overwrite([1])) == Overwrite([1])
-    assert delta_channel.overwriting({"__overwrite__": [1]}) == Overwrite([1])
-    graph = graph_of(lambda _: {"numbers": {"__overwrite__": [7]}})
-    assert graph.invoke({"numbers": [1]})["numbers"] == [7]
 
 
 def test_savers_give_the_writes_of_delta_channels_by_keyword():
@@ -234,13 +133,6 @@ async def ids_on(saver, thread, year, name, given):
     return [each.checkpoint["id"] for each in saver.list(config)][::-1]
 
 
-async def test_ids_of_checkpoints_come_from_a_clock_and_a_name():
-    first = await ids_on(InMemorySaver(), "t", 2026, "a", {"numbers": []})
-    assert first == await ids_on(InMemorySaver(), "u", 2026, "a", {"numbers": []})
-    assert first != await ids_on(InMemorySaver(), "t", 2026, "b", {"numbers": []})
-    assert len(first) > 1
-
-
 async def test_ids_of_a_thread_grow_whatever_the_clocks_say():
     saver = InMemorySaver()
     first = await ids_on(saver, "t", 2050, "a", {"numbers": []})
@@ -248,37 +140,6 @@ async def test_ids_of_a_thread_grow_whatever_the_clocks_say():
     assert second[: len(first)] == first
     assert len(second) > len(first)
     assert second == sorted(second)
-
-
-async def test_inputs_interrupts_and_answers_are_writes_under_known_names():
-    saver = InMemorySaver()
-    config = {"configurable": {"thread_id": "t"}}
-    graph = graph_of(lambda _: {"seen": interrupt("?")}, saver)
-    await graph.ainvoke({"numbers": []}, config)
-    asked = await saver.aget_tuple(config)
-    assert checkpoints.INTERRUPT in {write[1] for write in asked.pending_writes}
-    await graph.ainvoke(Command(resume="yes"), config)
-    given = {write[1] for each in saver.list(config) for write in each.pending_writes}
-    assert checkpoints.RESUME in given
-    assert {checkpoints.INTERRUPT, checkpoints.RESUME} <= set(checkpoints.WRITES_IDX_MAP)
-    sources = [each.metadata["source"] for each in saver.list(config)]
-    assert sources[-1] == "input"
-    assert checkpoints.INPUT == "__input__"
-
-
-async def test_a_task_knows_the_answers_that_it_goes_on_with_by_the_ids_of_its_interrupts():
-    known = []
-
-    def node(state: Numbers, config: RunnableConfig):
-        known.append(tasks.answers_to_interrupts(config))
-        return {"seen": interrupt("?")}
-
-    config = {"configurable": {"thread_id": "t"}}
-    graph = graph_of(node, InMemorySaver())
-    asked = await graph.ainvoke({"numbers": []}, config)
-    (question,) = asked["__interrupt__"]
-    await graph.ainvoke(Command(resume={question.id: "yes"}), config)
-    assert known == [{}, {question.id: "yes"}]
 
 
 class Sent(TypedDict):
@@ -365,16 +226,6 @@ async def test_ids_of_tasks_follow_from_the_id_of_their_checkpoint_as_they_did_b
     ]
 
 
-async def test_a_task_that_was_sent_says_which_of_the_sends_it_is():
-    asking = Asking()
-    await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("t"))
-    assert [tasks.place_of_send(each) for each in await asking.tasks_on("t")] == [0, 1]
-    graph = graph_of(lambda _: {"seen": interrupt("?")}, InMemorySaver())
-    await graph.ainvoke({"numbers": []}, thread_of("t"))
-    (plain,) = (await graph.aget_state(thread_of("t"))).tasks
-    assert tasks.place_of_send(plain) is None
-
-
 async def test_what_a_task_wrote_before_it_failed_comes_to_the_saver_with_its_error():
     written = []
 
@@ -397,24 +248,6 @@ async def test_what_a_task_wrote_before_it_failed_comes_to_the_saver_with_its_er
     left = tasks.of_whole_tasks(broken_off)
     assert [str(value) for _, value in left] == ["no way on"]
     assert tasks.of_whole_tasks([("seen", 1)]) == [("seen", 1)]
-
-
-def test_the_runtime_knows_whom_the_server_has_authenticated():
-    class User:
-        identity = "eva"
-
-    served = ServerInfo(assistant_id="a", graph_id="g", user=User())
-    assert tasks.user_of_server(Runtime(server_info=served)) == "eva"
-    assert tasks.user_of_server(Runtime()) == ""
-
-
-def test_graphs_here_and_on_servers_are_known_as_graphs():
-    assert graphs.is_graph(graph_of(lambda _: {}))
-    remote = RemoteGraph("name", url="http://127.0.0.1:1")
-    assert graphs.is_graph(remote)
-    assert not graphs.is_here(remote)
-    assert graphs.is_here(graph_of(lambda _: {}))
-    assert not graphs.is_graph(RunnableLambda(lambda _: ""))
 
 
 def test_the_schemas_of_a_graph_and_of_the_graphs_in_it_are_found():
@@ -468,72 +301,10 @@ async def test_a_callback_is_awaited_where_langchain_awaits_and_plain_elsewhere(
     assert handler.heard == ["awaited", "plain"]
 
 
-async def test_a_callback_is_told_the_models_name_and_the_bound_of_its_reply():
-    handler = Noting()
-    model = ChatOpenAI(
-        model="m", max_tokens=7, base_url="http://127.0.0.1:1", api_key="k", max_retries=0
-    )
-    with pytest.raises(Exception, match="onnect"):
-        await model.bind_tools([two]).ainvoke("?", {"callbacks": [handler]})
-    assert handler.told.names[0] == "m"
-    assert handler.told.most_output == 7
-    assert handler.told.parameters["tools"]
-
-
-async def test_langchain_streams_for_callbacks_with_its_mark():
-    class Marked(AsyncCallbackHandler):
-        def tap_output_aiter(self, run_id, output):
-            return output
-
-        def tap_output_iter(self, run_id, output):
-            return output
-
-    assert callbacks.is_fed_by_streams(Marked())
-    assert not callbacks.is_fed_by_streams(AsyncCallbackHandler())
-
-    async def node(state: MessagesState, config: RunnableConfig):
-        handlers = config["callbacks"].handlers
-        fed.append(any(callbacks.is_fed_by_streams(each) for each in handlers))
-        return {}
-
-    fed: list[bool] = []
-    graph = graph_of(node, state=MessagesState)
-    async for _ in graph.astream({"messages": []}, stream_mode="messages"):
-        pass
-    await graph.ainvoke({"messages": []})
-    assert fed == [True, False]
-
-
 @tool
 def two(words: str) -> str:
     """Give two."""
     return "2"
-
-
-def test_a_model_that_takes_no_tools_has_langchains_own_way_only():
-    assert models.can_call_tools(ChatOpenAI(model="m", api_key="k"))
-    assert not models.can_call_tools(FakeListChatModel(responses=[]))
-    with pytest.raises(NotImplementedError):
-        BaseChatModel.bind_tools(FakeListChatModel(responses=[]), [])
-
-
-def test_the_client_of_an_openai_model_gives_its_own_retries_up():
-    model = ChatOpenAI(model="m", api_key="k", max_retries=4)
-    assert models.is_of_openai(model)
-    patient, taken = models.without_own_retries(model)
-    assert taken == 4
-    assert patient.root_async_client.max_retries == 0
-    assert patient.async_client is not model.async_client
-    other = FakeListChatModel(responses=[])
-    assert models.without_own_retries(other) == (other, 0)
-
-
-def test_the_model_sees_the_arguments_that_a_tool_was_given_last():
-    assert list(two.args) == ["words"]
-    other = tool_internals.with_schema(two, create_model("two", amount=(int, ...)), {"seen": True})
-    assert list(other.args) == ["amount"]
-    assert list(two.args) == ["words"]
-    assert other.metadata == {"seen": True}
 
 
 def test_a_tool_without_a_coroutine_runs_in_a_thread():
@@ -554,17 +325,3 @@ def test_a_tool_without_a_coroutine_runs_in_a_thread():
     assert tool_internals.runs_in_thread(two)
     assert not tool_internals.runs_in_thread(Own())
     assert not tool_internals.runs_in_thread(StructuredTool.from_function(coroutine=later))
-
-
-async def test_what_stands_for_a_tool_in_a_call_is_called_in_its_place():
-    async def work(called, config):
-        return ToolMessage(f"did {called['args']}", tool_call_id=called["id"])
-
-    async def replaced(request, handler):
-        return await handler(request.override(tool=tool_internals.called_by(request.tool, work)))
-
-    node = ToolNode([two], awrap_tool_call=replaced)
-    calls = [{"name": "two", "args": {"words": "w"}, "id": "1", "type": "tool_call"}]
-    graph = graph_of(node, state=MessagesState)
-    told = await graph.ainvoke({"messages": [HumanMessage("?"), AIMessage("", tool_calls=calls)]})
-    assert told["messages"][-1].content == "did {'words': 'w'}"

@@ -1,7 +1,6 @@
 """One call of a model: streamed where somebody hears it, whole where nobody does."""
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, HumanMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -73,16 +72,6 @@ def pieces(*texts, end="stop"):
     return chunks
 
 
-async def test_a_reply_is_the_sum_of_its_pieces_and_each_piece_is_told():
-    told = []
-    with ScriptedModel({"*": [Reply("Hello you.", chunks=["Hel", "lo ", "you."])]}) as model:
-        message = await Chat(model).reply(REQUEST, {}, told.append)
-    assert type(message) is AIMessage
-    assert message.text == "Hello you."
-    assert told == ["Hel", "lo ", "you."]
-    assert message.usage_metadata["output_tokens"] > 0
-
-
 async def test_a_server_that_refuses_to_stream_is_asked_whole_and_not_asked_to_stream_again():
     server, told = Server(refused()), []
     chat = Chat(server)
@@ -143,12 +132,6 @@ async def test_of_a_reply_that_has_begun_nobody_sees_the_beginning_twice():
     assert (len(model.calls), told) == (1, ["one"])
 
 
-async def test_a_stream_without_text_is_an_empty_reply():
-    told = []
-    message = await Chat(Server(pieces(""))).reply(REQUEST, {}, told.append)
-    assert (message.text, told) == ("", [])
-
-
 async def test_a_server_that_ignores_the_wish_to_stream_is_asked_for_the_whole():
     server = Server([])
     assert (await Chat(server).reply(REQUEST, {}, print)).text
@@ -177,37 +160,6 @@ async def test_a_stream_that_ends_in_silence_is_noticed_once_the_server_has_told
     server.says(pieces("Hel", end=""))
     with pytest.raises(ConnectionError, match="ended before the reply did"):
         await chat.reply(REQUEST, {}, print)
-
-
-async def test_a_model_that_was_told_not_to_stream_answers_all_the_same():
-    call = {"name": "add", "args": {"a": 1}, "id": "1", "type": "tool_call"}
-    replies = ["Hi.", AIMessage("", tool_calls=[call])]
-    with ScriptedModel({"*": replies}, disable_streaming=True) as model:
-        chat = Chat(model)
-        assert (await chat.reply([HumanMessage("x")], {})).text == "Hi."
-        assert (await chat.reply([HumanMessage("x")], {})).tool_calls == [call]
-
-
-class Listener(AsyncCallbackHandler):
-    def __init__(self):
-        self.heard = []
-
-    async def on_llm_new_token(self, token, **given):
-        self.heard.append(token)
-
-
-async def test_a_reply_that_nobody_hears_is_asked_for_as_a_whole():
-    server = Server(pieces("stream"))
-    assert (await Chat(server).reply(REQUEST, {})).text == "whole"
-    assert server.calls == ["whole"]
-
-
-async def test_a_reply_that_a_handler_of_langchain_hears_is_streamed():
-    listener = Listener()
-    with ScriptedModel({"*": [Reply("Hello you.", chunks=["Hello ", "you."])]}) as model:
-        assert (await Chat(model).reply(REQUEST, {"callbacks": [listener]})).text == "Hello you."
-    assert "".join(listener.heard) == "Hello you."
-    assert len(listener.heard) > 1
 
 
 async def test_a_server_that_drops_whole_replies_is_streamed_from_then_on():

@@ -66,11 +66,6 @@ async def test_an_inner_graph_is_heard_where_the_outer_one_streams_it(graph):
     assert not (await seen(outer, "ainvoke"))["stream"]
 
 
-async def test_an_unheard_stream_leaves_no_trace_in_the_metadata(graph):
-    async for part in graph.astream_events({}, without_tokens({}), version="v2"):
-        assert not [key for key in part["metadata"] if "unheard" in key]
-
-
 class Quiet(AsyncCallbackHandler):
     """Takes everything but tokens."""
 

@@ -47,12 +47,6 @@ def test_a_refusal_is_told_in_its_own_words():
     assert end_of(AIMessage("Yes.", additional_kwargs={"refusal": None})) == WHOLE
 
 
-def test_an_end_knows_how_many_tokens_its_reply_had():
-    usage = {"input_tokens": 7, "output_tokens": 12, "total_tokens": 19}
-    assert end_of(ended({"finish_reason": "length"}, usage_metadata=usage)).tokens == 12
-    assert end_of(ended({"finish_reason": "length"})).tokens == 0
-
-
 @pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
 def test_a_reply_whose_server_failed_in_the_middle_is_a_broken_connection(reason):
     with pytest.raises(ConnectionError, match="cut the reply off"):
@@ -101,7 +95,6 @@ def test_a_server_that_never_tells_an_end_is_not_asked_for_streams_any_more():
 
 
 SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
-FRONT = "---\ncomplexity: simple\n---\n"
 FORGOTTEN = CASES["forgotten"]
 HALVES = CASES["halves"]
 WHOLES = CASES["wholes"]

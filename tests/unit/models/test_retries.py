@@ -32,13 +32,6 @@ async def test_what_fails_is_attempted_again(before):
     assert left == []
 
 
-async def test_the_first_attempt_is_one_of_those_that_the_loop_allows():
-    attempt, left = of(OSError("2"), OSError("3"), "too late")
-    with pytest.raises(OSError, match="3"):
-        await retried(attempt, upon_errors(), OSError("1"))
-    assert left == ["too late"]
-
-
 async def test_an_error_that_the_loop_does_not_retry_is_raised_as_it_came():
     error = ValueError("wrong")
     attempt, left = of("never")

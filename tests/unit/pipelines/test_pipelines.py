@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime
-from itertools import count
 from typing import Any
 
 import pytest
@@ -19,20 +17,17 @@ from made_pipelines import (
     texts,
 )
 from replan.assembly.pipelines import run_pipeline
-from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipelines.host_utils import AIAdapter, HostUtils, using_host_utils
+from replan.errors import PhaseError, StaleThreadError, ThreadError
 from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.pipelines.response import MessageUpdate, Response, SubThreadRequest
 from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.pipelines.sub_threads.sub_thread_handlers import (
-    NestedSubThreadHandler,
     SubThreadExecutionHandler,
     SubThreadPreparationHandler,
 )
 from replan.pipelines.task import Task
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
-from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel
@@ -128,34 +123,6 @@ async def test_a_retry_keeps_the_phase_and_replaces_the_sub_thread_which_is_kept
     assert set(pipelines.worked.values()) == {2}
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
-async def test_a_retry_in_the_middle_repeats_one_round_at_its_depth(depth: int) -> None:
-    repository, path, numbers = MemoryThreads(), "", count()
-    names = ["one", "two", "three"]
-    pipelines.failing[f"{names[depth - 1]}/finish"] = ValueError("broken")
-    await run_pipeline(FourDeep, "hello", repository=repository)
-    thread = await stored(repository)
-    path = "messages.1.meta._thread"
-    for _ in range(depth - 1):
-        path = chained(path, 2)
-    own = require_sub_thread(thread, path)
-    before = len(own.messages)
-    pipelines.failing.clear()
-    agent: Any = pipelines.level(names[depth - 1], pipelines.level("below") if depth < 3 else None)
-    utils = HostUtils(
-        thread_repository=repository,
-        ai_adapter=AIAdapter(),
-        clock=lambda: datetime.now(UTC),
-        new_id=lambda: f"r{next(numbers)}",
-    )
-    meta: Any = {"sub_thread_path": path, "_ui_action": "retry", "original_query": "again"}
-    with using_host_utils(utils):
-        made = await agent.create(settings=own.settings)
-        response = await made.execute_task(Task(name="retry", meta=meta), thread)
-    assert response.text == f"{names[depth - 1]}/finish: again"
-    assert (own.phase, own.error, len(own.messages)) == ("completed", "", before + 1)
-
-
 async def test_a_new_message_on_a_completed_thread_begins_at_the_first_phase() -> None:
     repository = MemoryThreads()
     await run_pipeline(FourDeep, "hello", repository=repository)
@@ -228,48 +195,6 @@ class CountingThreads(MemoryThreads):
         self.writes[lasting] += thread.revision - before
 
 
-async def test_what_is_stored_is_what_is_in_memory_whenever_a_component_works() -> None:
-    repository, looks = MemoryThreads(), 0
-
-    async def looked(thread: Thread) -> None:
-        nonlocal looks
-        looks += 1
-        kept = await repository.get_thread(thread.id)
-        assert kept is not None
-        assert rows_of(kept) == rows_of(thread)
-
-    async def says(task: Task, thread: Thread, *_: Any) -> Response:
-        await looked(thread)
-        return Response("said")
-
-    class Unit(InteractionUnit):
-        async def generate_user_message(self, bot_message: Any, *given: Any) -> str:
-            await looked(given[1])
-            return "Go on."
-
-    def level(below: Any = None) -> Any:
-        nested = type("Nested", (NestedSubThreadHandler,), {"sub_thread_agent": below})
-        handlers = [answering(says, phase="first", next_phase="second" if below else "third")]
-        handlers += [nested(phase="second", next_phase="third")] if below else []
-        handlers += [answering(says, phase="third")]
-
-        class Agent(SubThreadAgent):
-            async def _initialize_interaction_units(self) -> None:
-                self.interaction_units = {
-                    each.phase: await Unit.create(state_handler=each) for each in handlers
-                }
-
-            async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
-                await looked(thread)
-                return await super()._summarize_results(results, task, thread)
-
-        return Agent
-
-    agent = pipelines.pipeline(level(level()))
-    response = await run_pipeline(agent, "hello", repository=repository)
-    assert (response.failure, response.text, looks) == (None, "said", 9)
-
-
 async def test_a_round_has_two_writes_that_outlast_the_power_and_its_last_one_has_one() -> None:
     counts: list[Counter[bool]] = []
     for rounds in (1, 2, 10):
@@ -318,35 +243,6 @@ def answering(made: Any, **config: Any) -> StateHandler:
     return Handler(**{"phase": "initial_phase", **config})
 
 
-@pytest.mark.parametrize(
-    ("agent", "told"),
-    [
-        (main_agent(), "the agent has no phases"),
-        (
-            main_agent(answering("", next_phase="writing")),
-            "no handler has this phase .got 'writing'.. Add one, or name one of: initial_phase",
-        ),
-        (
-            main_agent(
-                answering("", phase="a", next_phase="b"), answering("", phase="b", next_phase="a")
-            ),
-            "these phases lead to each other and never to 'completed' .got 'a -> b -> a'",
-        ),
-        (
-            main_agent(answering("", phase="completed")),
-            "the phase 'completed' cannot have a handler",
-        ),
-        (sub_agent(answering(""), next_phase="b"), "its handler Handler says 'completed' .got 'b'"),
-        (sub_agent(answering(""), phase="b"), "its handler Handler says 'initial_phase'"),
-    ],
-)
-async def test_phases_that_cannot_be_walked_are_refused_when_the_agent_is_built(
-    agent: Any, told: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        await agent.create()
-
-
 async def _stream():
     yield "a stream"
 
@@ -378,29 +274,6 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
     sub = thread.messages[1].meta["_thread"]
     assert (sub.phase, len(sub.messages)) == ("initial_phase", 0)
     assert told.split(",", maxsplit=1)[0] in thread.error
-
-
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        ("text", "returned str, not a Response"),
-        (Response(""), "returned an empty text"),
-        (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
-    ],
-)
-async def test_what_a_sub_thread_comes_to_must_be_a_whole_text(made: Any, told: str) -> None:
-    summaries = iter([made])
-
-    class Agent(sub_agent(answering(Response("a unit's text")))):
-        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
-            return next(summaries, Response("a summary"))
-
-    agent, repository = pipelines.pipeline(Agent), MemoryThreads()
-    response = await run_pipeline(agent, "hello", repository=repository)
-    assert told in str(response.failure)
-    response = await run_pipeline(agent, repository=repository)
-    thread = await stored(repository)
-    assert (response.text, thread.messages[1].text) == ("a summary", "a summary")
 
 
 def _puts(thread: Thread, value: Any) -> Response:
@@ -548,12 +421,6 @@ async def test_a_stored_thread_without_a_phase_is_refused_and_left() -> None:
     with pytest.raises(ThreadError, match=told):
         await run_pipeline(FourDeep, "hello", repository=repository)
     assert (await stored(repository)).revision == 1
-
-
-async def test_texts_that_no_storage_keeps_are_fixed_where_they_come_in() -> None:
-    agent, repository = main_agent(answering(lambda *_: Response("a\ud800\x00b"))), MemoryThreads()
-    await run_pipeline(agent, "he\x00llo", repository=repository)
-    assert texts(await stored(repository)) == ["hello", "a\ufffdb"]
 
 
 async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() -> None:

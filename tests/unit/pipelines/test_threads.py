@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
 
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
-from replan.pipelines.host_utils import to_langchain
 from replan.state.pipeline.thread_paths import (
     chained,
     get_sub_thread_by_path,
     path_text,
     require_sub_thread,
 )
-from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
+from replan.state.pipeline.thread_rows import rows_of, thread_from
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.storage.memory_threads import MemoryThreads
 
@@ -93,35 +91,6 @@ def test_what_a_message_holds_cannot_be_changed_in_silence() -> None:
         held["k"].append(1)
     with pytest.raises(ValueError, match=r"meta\.x is of type object"):
         message("x", meta={"x": object()})
-
-
-def test_models_see_the_first_level_without_virtual_messages() -> None:
-    main, _, _ = nested()
-    main.add(message("hidden", is_virtual=True))
-    main.add(message("u", sender="user"))
-    assert to_langchain(main.messages) == [
-        AIMessage("a", id="a"),
-        AIMessage("d", id="d"),
-        HumanMessage("u", id="u"),
-    ]
-
-
-def test_only_what_is_new_or_changed_is_written() -> None:
-    main, middle, deep = nested()
-    saved = Saved()
-    assert saved.changes(main).rows == rows_of(main)
-    deep.add(message("new"))
-    place = "messages.1.meta._thread.messages.1.meta._thread.messages.1"
-    assert [*saved.changes(main).rows] == [place]
-    middle.replace(middle.messages[1].replace(text="other"))
-    assert [*saved.changes(main).rows] == ["messages.1.meta._thread.messages.1"]
-    deep.set_status(phase="completed")
-    middle.remove("b")
-    changes = saved.changes(main)
-    # What moved is written at its new place, with all below it.
-    assert "messages.1.meta._thread.messages.1" in changes.gone
-    assert "messages.1.meta._thread.messages.0.meta._thread.messages.1" in changes.rows
-    assert not saved.changes(main).rows
 
 
 STEPS = st.lists(

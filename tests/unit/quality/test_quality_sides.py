@@ -1,7 +1,6 @@
 """The sides of the quality measure, against a server that plays the model."""
 
 import sys
-from collections import Counter
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
@@ -10,13 +9,11 @@ from quality_answers import BENCHMARKS, RIGHT
 
 sys.path.insert(0, str(BENCHMARKS))
 
-from quality import rows_of
-from quality_sides import Answered, Attempt, Counted, attempt
+from quality_sides import attempt
 from quality_tasks import TASKS
 
-from replan import Price
 from replan.adapters.chat_models import LangChainModels
-from replan.testing import HttpFault, OpenAIServer, Reply
+from replan.testing import OpenAIServer
 
 BY_NAME = {task.name: task for task in TASKS}
 SQL = ("analyst", "sql", {"query": "select count(*) from trips"}, 1)
@@ -74,48 +71,3 @@ async def test_one_agent_has_all_tools_and_asks_the_same_user(server):
     done = await attempt("one agent", BY_NAME["question to the user"], model_of(server))
     assert (done.missing, done.counted.calls, done.brief_words) == ((), 2, None)
     assert done.answered.asked_again is None
-
-
-async def test_a_reply_that_is_asked_for_again_is_counted():
-    seen = Counter()
-
-    def forgetful(request):
-        node = request.call.node
-        seen[node] += 1
-        return "Well." if (node, seen[node]) == ("feedback", 1) else play(request)
-
-    with OpenAIServer(forgetful) as server:
-        done = await attempt("Replan", BY_NAME["refund"], model_of(server))
-    assert (done.missing, done.counted.calls, done.answered.asked_again) == ((), 5, 1)
-
-
-async def test_a_wrong_answer_says_what_it_has_not():
-    with OpenAIServer(lambda _: f"{SIMPLE}It is 1 EUR, for a school.") as server:
-        done = await attempt("Replan", BY_NAME["refund"], model_of(server))
-    assert (done.is_right, done.missing) == (False, ("the number 874",))
-
-
-async def test_a_failed_run_is_a_wrong_answer():
-    with OpenAIServer(lambda _: Reply(fault=HttpFault(401))) as server:
-        done = await attempt("Replan", BY_NAME["refund"], model_of(server))
-    assert not done.is_right
-    assert "401" in done.missing[0] or "874" in done.missing[0]
-
-
-def test_a_task_passes_thrice_only_if_each_try_is_right():
-    def tried(side, task, *, right, again):
-        missing = () if right else ("a table",)
-        counted = Counted(calls=4, tokens_in=1_000_000, tokens_out=100_000)
-        return Attempt(side, task, missing, counted, 2.0, Answered("", (10, 20), again))
-
-    tries = [
-        tried("Replan", task, right=(task, turn) != ("b", 2), again=turn)
-        for task in ("a", "b")
-        for turn in range(3)
-    ]
-    side, *tasks = rows_of(tries, Price(input=1, output=10))
-    assert side["right, %"] == pytest.approx(100 * 5 / 6)
-    assert side["pass^3, %"] == 50
-    assert (side["calls"], side["cost of 100"], side["replies asked again"]) == (4, 200, 1)
-    assert side["words of a brief"] == 15
-    assert [row["Replan"] for row in tasks] == ["3 of 3", "2 of 3"]

@@ -7,7 +7,6 @@ from pydantic import SecretStr
 
 from counting import calls
 from replan import Host, Specialist, Team, build_graph, open_storage
-from replan.adapters.chat_models import LangChainModels
 from replan.errors import InputError
 from replan.failures import describe
 from replan.secrets.known import KNOWN, MOST
@@ -73,18 +72,6 @@ def test_a_password_is_known_as_it_stands_in_an_address_and_as_it_is():
     assert KNOWN.masked("pa%40swordfish or pa@swordfish") == "*** or ***"
 
 
-def test_the_name_of_a_user_in_an_address_is_no_secret():
-    learn_address("postgresql://postgres@localhost/db")
-
-    assert not KNOWN.occur_in("postgres")
-
-
-def test_addresses_in_the_environment_are_looked_into():
-    learn_environment({"DATABASE_URL": "postgresql://u:swordfish9@h/db"})
-
-    assert KNOWN.masked("swordfish9") == "***"
-
-
 def test_the_keys_of_a_chat_model_are_known_wherever_they_stand_in_it():
     model = ChatOpenAI(
         model="x",
@@ -116,20 +103,6 @@ def test_a_value_is_known_in_an_address_and_in_json_too():
     assert KNOWN.masked("as bytes, too") == "***"
 
 
-def test_the_key_of_a_model_by_name_is_known_when_its_graph_is_built():
-    models = LangChainModels(base_url="http://127.0.0.1:1/v1", api_key=SecretStr("only handed in"))
-    _graph(models=models)
-
-    assert KNOWN.occur_in("only handed in")
-
-
-def test_a_graph_looks_at_the_environment_when_it_is_built(monkeypatch):
-    monkeypatch.setenv("SOME_PASSWORD", "set before the build")
-    _graph(models=LangChainModels(base_url="http://127.0.0.1:1/v1"))
-
-    assert KNOWN.occur_in("set before the build")
-
-
 async def test_the_key_of_storage_is_known(tmp_path):
     async with open_storage(tmp_path / "runs.db", key="sixteen letters!"):
         assert KNOWN.occur_in("sixteen letters!")
@@ -156,9 +129,3 @@ def test_masking_an_ordinary_text_costs_next_to_nothing():
     KNOWN.masked(text)
 
     assert calls(lambda: KNOWN.masked(text)) < 20
-
-
-def _graph(*, models: LangChainModels) -> object:
-    team = [Specialist(name="a", intended_use="Works.", run=lambda context: "done")]
-    config = Team(host=Host(model="tiny"), specialists=team)
-    return build_graph(config, models=models)

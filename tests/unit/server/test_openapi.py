@@ -5,12 +5,6 @@ from replan.server.app import web_application
 SCHEMAS = web_application().openapi()["components"]["schemas"]
 
 
-def test_a_schema_is_named_for_the_thing_that_it_describes():
-    things = {"Run", "Step", "Text", "Usage", "Team", "Specialist", "PendingQuestion"}
-    assert things | {"Session", "UndoneTurn", "RunSummary", "ResumeBody"} <= SCHEMAS.keys()
-    assert not [name for name in SCHEMAS if "_" in name], "two schemas have one name"
-
-
 def test_a_value_of_an_enumeration_has_no_blank():
     enumerations = [
         (name, field, value)

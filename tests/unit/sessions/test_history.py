@@ -70,10 +70,3 @@ def test_the_summary_of_what_was_shown_is_that_of_the_history_again(history, see
     summary = Summary(text="They spoke.", covered=place, last_covered_id=name)
     shown = visible_part(history, summary, seen_by).summary
     assert shown is None or whole_summary(history, shown) == summary
-
-
-def test_a_summary_of_messages_that_are_not_there_is_none():
-    history = (Message(role="user", content="Hi", timestamp=NOON),)
-    summary = Summary(text="They spoke.", covered=3, last_covered_id="m2")
-    assert visible_part(history, summary, []).summary is None
-    assert whole_summary(history, summary) is None

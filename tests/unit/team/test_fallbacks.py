@@ -39,13 +39,6 @@ def test_a_name_stands_for_its_model_and_all_that_come_after_it_each_once(tmp_pa
     assert team.with_model("cheap").config.host.model == team.config.specialists[0].chat_model
 
 
-def test_the_bound_of_calls_counts_all_models_of_a_reply(tmp_path):
-    team = read(tmp_path)
-    known = team_of(team.config, retries=team.models.retries)
-    # Of each the tries, three in all unless it has more of its own, and one as a whole.
-    assert known.per_question == 4 * (3 + 1)
-
-
 @pytest.mark.parametrize(
     ("fallback", "field"),
     [("[chaep]", "models.main.fallback[0]"), ("cheap", "models.main.fallback")],

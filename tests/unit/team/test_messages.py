@@ -3,9 +3,7 @@
 import pytest
 
 from replan import Host, Specialist, Team, open_runtime
-from replan.errors import InputError, TeamError, mistake, shown
-from replan.failures import own_traceback
-from replan.user_files.orders import read_limits
+from replan.errors import TeamError, mistake, shown
 
 
 def works(context):
@@ -38,11 +36,6 @@ def test_a_runtime_that_is_not_open_says_how_to_open_it():
         _ = open_runtime(Team("offline", [WORKER])).run
 
 
-def test_a_limit_without_a_value_is_not_called_unknown():
-    with pytest.raises(InputError, match=r"max_cost has no value\. Write max_cost=NUMBER"):
-        read_limits(["max_cost"])
-
-
 def test_a_list_of_mistakes_fits_on_a_screen():
     with pytest.raises(TeamError) as caught:
         Team("offline", [Specialist(f"s{n}", "", run=works) for n in range(100)])
@@ -71,13 +64,3 @@ def test_a_reason_is_a_sentence_alone_and_a_part_of_one_behind_its_field():
     found = mistake("host.model", "gpt", "no model has this name", "Write openai:NAME.")
     assert found.reason == "No model has this name."
     assert str(found) == "host.model: no model has this name (got 'gpt'). Write openai:NAME."
-
-
-def test_a_log_shows_the_frames_of_the_users_code_only():
-    def fails():
-        raise KeyError("missing")
-
-    with pytest.raises(KeyError) as caught:
-        fails()
-    assert own_traceback(caught.value) is not None
-    assert own_traceback(InputError("No.")) is None

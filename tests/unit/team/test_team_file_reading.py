@@ -122,13 +122,6 @@ def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
     assert dict(config) == {**dict(python), "models": {}}
 
 
-def test_a_host_that_is_only_a_model_is_written_as_one(read, minimal):
-    short = minimal.replace("host:\n  model: offline\n", "host: offline\n")
-
-    assert short != minimal
-    assert read(short).config == read(minimal).config
-
-
 def test_the_callbacks_of_a_team_stand_in_its_file_too(read, minimal, module):
     module(
         "team_ledger",
@@ -191,11 +184,6 @@ def test_files_of_steps_go_where_the_file_or_its_reader_says(read, minimal, tmp_
     assert read(minimal).config.out is None
     assert read(f"{minimal}out: reports\n").config.out == tmp_path / "reports"
     assert read(f"{minimal}out: reports\n", out=Path("other")).config.out == Path("other")
-
-
-def test_another_model_for_the_host_leaves_the_folders_alone(read, minimal, tmp_path):
-    team = read(minimal, directory=tmp_path, out=tmp_path / "out").with_model("offline")
-    assert (team.config.workspace, team.config.out) == (tmp_path, tmp_path / "out")
 
 
 def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):

@@ -8,8 +8,6 @@ from replan import ConfigurationError, Host, Specialist, Team, build_graph, run_
 from replan.errors import TeamError
 from replan.specialists.function import FunctionSpecialist
 from replan.team.kinds.member import Member
-from replan.team.kinds.ready import Ready
-from replan_local import local_team
 
 PLAN = "- [ ] 1. Go @clerk\n"
 
@@ -134,12 +132,3 @@ def test_the_rules_hold_for_a_new_kind_without_a_word():
     ]
     assert "with echo does not use this" in str(caught.value)
     assert caught.value.mistakes[2].fix.endswith("use, echo.")
-
-
-def test_a_ready_specialist_brings_its_card_in_python_too():
-    (calculator,) = local_team("data").specialists[2:3]
-
-    assert calculator.kind is Ready
-    assert calculator.use.card.capabilities == calculator.card.capabilities
-    with pytest.raises(TeamError, match=r"specialists\[0\]\.use: this is a \w+, not a specialist"):
-        Team("offline", [Specialist("a", "A.", use=work)])

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ from replan.plan.markdown.seal import fingerprint
 from replan.ports.run_context import Folders, using
 from replan.replies.body_stream import BodyStream
 from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
-from replan.state.person.answers import given_answers, read_decision
+from replan.state.person.answers import read_decision
 from replan.state.team import SpecialistCard
 from replan.team.team_file import read_team_file
 from replan.texts.bounds import (
-    ANSWER,
     COLUMN_NAME,
-    MODEL_PLAN,
     PLAN,
     STEP_ATTRIBUTES,
     STEP_LINE,
@@ -150,12 +147,6 @@ def test_a_note_is_read_soon(line: str) -> None:
     assert _least_seconds(lambda: passages_in("evil.md", content)) < _SECONDS
 
 
-def test_the_heading_of_a_note_is_told_without_the_signs_that_close_it() -> None:
-    content = b"## Honey and wax ##  \n\nIt is harvested in July.\n"
-
-    assert [each.heading for each in passages_in("a.md", content)] == ["Honey and wax"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["[" * 100_000, "a: " + "sk-" * 30_000, "a: &a [" + "*a," * 20_000, "{a: " * 40_000],
@@ -203,12 +194,6 @@ def test_a_plan_of_a_thousand_steps_with_results_is_within_the_bounds() -> None:
     assert len(PlanDocument.parse(text).plan.steps[-1].dependencies) == 1000
 
 
-def test_a_models_plan_beyond_a_bound_is_a_complaint() -> None:
-    found = read_plan("- [ ] 1. x @a\n" * (MODEL_PLAN.items + 1), _CARDS)
-
-    assert "at most 5,000" in found.wrong
-
-
 def test_the_line_of_a_step_beyond_its_bound_is_told_and_nothing_of_it_is_lost() -> None:
     words = "word " * 3_000
     document = PlanDocument.recover(f"- [ ] 7. {words}@a (after 1)\n", known=[1])
@@ -253,13 +238,6 @@ def test_a_file_that_is_larger_than_any_plan_is_not_read(tmp_path: Path) -> None
 
     with pytest.raises(InputError, match="more than 16,000,000 bytes"):
         read_plan_text(path)
-
-
-def test_an_answer_beyond_its_bound_is_refused() -> None:
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-
-    with pytest.raises(InputError, match="The answer to 1/a/1 has 200,003 bytes"):
-        given_answers({"1/a/1": "a" * (ANSWER + 1)}, at)
 
 
 def test_more_attributes_than_a_step_may_have_are_told() -> None:

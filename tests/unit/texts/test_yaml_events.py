@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.parameters import ParametersError, read_parameters
-from replan.texts.bounds import PARAMETERS
 
 _MERGES = "a0: &a0 {x: 1}\n" + "".join(
     f"a{at}: &a{at}\n  <<: [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 10)
@@ -61,12 +59,6 @@ def test_a_plan_with_deep_parameters_is_a_mistake_and_no_crash() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "[(4, 'bad_parameters')]")
 
 
-def test_a_mistake_of_parameters_is_told_with_its_line() -> None:
-    document = PlanDocument.recover("- [ ] 1. x\n  ```yaml\n  a: 1\n  b: {<<: *c}\n  ```\n")
-
-    assert [(each.line, each.code) for each in document.mistakes] == [(4, "bad_parameters")]
-
-
 def test_ordinary_yaml_is_read_as_before() -> None:
     text = "a: &x {b: [1, 2.5, true, null, 2024-01-02]}\nc: *x\n'<<': 1\nd: " + "1a" * 80
 
@@ -76,9 +68,3 @@ def test_ordinary_yaml_is_read_as_before() -> None:
         "<<": 1,
         "d": "1a" * 80,
     }
-
-
-def test_parameters_of_a_hundred_levels_are_read() -> None:
-    deep = "[" * (PARAMETERS.depth - 1) + "]" * (PARAMETERS.depth - 1)
-
-    assert "a" in read_parameters(f"a: {deep}")

@@ -60,16 +60,6 @@ def trace_hostile_names(seen):
     trace.end(ValueError(HOSTILE))
 
 
-def test_an_end_that_nobody_began_and_what_comes_too_late_are_left_out():
-    seen = Seen()
-    trace = tracing_of(seen.traces).begun("team", "", "", {})
-    about = {**ABOUT, "node": "n", "call": "c", "model": "m"}
-    trace.take(ModelCompleted(**about, seconds=1))
-    trace.end(None)
-    trace.take(ModelInvoked(**about))
-    assert seen.lines == ["invoke_workflow team waiting"]
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

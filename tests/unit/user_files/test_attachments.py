@@ -9,11 +9,9 @@ from typer.testing import CliRunner
 from replan.cli.main import app
 from replan.errors import InputError
 from replan.runs.asked.attached import LARGEST, LONGEST_TEXT
-from replan.testing import OpenAIServer
 from replan.user_files.orders import file_blocks, read_order, restore_order, stored_form
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
-SIMPLE = "---\ncomplexity: simple\n---\nA red square."
 
 
 def test_a_text_a_picture_and_a_pdf_are_blocks_of_the_message(tmp_path):
@@ -66,18 +64,3 @@ def test_files_of_an_order_are_found_from_everywhere(tmp_path, monkeypatch):
     again = restore_order(stored_form(read_order("Read it.", files=(Path("a.txt"),))), "run")
     monkeypatch.chdir("/")
     assert again.input["messages"][0].text == "Read it.The file a.txt:\n\nhello"
-
-
-def test_a_model_is_sent_the_picture_that_goes_with_a_task(tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
-    monkeypatch.setenv("REPLAN_STORAGE", str(tmp_path / "runs.db"))
-    (tmp_path / "square.png").write_bytes(PNG)
-    with OpenAIServer({"think": SIMPLE}) as server:
-        options = ["--model", "openai:m", "--base-url", server.base_url, "--quiet"]
-        typed = ["run", "What is it?", "-f", str(tmp_path / "square.png"), *options]
-        done = CliRunner().invoke(app, typed)
-        (request,) = server.requests
-    assert (done.exit_code, "A red square." in done.output) == (0, True)
-    sent = request.body["messages"][-1]["content"]
-    assert [block["type"] for block in sent] == ["text", "image_url"]
-    assert sent[1]["image_url"]["url"].startswith("data:image/png;base64,")

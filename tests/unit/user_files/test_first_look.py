@@ -86,13 +86,6 @@ async def test_nothing_is_said_before_of_a_run_that_is_not_over(where):
     assert report_in_file(where, None) is None
 
 
-async def test_what_the_state_alone_knows_is_on_record_at_the_end(where):
-    await made(str(where), "- [ ] 1. Do it @breaker, @worker\n")
-    found, whole = report_in_file(where, None), await load_run("last", Place(str(where)))
-    assert overview(found, 90) == overview(whole, 90)
-    assert report_in_file(where, "") is None
-
-
 async def test_a_run_that_went_on_since_is_read_from_its_state(where):
     await made(str(where), PLAN)
     async with (
@@ -114,11 +107,6 @@ async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
     assert (ended.outcome, ended.limit_reached) == ("completed", "")
     found, whole = report_in_file(where, None), await load_run("last", Place(str(where)))
     assert overview(found, 90) == overview(whole, 90)
-
-
-async def test_nothing_is_read_of_storage_that_is_encrypted(where):
-    await made(str(where), PLAN, key="a long key of the storage")
-    assert report_in_file(where, None) is None
 
 
 def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):

@@ -7,9 +7,7 @@ import pytest
 
 from cases import cases_of
 from replan.errors import InputError
-from replan.state.limits import Limits
 from replan.user_files.orders import (
-    Order,
     read_limits,
     read_order,
     read_settings,
@@ -98,14 +96,6 @@ def test_an_order_of_another_version_is_read_without_what_is_unknown():
     assert restore_order(record, "run").settings == settings
 
 
-def test_limits_are_read():
-    assert read_limits([]) is None
-    limits = read_limits(["max_rounds=3", " step_timeout = 0.5 "])
-    assert limits is not None
-    assert (limits.max_rounds, limits.step_timeout) == (3, 0.5)
-    assert limits.model_fields_set == {"max_rounds", "step_timeout"}
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     CASES["limits"],
@@ -114,8 +104,3 @@ def test_a_wrong_limit_is_said(text, complaint):
     with pytest.raises(InputError) as caught:
         read_limits([text])
     assert str(caught.value).startswith(complaint)
-
-
-def test_the_order_of_a_run_needs_no_more_than_its_task():
-    assert Order(task="x").settings is None
-    assert Limits.model_fields.keys() >= {"max_rounds"}

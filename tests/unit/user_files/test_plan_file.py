@@ -85,12 +85,6 @@ def test_a_failure_that_a_revision_takes_back_is_not_written_again(path):
     assert "[ ] 2)" in path.read_text()
 
 
-def test_without_a_plan_nothing_is_written(path):
-    PlanFile(path).write()
-    PlanFile(None).follow(created())
-    assert not path.exists()
-
-
 def test_a_link_stays_a_link_and_its_file_keeps_its_permissions(path, tmp_path):
     target = tmp_path / "real.md"
     target.write_text("old")

@@ -63,23 +63,6 @@ def ahead(text=PLAN, **options):
     return outlook(plan, team)["approvals"], told
 
 
-@pytest.mark.parametrize(
-    ("approval", "plan", "revisions"),
-    [
-        ("never", False, False),
-        ("plan", False, False),
-        ("revisions", False, True),
-        ("always", True, True),
-    ],
-)
-def test_what_a_person_is_asked_about_a_plan_of_theirs_is_told(approval, plan, revisions):
-    asked, told = ahead(approval=approval)
-    assert asked == {"plan": plan, "revisions": revisions, "tools": [], "steps": []}
-    expected = ["approval: asked before this plan runs"] if plan else []
-    expected += ["approval: asked before each revision runs"] if revisions else []
-    assert told == expected
-
-
 def test_tools_that_need_approval_are_told_with_the_steps_that_may_use_them():
     asked, told = ahead(asking={"writer": ("send", "post"), "clerk": (), "guard": ("open",)})
     assert asked["tools"] == [

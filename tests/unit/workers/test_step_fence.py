@@ -99,17 +99,3 @@ async def test_who_begins_after_the_lease_does_nothing_and_a_person_is_asked(pos
         log.awake.set()
         await sleeping
         assert (bank.paid, await bank.end(two)) == ([], "cut off")
-
-
-async def test_work_that_may_be_repeated_is_taken_over_under_its_key(
-    postgres_database,
-):
-    bank = Bank("keyed")
-    async with open_storage(postgres_database) as storage:
-        await bank.order(storage)
-        await storage.log.note(RUN, f"elsewhere/{KEY}/begun", FIRST._asdict())
-        both = (Taken(worker, 7, 1) for worker in (2, 3))
-        await asyncio.gather(*(bank.jobs(storage).do(RUN, KEY, each) for each in both))
-        # Who looks while the other one has begun may do it again, under the same key.
-        assert (set(bank.paid), await bank.end(storage)) == ({KEY}, "result")
-        assert len(bank.paid) in (1, 2)
