@@ -1,20 +1,20 @@
-"""One run of a workload over HTTP: by Replan, by LangGraph alone, and by bare calls.
+"""One run of a workload over HTTP: by Replan, or by LangGraph alone.
 
-All ask the same server for the same calls. What LangGraph alone does is what one would write by
+Both ask the same server for the same calls. What LangGraph alone does is what one would write by
 hand for these workloads: a node for the plan, a `Send` for each step that is ready, a node that
 joins and, when nothing is left, judges. Its model is LangChain's `ChatOpenAI` as it comes, or the
 one that Replan makes of a name, whose client takes less.
 """
 
-import asyncio
 import operator
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import openai
-from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
+from http_workloads import FAILED, GO_ON, Workload
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
@@ -22,16 +22,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import SecretStr
 
-from replan import (
-    Host,
-    Specialist,
-    Storage,
-    Team,
-    Traces,
-    build_graph,
-    run,
-    stream,
-)
+from replan import Host, Specialist, Team, build_graph, run, stream
 from replan.adapters.chat_models import LangChainModels
 from replan.events.types import AnswerToken, SpecialistToken, TaskCompleted
 from replan.prompts.sections import Call, call_tag
@@ -87,9 +78,9 @@ def replans_model(name: str, base_url: str) -> BaseChatModel:
     return LangChainModels(base_url=base_url).chat_model(f"openai:{name}")
 
 
-def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = False) -> Begin:
+def replan_run(workload: Workload, base_url: str, *, heard: bool = False) -> Begin:
     """A run by Replan; `heard`: somebody listens to its tokens."""
-    graph = replan_graph(workload, base_url, at_once=at_once)
+    graph = build_graph(worker_team(workload.model), base_url=base_url)
 
     async def unheard_run() -> Ran:
         state = (await run(graph, REQUEST)).state
@@ -107,36 +98,22 @@ def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool 
     return heard_run if heard else unheard_run
 
 
-def replan_graph(
-    workload: Workload,
-    base_url: str,
-    *,
-    at_once: bool = False,
-    storage: Storage | None = None,
-    traces: Traces | None = None,
-) -> Any:
-    """The graph of a team for a workload."""
-    team = worker_team(_model_name(workload, at_once=at_once), traces)
-    return build_graph(team, base_url=base_url, storage=storage)
-
-
-def worker_team(model: str, traces: Traces | None = None) -> Team:
+def worker_team(model: str) -> Team:
     """The team whose host and whose only specialist are a model."""
     name = f"openai:{model}"
     worker = Specialist(name="worker", intended_use="Looks into parts.", chat_model=name)
-    return Team(host=Host(model=name), specialists=[worker], traces=traces)
+    return Team(host=Host(model=name), specialists=[worker])
 
 
 def bare_run(
     workload: Workload,
     base_url: str,
     *,
-    heard: bool,
-    at_once: bool = False,
+    heard: bool = False,
     model_of: ModelOf = langchains_model,
 ) -> Begin:
     """A run by LangGraph alone; `heard`: in its `messages` mode."""
-    graph = _bare_graph(model_of(_model_name(workload, at_once=at_once), base_url))
+    graph = _bare_graph(model_of(workload.model, base_url))
     # A step, its join, and so on; more than enough.
     options: Any = {"config": {"recursion_limit": 100}}
 
@@ -232,47 +209,6 @@ def _ready(state: Bare) -> list[Send] | str:
     ]
 
 
-def calls_alone(workload: Workload, base_url: str) -> Begin:
-    """The same calls as bare tasks: what they take beyond the critical path is the machine's."""
-    model = replans_model(_model_name(workload, at_once=False), base_url)
-
-    async def ask(call: Call, prompt: str) -> None:
-        await model.ainvoke(messages(call, WORKER, prompt))
-
-    async def try_step(step: int) -> None:
-        for _ in range(workload.attempts.get(step, 1)):
-            await ask(Call(node="specialist", step=step), REQUEST)
-
-    async def start() -> Ran:
-        await ask(Call(node="think"), REQUEST)
-        for shape in workload.shapes:
-            await _in_order(shape.waits, try_step)
-            # What is judged are the reports: the server plays the judge by them.
-            await ask(Call(node="feedback"), "\n\n".join(map(report, shape.waits)))
-        return Ran(workload.calls)
-
-    return start
-
-
-async def _in_order(
-    waits: Mapping[int, tuple[int, ...]], work: Callable[[int], Awaitable[None]]
-) -> None:
-    tasks: dict[int, asyncio.Task[None]] = {}
-
-    async def step(number: int) -> None:
-        for other in waits[number]:
-            await tasks[other]
-        await work(number)
-
-    for number in waits:
-        tasks[number] = asyncio.ensure_future(step(number))
-    await asyncio.gather(*tasks.values())
-
-
-def _model_name(workload: Workload, *, at_once: bool) -> str:
-    return workload.model + (AT_ONCE if at_once else "")
-
-
 def messages(call: Call, system: str, *parts: str) -> list[BaseMessage]:
     """A prompt that says who calls, as Replan's do."""
     return [SystemMessage(f"{system}\n\n{call_tag(call)}"), HumanMessage("\n\n".join(parts))]
@@ -291,6 +227,14 @@ def _read_plan(text: str) -> dict[str, Any]:
 
 def completed(is_completed: bool, ran: Ran) -> Ran:  # noqa: FBT001 - a verdict
     if not is_completed:
-        msg = f"A run was not completed: {ran}."
-        raise RuntimeError(msg)
+        raise RuntimeError(f"A run was not completed: {ran}.")
     return ran
+
+
+OUR_CLIENT = "LangGraph with Replan's client"
+SIDES: Mapping[str, Callable[..., Begin]] = {
+    "LangGraph": bare_run,
+    "Replan": replan_run,
+    OUR_CLIENT: partial(bare_run, model_of=replans_model),
+}
+"""The sides by the names of the tables."""

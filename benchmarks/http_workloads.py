@@ -1,4 +1,8 @@
-"""The workloads over HTTP: which steps a run has, how long each call takes, and what is replied."""
+"""The workloads over HTTP: which steps a run has, how long each call takes, and what is replied.
+
+Started by itself, it serves the model that plays them, so that the CPU of the server is not that of
+who measures.
+"""
 
 import random
 from collections import Counter
@@ -6,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
+from harness import serve
 from plans import Shape, chain, flat, random_dag, step_line
 
 from replan.prompts.sections import Call
@@ -16,9 +21,6 @@ LATENCY = 0.2
 
 FEWEST_TOKENS, MOST_TOKENS = 100, 150
 """Tokens of a reply; each is a piece of its own where the reply is streamed."""
-
-AT_ONCE = "-at-once"
-"""Behind a model's name: it answers without any latency."""
 
 DAG_SEED = 9
 
@@ -147,10 +149,9 @@ class Model:
         if request.model == SIMPLE:
             text = _ANSWERED + _prose("They grew:", random.Random(0))  # noqa: S311 - as below
             return Reply(text, usage=(_read(request), len(text.split())), latency=LATENCY)
-        workload = {**WORKLOADS, TURN.model: TURN}[request.model.removesuffix(AT_ONCE)]
+        workload = {**WORKLOADS, TURN.model: TURN}[request.model]
         text = self._text(workload, request.call, request.messages[-1].text)
-        is_at_once = request.model.endswith(AT_ONCE)
-        latency = 0.0 if is_at_once else workload.seconds_of(request.call.step)
+        latency = workload.seconds_of(request.call.step)
         return Reply(text, usage=(_read(request), len(text.split())), latency=latency)
 
     def _text(self, workload: Workload, call: Call, prompt: str) -> str:
@@ -180,15 +181,15 @@ def _read(request: ChatRequest) -> int:
 
 def report(step: int) -> str:
     """What a step brings."""
-    return _prose(f"{_mark(step)}:", random.Random(step))  # noqa: S311 - the same on every run
+    return _prose(_mark(step), random.Random(step))  # noqa: S311 - the same on every run
 
 
 def _mark(step: int) -> str:
-    return f"Report on part {step}"
+    return f"Report on part {step}:"
 
 
 def _reported(shape: Shape, prompt: str) -> bool:
-    return all(f"{_mark(step)}:" in prompt for step in shape.waits)
+    return all(_mark(step) in prompt for step in shape.waits)
 
 
 def _prose(beginning: str, drawn: random.Random) -> str:
@@ -208,3 +209,7 @@ def _filled(steps: str) -> str:
     """A plan document, with so much prose that it is no shorter than other replies."""
     missing = max(0, FEWEST_TOKENS - len(steps.split()))
     return f"# What the orders say\n\n{_text_of(missing)}\n\n{steps}\n"
+
+
+if __name__ == "__main__":
+    serve(Model(), (*WORKLOADS, SIMPLE, TURN.model))

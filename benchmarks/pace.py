@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pace_workloads
-from http_model import serving
+from harness import Row, judged, options, publish, serving
 from http_runs import JUDGE, PLANNER, WORKER, messages
-from http_workloads import AT_ONCE
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from pace_workloads import (
+    AT_ONCE,
     DIFFERENCES,
     RECORDED,
     SIDES,
@@ -35,7 +35,6 @@ from pace_workloads import (
     found,
     model_name,
 )
-from reporting import Row, judged, options, publish
 
 from replan import Host, Specialist, Team, build_graph, run
 from replan.adapters.chat_models import LangChainModels

@@ -15,8 +15,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Literal
 
-from http_model import serve
-from http_workloads import AT_ONCE, WORDS
+from harness import serve
+from http_workloads import WORDS
 from langchain_core.messages import AIMessage, ToolCall
 from plans import Shape, chain, flat, random_dag, step_line
 
@@ -26,6 +26,9 @@ FIRST_SECONDS = 0.6
 SECONDS_PER_TOKEN_OUT = 0.015
 SECONDS_PER_TOKEN_IN = 0.0001
 """The pace of a call."""
+
+AT_ONCE = "-at-once"
+"""Behind a model's name: it takes no time."""
 
 CHARACTERS_PER_TOKEN = 4
 FEWEST_TOKENS, MOST_TOKENS = 100, 300

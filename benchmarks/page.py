@@ -1,15 +1,11 @@
 """How fast the pages of `replan ui` are: a run of 500 steps, one that goes on, 10,000 runs.
 
-    python benchmarks/page.py [--runs 10000] [--seconds 60] [--chromium PATH] [--out page.json]
-
-A headless Chromium opens the pages of a server in a
-process of its own. A view counts until its last element is on the screen. While a run goes on, 50
-events are appended to it every second, and the lag is that of the newest step which the page shows.
+A headless Chromium opens the pages of a server in a process of its own. A view counts until its
+last element is on the screen. While a run goes on, 50 events are appended to it every second, and
+the lag is that of the newest step which the page shows.
 """
 
-import argparse
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -17,33 +13,25 @@ import statistics
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from harness import Row, judged, options, publish, serving
 from playwright.async_api import Page, async_playwright
 
-from replan import Host, Specialist, Team, open_runtime, open_storage
+from replan import Host, Limits, Specialist, Team, open_runtime, open_storage
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.testing import ScriptedModel, always
+from replan.ui.served_pages import open_pages
 
 TOKEN = "the-token-of-the-benchmark"  # noqa: S105 - of a server on loopback
 STEPS, RATE, TRIES = 500, 50, 5
 OUTCOMES = ("completed", "failed", "answered", "interrupted")
-SERVER = """
-import asyncio, sys
-from replan import Host, Specialist, Team, open_storage
-from replan.testing import ScriptedModel
-from replan.ui.served_pages import open_pages
-async def serve():
-    team = Team(host=Host(model=ScriptedModel({})), specialists=[
-        Specialist(name="worker", intended_use="Works.", run=lambda _: "", effects="pure")])
-    async with open_storage(sys.argv[1]) as storage:
-        async with open_pages({"house": team}, storage, sys.argv[2]) as address:
-            print(address.partition("enter")[0], flush=True)
-            await asyncio.Event().wait()
-asyncio.run(serve())
-"""
+MOST_PLAN, MOST_LIST, MOST_BEHIND = 1_000, 300, 1
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def plan() -> str:
@@ -55,18 +43,18 @@ def plan() -> str:
     return "\n".join([*lines, ""])
 
 
-async def filled(where: Path, runs: int) -> None:
+def team(work: Any) -> Team:
+    """A team of one worker."""
+    model = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nAll is done.")})
+    worker = Specialist(name="worker", intended_use="Works.", run=work, effects="pure")
+    return Team(host=Host(model=model), specialists=[worker], limits=Limits(max_steps=STEPS))
+
+
+async def filled(where: str, runs: int) -> None:
     """Make a run of 500 steps that is over, and many records of runs."""
-    end = "---\nverdict: complete\n---\nAll is done."
-    team = Team(
-        host=Host(model=ScriptedModel({"feedback": always(end)})),
-        specialists=[
-            Specialist(name="worker", intended_use="Works.", run=lambda _: "done", effects="pure")
-        ],
-    )
     given = {"messages": [("user", "Do it all")], "plan": plan()}
     async with open_storage(where) as storage:
-        async with open_runtime(team, storage=storage) as runtime:
+        async with open_runtime(team(lambda _: "done"), storage=storage) as runtime:
             await (await runtime.start(given, run_id="big"))
         began = datetime(2026, 1, 1, tzinfo=UTC)
         for number in range(runs):
@@ -95,7 +83,6 @@ async def view(page: Page, address: str, last: str) -> float:
 
 def cpu_of(process: int) -> float:
     """Seconds of processor that a process and those below it have had."""
-    ticks = os.sysconf("SC_CLK_TCK")
     parents = dict[int, tuple[int, float]]()
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
@@ -103,14 +90,14 @@ def cpu_of(process: int) -> float:
                 fields = (each / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it has ended
-            parents[int(each.name)] = (int(fields[1]), sum(map(int, fields[11:13])) / ticks)
+            parents[int(each.name)] = (int(fields[1]), sum(map(int, fields[11:13])) / _TICKS)
     own = {process}
     while more := {pid for pid, (parent, _) in parents.items() if parent in own} - own:
         own |= more
     return sum(parents[pid][1] for pid in own if pid in parents)
 
 
-async def followed(page: Page, where: Path, address: str, seconds: float, server: int) -> dict:
+async def followed(page: Page, where: str, address: str, seconds: float, server: int) -> list[Row]:
     """Append events to a run that goes on, and see how far behind the page is."""
     end = asyncio.Event()
 
@@ -118,12 +105,8 @@ async def followed(page: Page, where: Path, address: str, seconds: float, server
         await end.wait()
         return "done"
 
-    team = Team(
-        host=Host(model=ScriptedModel({"feedback": always("---\nverdict: complete\n---\nEnd.")})),
-        specialists=[Specialist(name="worker", intended_use="W.", run=work, effects="pure")],
-    )
     given = {"messages": [("user", "Go on")], "plan": plan()}
-    async with open_storage(where) as storage, open_runtime(team, storage=storage) as runtime:
+    async with open_storage(where) as storage, open_runtime(team(work), storage=storage) as runtime:
         run = await runtime.start(given, labels={"team": "house"})
         await page.goto(f"{address}runs/{run.run_id}?tab=steps")
         await page.wait_for_selector("#s500")
@@ -134,13 +117,17 @@ async def followed(page: Page, where: Path, address: str, seconds: float, server
         of_server, of_all = cpu_of(server) - of_server, cpu_of(os.getpid()) - of_all
         end.set()
         await runtime.stop(run.run_id)
-    return {
-        "events_per_second": number / took,
-        "lag_median_s": statistics.median(lags),
-        "lag_worst_s": max(lags),
-        "server_cpu_percent": of_server / took * 100,
-        "browser_cpu_percent": (of_all - of_server - own) / took * 100,
-    }
+    behind = judged(max(lags), name="worst", most=MOST_BEHIND)
+    return [
+        {
+            "table": "A page that follows its run",
+            "events a second": number / took,
+            "behind the newest event, median, s": statistics.median(lags),
+            **behind,
+            "CPU of the server, %": 100 * of_server / took,
+            "CPU of the browser, %": 100 * (of_all - of_server - own) / took,
+        }
+    ]
 
 
 async def lagged(
@@ -166,55 +153,58 @@ async def lagged(
     return lags, number
 
 
-async def measured(arguments: argparse.Namespace) -> dict:
-    """Measure all on one server."""
-    where = Path(tempfile.mkdtemp()) / "runs.db"
-    await filled(where, arguments.runs)
-    server = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVER, str(where), TOKEN, stdout=asyncio.subprocess.PIPE
-    )
-    named = arguments.chromium or shutil.which("chromium") or shutil.which("google-chrome")
-    try:
-        told = await server.stdout.readline() if server.stdout else b""
-        address = told.decode().strip()
-        async with async_playwright() as playwright:
-            chromium = await playwright.chromium.launch(
-                executable_path=named, args=["--no-sandbox"]
-            )
-            headers = {"Authorization": f"Bearer {TOKEN}"}
-            page = await chromium.new_page(extra_http_headers=headers)
-            views = {
-                "run_of_500_steps_plan_ms": (f"{address}runs/big", "#n500"),
-                "run_of_500_steps_timeline_ms": (f"{address}runs/big?tab=timeline", ".legend"),
-                "run_of_500_steps_steps_ms": (f"{address}runs/big?tab=steps", "#s500"),
-                "list_of_runs_ms": (address, "#more"),
-            }
-            found = {"load_average": os.getloadavg(), "runs": arguments.runs}
-            for name, (where_to, last) in views.items():
-                tries = [await view(page, where_to, last) for _ in range(TRIES)]
-                found[name] = {"median": statistics.median(tries), "worst": max(tries)}
-                print(name, found[name], flush=True)
-            found["live"] = await followed(page, where, address, arguments.seconds, server.pid)
-            await chromium.close()
-            return found
-    finally:
-        server.terminate()
-        await server.wait()
+async def serve(where: str) -> None:
+    """Serve the pages of a storage, and say where, and in which process."""
+    async with (
+        open_storage(where) as storage,
+        open_pages({"house": team(lambda _: "")}, storage, TOKEN) as address,
+    ):
+        print(address.partition("enter")[0], os.getpid(), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
 
 
-def main() -> None:
-    """Measure, print, and keep it if asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=60)
+def arguments() -> ArgumentParser:
+    """The options of this benchmark."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--runs", type=int, default=10_000, help="runs in the list")
+    parser.add_argument("--seconds", type=float, default=60, help="how long a run is followed")
     parser.add_argument("--chromium", help="the browser, if not the one on the path")
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    found = asyncio.run(measured(arguments))
-    print(json.dumps(found, indent=2))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=2))
+    return parser
+
+
+def main(args: Namespace) -> list[Row]:
+    """Measure all on one server."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = str(Path(folder) / "runs.db")
+        asyncio.run(filled(where, args.runs))
+        with serving(__file__, where) as told:
+            address, server = told.split()
+            return asyncio.run(_rows(args, where, address, int(server)))
+
+
+async def _rows(args: Namespace, where: str, address: str, server: int) -> list[Row]:
+    named = args.chromium or shutil.which("chromium") or shutil.which("google-chrome")
+    views = {
+        "500 steps: plan": (f"{address}runs/big", "#n500", MOST_PLAN),
+        "500 steps: timeline": (f"{address}runs/big?tab=timeline", ".legend", None),
+        "500 steps: steps": (f"{address}runs/big?tab=steps", "#s500", None),
+        f"list of {args.runs:,} runs: first rows": (address, "#more", MOST_LIST),
+    }
+    rows: list[Row] = []
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(executable_path=named, args=["--no-sandbox"])
+        page = await chromium.new_page(extra_http_headers={"Authorization": f"Bearer {TOKEN}"})
+        for name, (place, last, most) in views.items():
+            tries = [await view(page, place, last) for _ in range(TRIES)]
+            told = judged(statistics.median(tries), name="median, ms", most=most)
+            rows.append({"table": "First views", "view": name, "worst": max(tries), **told})
+        rows += await followed(page, where, address, args.seconds, server)
+        await chromium.close()
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    if Path(sys.argv[-1]).suffix == ".db":
+        asyncio.run(serve(sys.argv[-1]))
+    else:
+        publish("page", arguments().parse_args(), main)

@@ -1,12 +1,8 @@
-"""Shapes of plans for benchmarks: which step waits for which, and how long each one takes."""
+"""Shapes of plans for benchmarks: which step waits for which."""
 
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-SECONDS = (0.05, 0.2, 1.0)
-WEIGHTS = (80, 15, 5)
-"""The skewed latencies of steps, and how many of a hundred steps take which."""
 
 _REACH = 12
 _MOST_WAITS = 3
@@ -45,10 +41,6 @@ class Shape:
             ends[step] = seconds[step] + max((ends[other] for other in waits), default=0.0)
         return max(ends.values(), default=0.0)
 
-    def wave_time(self, seconds: Mapping[int, float]) -> float:
-        """The least time that the steps can take in waves."""
-        return sum(max(seconds[step] for step in wave) for wave in self.waves)
-
 
 def flat(steps: int) -> Shape:
     """No step waits for another."""
@@ -62,7 +54,7 @@ def chain(steps: int) -> Shape:
 
 def random_dag(steps: int, seed: int) -> Shape:
     """Each step waits for up to three of the twelve before it."""
-    drawn = _drawn(seed)
+    drawn = random.Random(seed)  # noqa: S311 - the same draw on every run, no secret
     waits: dict[int, tuple[int, ...]] = {}
     for step in range(1, steps + 1):
         near = range(max(1, step - _REACH), step)
@@ -71,17 +63,7 @@ def random_dag(steps: int, seed: int) -> Shape:
     return Shape(waits)
 
 
-def latencies(shape: Shape, seed: int, *, scale: float = 1.0) -> dict[int, float]:
-    """How long each step takes: 80 % of them 50 ms, 15 % 200 ms, 5 % 1 s, times `scale`."""
-    drawn = _drawn(seed).choices(SECONDS, WEIGHTS, k=len(shape.waits))
-    return {step: seconds * scale for step, seconds in zip(shape.waits, drawn, strict=True)}
-
-
 def step_line(step: int, waits: tuple[int, ...]) -> str:
     """One step as a line of a plan document."""
     after = f" (after {', '.join(map(str, waits))})" if waits else ""
     return f"- [ ] {step}. Look into part {step} @worker{after}"
-
-
-def _drawn(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311 - the same draw on every run, no secret

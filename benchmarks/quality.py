@@ -13,10 +13,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
+from harness import Row, options, publish
 from langchain_core.language_models import BaseChatModel
 from quality_sides import SIDES, Attempt, attempt
 from quality_tasks import TASKS, Task
-from reporting import Row, options, publish
 
 from replan import Price
 from replan.adapters.chat_models import LangChainModels

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import Random
 
+from harness import Row, options, publish
 from reply_forms import replies
 from reply_mutations import Base, bases, damaged, equal, kept, same
 from reply_reading import grade, read
-from reporting import Row, options, publish
 
 from replan.replies.readings import read_feedback, read_think
 

@@ -1,12 +1,14 @@
 """Replies of the host in the form that is asked for, and the deviations of small open models.
 
 `FAMILIES` has a family for each deviation. A family makes 20 replies, ten in English and ten in
-Chinese, each from a meaning that is known: `replies()` yields all of them with what they mean.
+Chinese, each from a meaning that is known: `replies()` yields all of them with what they mean. The
+topics of `reply_topics.json` give the meanings.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Kind = Literal["plan", "answer", "complete", "revision"]
@@ -308,191 +310,19 @@ def _rest_unchanged(meant: Meant, index: int) -> str:
     return f"---\n{head(meant.keys)}\n---\n# {meant.topic.title}\n\n{line}\n\n{rest}\n"
 
 
-def _topic(language: str, title: str, answer: str, why: str, *tasks: Task) -> Topic:
-    return Topic(title, answer, why, tasks, language)
+def _topics() -> dict[str, tuple[Topic, ...]]:
+    """The topics of each language."""
+    told = json.loads(Path(__file__).with_name("reply_topics.json").read_text(encoding="utf-8"))
+    topics: dict[str, tuple[Topic, ...]] = {"en": (), "zh": ()}
+    for each in told:
+        tasks = tuple(
+            Task(task["text"], task["who"], tuple(task.get("after", ())), task.get("brief", ""))
+            for task in each["tasks"]
+        )
+        topic = Topic(each["title"], each["answer"], each["why"], tasks, each["language"])
+        topics[topic.language] += (topic,)
+    return topics
 
 
-ENGLISH = (
-    _topic(
-        "en",
-        "Compare the EV policies",
-        "Both pay a premium; **only** the EU ends sales in 2035.",
-        "Two sources must be compared: one for each side.",
-        Task("Find the EU's EV policy", "researcher"),
-        Task("Find the US's EV policy", "researcher", brief="Name the law, and its date."),
-        Task("Compare both, and say which one pays more", "analyst", (1, 2)),
-    ),
-    _topic(
-        "en",
-        "Refunds of 2025",
-        "Helmets lose 20.31 % and e-bikes 12.09 % of their revenue.\n\n- Helmets: size\n- E-bikes: battery",
-        "It needs figures, and the policy that explains them.",
-        Task("Rank the products by refunds / revenue", "analyst"),
-        Task("Find what the returns policy says (2025)", "researcher"),
-        Task("Write a memo of at most 200 words", "writer", (1, 2), "To the head of sales."),
-    ),
-    _topic(
-        "en",
-        "A capital",
-        "Lima.",
-        "One fact, known for long.",
-        Task("Look up the capital of Peru", "researcher"),
-        Task("Check it against a second source", "researcher", (1,)),
-        Task("Say it in one sentence", "writer", (2,)),
-    ),
-    _topic(
-        "en",
-        "Supplier to drop",
-        "| Supplier | Defects |\n|---|---|\n| Pedalux | 5.1 % |\n\nDrop Pedalux.",
-        "Five profiles come from two places and are ranked once.",
-        Task("Get lead time and defect rate of each supplier", "analyst"),
-        Task("Find the notice periods", "researcher"),
-        Task("Rank them: table and two sentences", "writer", (1, 2)),
-    ),
-    _topic(
-        "en",
-        "Offer to a school",
-        "Dear Sir or Madam,\n\nwe offer you 12 % off.\n\n---\n\nYours faithfully",
-        "The customer decides which terms apply.",
-        Task("Find the largest order", "analyst"),
-        Task("Find the school programme", "researcher", brief="Rates, conditions, validity."),
-        Task("Write the letter", "writer", (1, 2)),
-    ),
-    _topic(
-        "en",
-        "Square of seven",
-        "7 * 7 = **49**",
-        "Arithmetic.",
-        Task("Calculate the square", "analyst"),
-        Task("Explain each line of the calculation", "writer", (1,)),
-        Task("Find a picture of a square", "researcher"),
-    ),
-    _topic(
-        "en",
-        "A function in Python",
-        "It is:\n\n```python\ndef area(side):\n    return side * side\n```",
-        "A short program, asked for in one sentence.",
-        Task("Collect the requirements", "researcher"),
-        Task("Write the function `area(side)`", "writer", (1,)),
-        Task("Test it with 0, 1 and 2.5", "analyst", (2,)),
-    ),
-    _topic(
-        "en",
-        "Opening hours",
-        "Monday to Friday: 9 to 17; on Saturday: closed.",
-        "The notes have it; nothing has to be planned.",
-        Task("Find the hours of the shop in Lyon", "researcher"),
-        Task("Find the hours of the shop in Ghent", "researcher"),
-        Task("Put both into one table", "writer", (1, 2)),
-    ),
-    _topic(
-        "en",
-        "Traffic of the site",
-        "# Traffic\n\nVisits rose by 4 % in May.",
-        "A trend needs the numbers of two years.",
-        Task("Count the visits of 2024", "analyst"),
-        Task("Count the visits of 2025", "analyst"),
-        Task("Explain the difference: causes, then advice", "writer", (1, 2)),
-    ),
-    _topic(
-        "en",
-        "A greeting",
-        "Hello! What can I do for you?",
-        "It is a greeting.",
-        Task("Ask for what is wanted", "writer"),
-        Task("Look up who is writing", "researcher", brief="Name and company.\n\n      No more."),
-        Task("Answer in a friendly way", "writer", (1, 2)),
-    ),
-)
-CHINESE = (
-    _topic(
-        "zh",
-        "2024年与2025年退货率比较",
-        "退货率由13.98 %降至8.45 %。",
-        "需要数据，也需要原因。",
-        Task("计算2024年的退货率", "analyst"),
-        Task("查找退货政策的变更", "researcher", brief="引用原文，并注明文件名。"),
-        Task("给总经理写一份简短的报告", "writer", (1, 2)),
-    ),
-    _topic(
-        "zh",
-        "秘鲁的首都",
-        "利马。",
-        "一个事实：不需要团队。",
-        Task("查找秘鲁的首都", "researcher"),
-        Task("用第二个来源核对", "researcher", (1,)),
-        Task("用一句话回答", "writer", (2,)),
-    ),
-    _topic(
-        "zh",
-        "供应商评估",
-        "| 供应商 | 次品率 |\n|---|---|\n| 甲 | 5.1 % |\n\n建议停止与甲合作。",
-        "需要汇总五家供应商的情况。",
-        Task("列出每家供应商的交货期和次品率", "analyst"),
-        Task("查找合同中的通知期限", "researcher"),
-        Task("排名并写出建议", "writer", (1, 2), "一张表，两句话。"),
-    ),
-    _topic(
-        "zh",
-        "营业时间",
-        "周一至周五：9点至17点；周六休息。",
-        "笔记里已有答案。",
-        Task("查找里昂店的营业时间", "researcher"),
-        Task("查找根特店的营业时间", "researcher"),
-        Task("合并成一张表", "writer", (1, 2)),
-    ),
-    _topic(
-        "zh",
-        "给学校的信",
-        "尊敬的老师：\n\n我们提供12 %的折扣。\n\n---\n\n此致敬礼",
-        "客户的类型决定条款。",
-        Task("找出最大的订单", "analyst"),
-        Task("查找学校优惠的条件", "researcher"),
-        Task("写信", "writer", (1, 2)),
-    ),
-    _topic(
-        "zh",
-        "七的平方",
-        "7 × 7 = **49**",
-        "简单的算术。",
-        Task("计算平方", "analyst"),
-        Task("解释每一行计算", "writer", (1,)),
-        Task("找一张正方形的图片", "researcher"),
-    ),
-    _topic(
-        "zh",
-        "一个Python函数",
-        "如下：\n\n```python\ndef area(side):\n    return side * side\n```",
-        "一句话就能说明的短程序。",
-        Task("收集需求", "researcher"),
-        Task("编写函数 `area(side)`", "writer", (1,)),
-        Task("用0、1和2.5测试", "analyst", (2,)),
-    ),
-    _topic(
-        "zh",
-        "网站访问量",
-        "# 访问量\n\n五月增长了4 %。",
-        "趋势需要两年的数字。",
-        Task("统计2024年的访问量", "analyst"),
-        Task("统计2025年的访问量", "analyst", brief="按月列出。\n\n      不含机器人。"),
-        Task("说明差异的原因", "writer", (1, 2)),
-    ),
-    _topic(
-        "zh",
-        "电动车政策比较",
-        "两者都有补贴，**只有**欧盟在2035年停售。",
-        "需要比较两个来源：各一个。",
-        Task("查找欧盟的电动车政策", "researcher"),
-        Task("查找美国的电动车政策", "researcher"),
-        Task("比较两者，指出补贴更高的一方", "analyst", (1, 2)),
-    ),
-    _topic(
-        "zh",
-        "问候",
-        "您好！有什么可以帮您？",
-        "这是问候。",
-        Task("询问需要什么", "writer"),
-        Task("查找来信人的资料", "researcher"),
-        Task("友好地答复", "writer", (1, 2)),
-    ),
-)
+_LANGUAGES = _topics()
+ENGLISH, CHINESE = _LANGUAGES["en"], _LANGUAGES["zh"]

@@ -1,38 +1,34 @@
-"""What a turn of a long session costs, and what is lost when workers are killed in their turns.
+"""What a turn of a long session costs, what races do, and what many sessions at once take.
 
 A long session: its turns are simple requests, each one call of a model that takes 0.2 s. The turns
 about number 10 are compared with the last ones; those between are written into the store as they
-would be, without their runs. Bytes are all that the process
-writes (Linux), or PostgreSQL into its log.
+would be, without their runs. Bytes are all that the process writes (Linux), or PostgreSQL into its
+log.
 
-Killed workers: processes take the turns of many sessions from one database, and each is killed
-again and again, at a random moment of a turn. The turn is delivered again, to whoever is free. Each
-turn is a plan of one step with an effect outside, known by its idempotency key.
+Races: two processes send a turn of one session at the same moment, again and again. Who is refused
+sends its turn again.
 
-Racing clients: two processes send a turn of one session at the same moment, again and again. Who is
-refused sends its turn again.
+At once: turns of sessions that keep nothing, all in one process, next to those of a LangGraph graph
+whose only node asks the same model over HTTP, with LangChain's own client and with Replan's.
 """
 
 import asyncio
-import contextlib
-import multiprocessing
-import queue
-import random
 import statistics
 import tempfile
-import threading
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import at_once
+import http_workloads
 import psycopg
-from reporting import Row, options, publish
+from harness import Row, child, forked, judged, options, publish, serving, stores
+from http_runs import OUR_CLIENT, SIDES
 
 from replan import Host, Specialist, Storage, Team, open_storage
 from replan.errors import SessionBusyError
@@ -47,46 +43,90 @@ MEASURED = 5
 """Turns before and behind the one that is measured, of which the median counts."""
 
 ANSWER = "---\ncomplexity: simple\n---\n" + "Rome is the capital of Italy. " * 15
-PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker\n"
-COMPLETE = "---\nverdict: complete\n---\nDone."
+LEAST_RATE = 0.8
+MOST = {
+    "kB": {"simple": 100, "planned": 500},
+    "kB that stays": {"simple": 2, "planned": 2},
+    "lag of the loop, p99, ms of CPU": {"simple": 150, "planned": 150},
+    "slowest over median": {"simple": 2, "planned": 2},
+}
+"""Of one session, by the kind of its turns."""
 
 
 def arguments() -> ArgumentParser:
     """The options of this benchmark."""
     parser = options(__doc__ or "")
-    parser.add_argument("--turns", type=int, default=1_000, help="turns of the long session")
-    parser.add_argument("--sessions", type=int, default=8, help="sessions of the killed workers")
-    parser.add_argument("--of-each", type=int, default=5, help="turns of each of them")
-    parser.add_argument("--workers", type=int, default=4, help="processes that take turns")
-    parser.add_argument("--kills", type=int, help="kills of each worker (default 5, long 25)")
-    parser.add_argument("--races", type=int, help="races of two clients (default 60, long 1,000)")
-    parser.add_argument("--only-races", action="store_true", help="leave the rest out")
-    parser.add_argument("--seed", type=int, default=1, help="draws the moments of kills")
-    parser.add_argument("--postgres", help="the DSN of an empty PostgreSQL database")
+    add = parser.add_argument
+    add("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups (default all)")
+    add("--turns", type=int, default=1_000, help="turns of the long session")
+    add("--races", type=int, help="races of two clients (default 60, long 1,000)")
+    add("--sessions", type=int, default=1_000, help="sessions at once")
+    add("--repeat", type=int, default=3, help="pairs of processes with sessions at once")
+    add("--postgres", action="store_true", help="also in a PostgreSQL of its own")
     return parser
 
 
 def main(args: Namespace) -> list[Row]:
-    """Measure a long session in each store, then kill workers."""
-    args.kills = args.kills or (25 if args.long else 5)
+    """Measure the groups that are asked for."""
     args.races = args.races or (1_000 if args.long else 60)
+    return [row for group in args.only for row in GROUPS[group](args)]
+
+
+def _long(args: Namespace) -> list[Row]:
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        stores = {"SQLite": f"{folder}/a.sqlite", "encrypted SQLite": f"{folder}/b.sqlite"}
-        if args.postgres:
-            stores["PostgreSQL"] = args.postgres
-        for name, where in ({} if args.only_races else stores).items():
+    with stores(with_postgres=args.postgres) as places, tempfile.TemporaryDirectory() as folder:
+        for name, where in {**places, "encrypted SQLite": f"{folder}/encrypted.db"}.items():
             key = "a key" if name.startswith("encrypted") else None
             row = asyncio.run(grown(where, key, args.turns))
             rows.append({"table": "A long session", "store": name, **row})
-        if not args.only_races:
-            where = args.postgres or f"{folder}/c.sqlite"
-            row = Supervisor(where, Path(folder) / "effects", args).row()
-            rows.append({"table": "Killed workers", **row})
-        for name, where in {"SQLite": f"{folder}/d.sqlite", "PostgreSQL": args.postgres}.items():
-            if where:
-                row = raced(where, args.races)
-                rows.append({"table": "Racing clients", "store": name, **row})
+    return rows
+
+
+def _races(args: Namespace) -> list[Row]:
+    with stores(with_postgres=args.postgres) as places:
+        return [
+            {"table": "Racing clients", "store": name, **raced(where, args.races)}
+            for name, where in places.items()
+        ]
+
+
+def _at_once(args: Namespace) -> list[Row]:
+    with serving(http_workloads.__file__) as base_url:
+        return [row for kind in at_once.MODELS for row in _together(kind, base_url, args)]
+
+
+def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
+    # A graph of one node has no plan to compare with.
+    sides = list(SIDES) if kind == "simple" else ["Replan"]
+    taken: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
+    for _ in range(args.repeat):
+        for side in sides:
+            words = (side, kind, str(args.sessions), base_url)
+            taken[side].append(child(at_once.__file__, *words))
+    middle = {
+        side: {name: statistics.median(one[name] for one in each) for name in each[0]}
+        for side, each in taken.items()
+    }
+    row = {"table": f"{args.sessions:,} sessions at once, {at_once.TURNS} {kind} turns each"}
+    rows = [
+        {
+            **row,
+            "what": f"{name} of a session" if name in ("CPU", "kB", "kB that stays") else name,
+            "LangGraph": middle.get("LangGraph", {}).get(name),
+            **judged(middle["Replan"][name], name="Replan", most=most[kind]),
+        }
+        for name, most in MOST.items()
+    ]
+    for side in [each for each in sides if each != "Replan"]:
+        pairs = list(zip(taken["Replan"], taken[side], strict=True))
+        rate = statistics.median(ours["a second"] / bare["a second"] for ours, bare in pairs)
+        least = LEAST_RATE if side != OUR_CLIENT else None
+        calls = middle["Replan"]["function calls"] / middle[side]["function calls"]
+        for what, told in (
+            ("turns a second", judged(rate, name="Replan", least=least)),
+            ("function calls", judged(calls, name="Replan")),
+        ):
+            rows.append({**row, "what": f"{what} over {side}'s", "LangGraph": 1.0, **told})
     return rows
 
 
@@ -146,16 +186,9 @@ def _written(where: str) -> int:
     return int(fields[fields.index("wchar:") + 1])
 
 
-def team(model: Any, effects: Path | None = None) -> Team:
-    """A team of one worker, who writes down what it did."""
-
-    def work(_: object, idempotency_key: str) -> str:
-        if effects is not None:
-            with effects.open("a") as file:
-                file.write(f"{idempotency_key}\n")
-        return "done"
-
-    worker = Specialist(name="worker", intended_use="Works.", run=work)
+def team(model: Any) -> Team:
+    """A team of one worker, whom nobody asks."""
+    worker = Specialist(name="worker", intended_use="Works.", run=lambda _: "done")
     return Team(host=Host(model=model), specialists=[worker])
 
 
@@ -224,8 +257,7 @@ async def _racing(connection: Connection, where: str) -> None:
 
 def started(target: Callable[..., None], *given: str) -> tuple[Connection, Any]:
     """Start a process that says when it is ready."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client.adapter"])
+    context = forked("sessions", "replan.sessions.client.adapter")
     mine, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *given))
     process.start()
@@ -233,108 +265,12 @@ def started(target: Callable[..., None], *given: str) -> tuple[Connection, Any]:
     return mine, process
 
 
-def serve(connection: Connection, where: str, effects: str) -> None:
-    """Take turns, one after the other, until the process is killed."""
-    asyncio.run(_served(connection, where, Path(effects)))
-
-
-async def _served(connection: Connection, where: str, effects: Path) -> None:
-    replies = {"think": PLAN, "feedback": COMPLETE}
-    model = ScriptedModel({k: always(Reply(v, latency=LATENCY)) for k, v in replies.items()})
-    agent = build_agent(team(model, effects))
-    async with open_storage(where) as storage:
-        client = ClientAgentAdapter(storage, agent)
-        connection.send("ready")
-        while True:
-            session, turn = await asyncio.to_thread(connection.recv)
-            while True:
-                with contextlib.suppress(SessionBusyError):
-                    result = await client.process(session, turn, turn_id=turn)
-                    break
-            connection.send(result.error or result.response)
-
-
-@dataclass
-class Supervisor:
-    """Hands turns to workers, kills workers, and counts what became of the turns."""
-
-    where: str
-    effects: Path
-    args: Namespace
-    killed: int = 0
-    delivered: int = 0
-    errors: list[str] = field(default_factory=list[str])
-
-    def row(self) -> Row:
-        """Do it, and count."""
-        self.effects.touch()
-        sessions: queue.Queue[list[str]] = queue.Queue()
-        for number in range(self.args.sessions):
-            sessions.put([f"s{number}/{turn}" for turn in range(self.args.of_each)])
-        threads = [
-            threading.Thread(target=self._supervise, args=(sessions, seed))
-            for seed in range(self.args.workers)
-        ]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        return {
-            "workers": self.args.workers,
-            "kills": self.killed,
-            "turns": self.args.sessions * self.args.of_each,
-            "deliveries": self.delivered,
-            **asyncio.run(self._counted()),
-            "errors": len(self.errors),
-        }
-
-    def _supervise(self, sessions: "queue.Queue[list[str]]", seed: int) -> None:
-        draw = random.Random(f"{self.args.seed}/{seed}")  # noqa: S311 - no secret
-        kills, worker, process = 0, None, cast("Any", None)
-        while True:
-            try:
-                turns = sessions.get_nowait()
-            except queue.Empty:
-                break
-            if worker is None:
-                worker, process = started(serve, self.where, str(self.effects))
-            worker.send((turns[0].partition("/")[0], turns[0]))
-            self.delivered += 1
-            dies = kills < self.args.kills and draw.random() < 0.8  # noqa: PLR2004
-            if dies and not worker.poll(draw.uniform(0, 4 * LATENCY)):
-                process.kill()
-                process.join()
-                kills, worker = kills + 1, None
-                self.killed += 1
-            else:
-                told = worker.recv()
-                if told != "Done.":
-                    self.errors.append(told)
-                turns.pop(0)
-            if turns:
-                sessions.put(turns)
-        if process is not None:
-            process.kill()
-            process.join()
-
-    async def _counted(self) -> Row:
-        said = Counter[str]()
-        async with open_storage(self.where) as storage:
-            client = ClientAgentAdapter(storage, build_agent(team(ScriptedModel({}))))
-            for number in range(self.args.sessions):
-                context = await client.export(f"s{number}")
-                said += Counter(
-                    str(each.content) for each in context.dialogue_history if each.role == "user"
-                )
-        turns = self.args.sessions * self.args.of_each
-        keys = self.effects.read_text().split()
-        return {
-            "lost": turns - len(said),
-            "doubled": sum(said.values()) - len(said),
-            "effects by their keys beyond one a turn": len(set(keys)) - turns,
-            "calls that a service knew again": len(keys) - len(set(keys)),
-        }
+GROUPS: dict[str, Callable[[Namespace], list[Row]]] = {
+    "long": _long,
+    "races": _races,
+    "at-once": _at_once,
+}
 
 
 if __name__ == "__main__":
-    publish("Sessions", arguments().parse_args(), main)
+    publish("sessions", arguments().parse_args(), main)

@@ -1,50 +1,39 @@
 """What a step costs beside its work: Replan over LangGraph alone, in memory and with SQLite.
 
-The steps do nothing, so what is measured is the runtime, in CPU time of this process. With SQLite,
-Replan has its own storage and LangGraph its `AsyncSqliteSaver`, with `durability="sync"`. Both take
-turns, and a ratio is the median of the pairs. Calls of functions are those of the event loop's
-thread alone; they are the same on every machine. What a result takes in the file is counted after a
-run with long results. A turn is one of a session that keeps nothing, next to a graph of one node
-that asks the same model.
+The steps do nothing, so what is measured is the runtime, in CPU time. With SQLite, Replan has its
+own storage and LangGraph its `AsyncSqliteSaver`, with `durability="sync"`. Calls of functions are
+those of the event loop's thread alone; they are the same on every machine. A turn is one of a
+session that keeps nothing, next to a graph of one node that asks the same model.
 """
 
 import asyncio
-import gc
-import sqlite3
-import statistics
+import operator
 import tempfile
-import time
-import zlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from functools import partial
 from itertools import count
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from agents_at_once import graph_turn
-from critical_path import wave_run, worker_team
+from at_once import graph_turn
+from harness import Row, cpu_over, functions_called, in_turns, judged, options, publish
 from http_runs import REQUEST
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
 from plans import Shape, chain, flat
-from profiling import functions_called
-from reporting import Row, judged, options, publish
-from stored import fresh_saver
 
-from replan import Host, Specialist, Team, build_graph, open_runtime, run
+from replan import ExecutionContext, Host, Limits, Specialist, Team, build_graph, open_runtime, run
 from replan.sessions import AgentContext, build_agent
 from replan.testing import ScriptedModel, always
 
 MOST_CPU = {("flat", "SQLite"): 7.0}
-MOST_COPIES = 3
-MOST_SIZE = 6
 SHAPES = {"flat": flat, "chain": chain}
 
 _ANSWERED = "---\ncomplexity: simple\nnext_action: direct_answer\n---\nThey grew."
-_MARK = "result of step {}: "
-_WORDS = 500  # of a result: 2.3 kB
-_STEPS_KEPT = 24
+_COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
 _TURNS = 20
 
 Begin = Callable[[], Awaitable[object]]
@@ -61,67 +50,59 @@ def arguments() -> ArgumentParser:
 
 
 def main(args: Namespace) -> list[Row]:
-    """Measure each shape in memory and with SQLite, what is stored, and a turn."""
+    """Measure each shape in memory and with SQLite, and a turn."""
     args.steps = args.steps or ([10, 50, 200] if args.long else [50])
     args.repeat = args.repeat or (15 if args.long else 7)
     return asyncio.run(_rows(args))
 
 
 async def _rows(args: Namespace) -> list[Row]:
-    rows = [
-        await _row_of_steps(name, steps, kept, args.repeat)
-        for kept in KEPT
-        for name in SHAPES
-        for steps in args.steps
-    ]
-    return [*rows, *await _rows_of_file(), await _row_of_turn(args.repeat)]
-
-
-async def _row_of_steps(name: str, steps: int, kept: str, repeat: int) -> Row:
-    async with aclosing(KEPT[kept](SHAPES[name](steps))) as opened:
-        sides = await anext(opened)
-        row = {"table": "CPU of a step over a bare node", "plan": name, "steps": steps}
-        most = MOST_CPU.get((name, kept))
-        return {**row, "kept in": kept, **await _compared(sides, repeat, most)}
+    rows: list[Row] = []
+    for kept, opened in KEPT.items():
+        for name, shape in SHAPES.items():
+            for steps in args.steps:
+                async with aclosing(opened(shape(steps))) as sides:
+                    compared = await _compared(
+                        await anext(sides), args.repeat, MOST_CPU.get((name, kept))
+                    )
+                row = {"table": "CPU of a step over a bare node", "plan": name, "steps": steps}
+                rows.append({**row, "kept in": kept, **compared})
+    row = {"table": "CPU of a turn in memory over a graph of one node"}
+    return [*rows, {**row, **await _compared(_turns(), args.repeat)}]
 
 
 async def _compared(sides: Sides, repeat: int, most: float | None = None) -> Row:
-    """Both sides in turn, after a first run of each that pays for what is loaded once."""
-    taken: dict[str, list[float]] = {side: [] for side in sides}
-    for turn in range(repeat + 1):
-        for side, begin in sides.items():
-            gc.collect()
-            began = time.process_time()
-            await begin()
-            if turn:
-                taken[side].append(time.process_time() - began)
+    taken = await in_turns(sides, repeat)
     called = {side: await functions_called(begin) for side, begin in sides.items()}
-    ratios = [b / a for a, b in zip(taken["LangGraph"], taken["Replan"], strict=True)]
+    pairs = list(zip(taken["Replan"], taken["LangGraph"], strict=True))
+    ratios = [ours.cpu / bare.cpu for ours, bare in pairs]
     return {
         "lowest": min(ratios),
         "highest": max(ratios),
         "function calls": called["Replan"] / called["LangGraph"],
-        **judged(statistics.median(ratios), most=most),
+        **judged(cpu_over(taken["Replan"], taken["LangGraph"]), most=most),
     }
 
 
 async def _in_memory(shape: Shape) -> AsyncGenerator[Sides]:
     graph = build_graph(worker_team(shape, _nothing))
-    yield {"LangGraph": wave_run(shape, _nothing), "Replan": partial(run, graph, _given(shape))}
+    yield {"LangGraph": wave_run(shape), "Replan": partial(run, graph, given(shape))}
 
 
 async def _in_sqlite(shape: Shape) -> AsyncGenerator[Sides]:
     numbers = count()
-    team = worker_team(shape, _nothing)
-    async with (
-        fresh_saver() as (saver, path),
-        open_runtime(team, storage=path.with_name("runs.sqlite")) as runtime,
-    ):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        async with (
+            AsyncSqliteSaver.from_conn_string(str(path / "checkpoints.sqlite")) as saver,
+            open_runtime(worker_team(shape, _nothing), storage=path / "runs.sqlite") as runtime,
+        ):
+            await saver.setup()
 
-        async def bare() -> object:
-            return await wave_run(shape, _nothing, saver=saver, thread=str(next(numbers)))()
+            async def bare() -> object:
+                return await wave_run(shape, saver=saver, thread=str(next(numbers)))()
 
-        yield {"LangGraph": bare, "Replan": partial(runtime.run, _given(shape))}
+            yield {"LangGraph": bare, "Replan": partial(runtime.run, given(shape))}
 
 
 KEPT: Mapping[str, Callable[[Shape], AsyncGenerator[Sides]]] = {
@@ -130,51 +111,84 @@ KEPT: Mapping[str, Callable[[Shape], AsyncGenerator[Sides]]] = {
 }
 
 
-async def _rows_of_file() -> list[Row]:
-    """What a chain of steps with long results leaves, each result with a beginning of its own."""
-    words = Path(__file__).with_name("README.md").read_text(encoding="utf-8").split()
+def worker_team(shape: Shape, work: Callable[[int], Awaitable[str]]) -> Team:
+    """A team that does the steps of a plan, all at once if it may; the host only judges."""
 
-    async def work(step: int) -> str:
-        # Words in another order for each step: as compressible as any text.
-        return _MARK.format(step) + " ".join(Random(step).choices(words, k=_WORDS))  # noqa: S311 - no secret
+    async def do(context: ExecutionContext) -> str:
+        return await work(context.plan_step.id)
 
-    shape = chain(_STEPS_KEPT)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "runs.sqlite"
-        async with open_runtime(worker_team(shape, work), storage=path) as runtime:
-            result = await runtime.run(_given(shape))
-        texts = sum(len(each.text) for each in result.results.values())
-        copies = _copies(path, _MARK.format(_STEPS_KEPT // 2))
-        size = path.stat().st_size
-    row = {"table": f"What {_STEPS_KEPT} results take in the SQLite file"}
-    return [
-        {**row, "what": "copies of a result", **judged(copies, most=MOST_COPIES)},
-        {**row, "what": "size of the file over the texts", **judged(size / texts, most=MOST_SIZE)},
-    ]
+    steps = len(shape.waits)
+    return Team(
+        host=Host(model=ScriptedModel({"feedback": always(_COMPLETE)})),
+        specialists=[Specialist("worker", "Looks into parts.", run=do, effects="pure")],
+        limits=Limits(max_steps=steps, max_parallel_steps=steps),
+    )
 
 
-def _copies(path: Path, text: str) -> int:
-    with closing(sqlite3.connect(path)) as database:
-        tables = database.execute("select name from sqlite_master where type = 'table'").fetchall()
-        values = [
-            value if isinstance(value, bytes) else str(value).encode()
-            for (table,) in tables
-            for row in database.execute(f"select * from {table}")  # noqa: S608 - the file's own
-            for value in row
+def given(shape: Shape) -> dict[str, Any]:
+    """The input of a run whose plan is handed in."""
+    return {"messages": [("user", REQUEST)], "plan": shape.document}
+
+
+async def _nothing(step: int) -> str:
+    return f"text {step}"
+
+
+class Waves(TypedDict):
+    """The state of a plan in waves: the results by step."""
+
+    results: Annotated[dict[int, str], operator.or_]
+
+
+class Sent(TypedDict):
+    """One step of a wave, with the results that it waited for."""
+
+    step: int
+    inputs: dict[int, str]
+
+
+def wave_run(shape: Shape, *, saver: Any = None, thread: str = "") -> Begin:
+    """A run of the plan on LangGraph alone: one `Send` per ready step, then a join, then the next.
+
+    The join is a node of its own, as in LangGraph's own guides: an edge from the steps themselves
+    would be followed once for each of them.
+    """
+
+    def next_wave(state: Waves) -> list[Send] | str:
+        results = state["results"]
+        sends = [
+            Send("work", Sent(step=step, inputs={other: results[other] for other in waits}))
+            for step, waits in shape.waits.items()
+            if step not in results and all(other in results for other in waits)
         ]
-    return sum(_unpacked(value).count(text.encode()) for value in values)
+        return sends or END
+
+    async def work(sent: Sent) -> dict[str, dict[int, str]]:
+        return {"results": {sent["step"]: await _nothing(sent["step"])}}
+
+    def join(_: Waves) -> dict[str, Any]:
+        return {}
+
+    graph = StateGraph(Waves)
+    graph.add_node("work", work)
+    graph.add_node("join", join)
+    graph.add_conditional_edges(START, next_wave, ["work", END])
+    graph.add_edge("work", "join")
+    graph.add_conditional_edges("join", next_wave, ["work", END])
+    compiled = graph.compile(checkpointer=saver)
+    durability = {} if saver is None else {"durability": "sync"}
+    config: Any = {
+        "recursion_limit": 2 * len(shape.waits) + 2,
+        "configurable": {"thread_id": thread},
+    }
+    return partial(compiled.ainvoke, {"results": {}}, config, **durability)
 
 
-def _unpacked(value: bytes) -> bytes:
-    """A value as it was before the storage compressed it."""
-    return zlib.decompress(value) if value.startswith(b"x\x01") else value
-
-
-async def _row_of_turn(repeat: int) -> Row:
+def _turns() -> Sides:
     model = ScriptedModel({"think": always(_ANSWERED)})
     worker = Specialist("worker", "Looks into parts.", run=lambda _: "Done.")
     agent = build_agent(Team(Host(model), [worker]))
-    turn, new = graph_turn("simple", "", model_of=lambda *_: model)
+    turn = graph_turn(model)
 
     async def ours() -> None:
         for _ in range(_TURNS):
@@ -183,18 +197,9 @@ async def _row_of_turn(repeat: int) -> Row:
 
     async def bare() -> None:
         for _ in range(_TURNS):
-            await turn(new)
+            await turn([])
 
-    row = {"table": "CPU of a turn in memory over a graph of one node"}
-    return {**row, **await _compared({"LangGraph": bare, "Replan": ours}, repeat)}
-
-
-def _given(shape: Shape) -> dict[str, Any]:
-    return {"messages": [("user", REQUEST)], "plan": shape.document}
-
-
-async def _nothing(step: int) -> str:
-    return f"text {step}"
+    return {"LangGraph": bare, "Replan": ours}
 
 
 if __name__ == "__main__":

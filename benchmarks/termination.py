@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 
 from adversaries import Ended, adversary, play, play_over_http
-from reporting import Row, options, publish
+from harness import Row, options, publish
 
 
 def arguments() -> ArgumentParser:

@@ -1,7 +1,11 @@
-"""Workers that are killed and stopped, a PostgreSQL that restarts, and what the queue costs.
+"""Workers that are killed and stopped, a PostgreSQL that restarts, and what both of them cost.
 
 Runs of three steps wait in the queue of a PostgreSQL that is started for this. Each step leaves a
 line outside, with its idempotency key. Workers are forked from a process that has the imports done.
+
+The database: runs of 1 and of 20 steps, one at a time. What a run costs PostgreSQL is fitted as a
+fixed part and a part for each step. CPU is that of the server's processes for these connections;
+the rest of the server writes the log.
 """
 
 import asyncio
@@ -17,25 +21,23 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from reporting import Row, options, publish
+import psycopg
+from harness import Row, forked, options, postgres, publish
+from plans import chain
 
-from replan import open_runtime, open_storage
+from replan import Host, Specialist, Team, open_runtime, open_storage
 from replan.runs.service import Runtime
 from replan.team.team_file import read_team_file
+from replan.testing import ScriptedModel, always
 from replan.workers.open_worker import WorkerWanted, publish as publish_team, work
 from replan.workers.queue import Queue, open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.versions import version_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from postgres import PostgresServer, running_server
 
 CREW = """\
 import asyncio
@@ -62,8 +64,11 @@ specialists:
 """
 STEPS = 3
 LEASE = 3.0
+SIZES = (1, 20)
+"""Steps of the runs that are fitted."""
+
 LONGEST = 1_200.0
-_forks = get_context("forkserver")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -71,7 +76,7 @@ class House:
     """A team, a server of its own, and the workers that were started."""
 
     folder: Path
-    server: PostgresServer
+    server: Any
     workers: list[BaseProcess] = field(default_factory=list[BaseProcess])
 
     @property
@@ -87,7 +92,9 @@ class House:
 
     def start(self, seconds: float) -> BaseProcess:
         """Start a worker, whose steps take some time."""
-        process = _forks.Process(target=_worker, args=(self.wanted, seconds), daemon=True)
+        process: BaseProcess = forked("replan.workers.open_worker").Process(
+            target=_worker, args=(self.wanted, seconds), daemon=True
+        )
         process.start()
         self.workers.append(process)
         return process
@@ -134,7 +141,7 @@ def arguments() -> ArgumentParser:
     parser.add_argument("--runs", type=int, help="runs that are disturbed (default 100, long 1000)")
     parser.add_argument("--stalls", type=int, help="stalls (default 5, long 200)")
     parser.add_argument("--rate", type=float, default=50.0, help="runs a second for the wait")
-    parser.add_argument("--only", choices=["killed", "stalled", "wait", "speed"], help="one part")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the disturbances")
     return parser
 
@@ -143,27 +150,20 @@ def main(args: Namespace) -> list[Row]:
     """Do each part on a server of its own."""
     args.runs = args.runs or (1_000 if args.long else 100)
     args.stalls = args.stalls or (200 if args.long else 5)
-    _forks.set_forkserver_preload(["replan.workers.open_worker", "replan.storage.postgres"])
-    parts: dict[str, Callable[[House, Namespace], Any]] = {
-        "killed": killed,
-        "stalled": stalled,
-        "wait": waits,
-        "speed": speeds,
-    }
     rows: list[Row] = []
-    for name, part in parts.items():
-        if args.only not in (None, name):
-            continue
-        with running_server() as server, tempfile.TemporaryDirectory() as folder:
+    for name in args.only:
+        with postgres() as server, tempfile.TemporaryDirectory() as folder:
             house = House(Path(folder), server)
             (house.folder / "bench_crew.py").write_text(CREW)
             (house.folder / "team.yaml").write_text(TEAM)
             os.chdir(house.folder)
             publish_team(house.wanted.team, server.dsn)
             try:
-                rows += asyncio.run(part(house, args))
+                rows += asyncio.run(PARTS[name](house, args))
             finally:
                 house.end()
+                # The next part has a file of its own by that name.
+                sys.modules.pop("bench_crew", None)
     return rows
 
 
@@ -351,6 +351,75 @@ async def _alone(house: House, number: int) -> float:
         before = _cpu()
         await asyncio.gather(*(one(f"a{each}") for each in range(number)))
         return _cpu() - before
+
+
+async def database(house: House, args: Namespace) -> list[Row]:
+    """What runs of functions and of chat models cost the database, in one process."""
+    said = ScriptedModel({"*": always("A finding with its reasons. " * 20)})
+    end = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")})
+    kinds: dict[str, dict[str, Any]] = {
+        "functions": {"run": lambda _: "A finding with its reasons. " * 20},
+        "chat models": {"chat_model": said},
+    }
+    rows: list[Row] = []
+    for kind, fields in kinds.items():
+        worker = Specialist(name="worker", intended_use="Works.", effects="pure", **fields)
+        async with (
+            open_storage(house.server.dsn) as storage,
+            open_runtime(Team(Host(end), [worker]), storage=storage) as runtime,
+        ):
+            least, most = [await _asked(house, runtime, steps, args.runs) for steps in SIZES]
+        step = {name: (most[name] - least[name]) / (SIZES[1] - SIZES[0]) for name in least}
+        run = {name: least[name] - SIZES[0] * step[name] for name in least}
+        table = f"What {kind} cost PostgreSQL"
+        rows += [
+            {"table": table, "part": "a run", **run},
+            {"table": table, "part": "a step", **step},
+        ]
+    return rows
+
+
+async def _asked(house: House, runtime: Runtime, steps: int, runs: int) -> dict[str, float]:
+    """What the database did for each run of so many steps, after one that counts for nothing."""
+    given = {"plan": chain(steps).document}
+    await runtime.run(given)
+    with psycopg.connect(house.server.dsn, autocommit=True) as looking:
+        before, spent = _figures(looking), _cpu_of_others(looking)
+        for _ in range(runs):
+            await runtime.run(given)
+        log, writes = (now - then for now, then in zip(_figures(looking), before, strict=True))
+        cpu = sum(now - spent.get(pid, 0.0) for pid, now in _cpu_of_others(looking).items())
+    return {
+        "writing transactions": writes / runs,
+        "kB of log": log / runs / 1_000,
+        "CPU ms of the server": 1_000 * cpu / runs,
+    }
+
+
+def _figures(looking: psycopg.Connection[Any]) -> tuple[int, int]:
+    """The place in the log, and the number of the next writing transaction."""
+    asked = "select pg_current_wal_lsn() - '0/0', pg_snapshot_xmax(pg_current_snapshot())::text"
+    log, number = looking.execute(asked).fetchone() or (0, 0)
+    return int(log), int(number)
+
+
+def _cpu_of_others(looking: psycopg.Connection[Any]) -> dict[int, float]:
+    """Seconds of CPU of the server's processes for other connections."""
+    asked = "select pid from pg_stat_activity where backend_type = 'client backend'"
+    spent: dict[int, float] = {}
+    for (pid,) in looking.execute(f"{asked} and pid <> pg_backend_pid()").fetchall():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        spent[pid] = (int(fields[11]) + int(fields[12])) / _TICKS
+    return spent
+
+
+PARTS: dict[str, Callable[[House, Namespace], Any]] = {
+    "killed": killed,
+    "stalled": stalled,
+    "wait": waits,
+    "speed": speeds,
+    "database": database,
+}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""A job whose process is killed while it publishes: there is one listing, in whatever form it runs.
-
-The same at random moments, many times, is in `benchmarks/jobs_killed.py`.
-"""
+"""A job whose process is killed while it publishes: there is one listing, in whatever form it runs."""
 
 import importlib
 import json
@@ -20,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from jobs_killed import Errand, work
+from listing_jobs import Errand, work
 work(Errand(**json.loads(sys.argv[2])))
 """
 
@@ -82,8 +79,8 @@ def test_there_is_one_listing_when_the_process_is_killed(stores, example, tmp_pa
     shop = Shop(dsn)
     with example("service").served(shop, port=0) as url:
         errand = {"where": where, "url": url, "folder": str(tmp_path)}
-        order = json.dumps({**errand, "form": form, "name": form, "seed": 0})
-        words = ("-c", PROGRAM, ROOT / "benchmarks", order)
+        order = json.dumps({**errand, "form": form, "name": form})
+        words = ("-c", PROGRAM, ROOT / "tests", order)
         with warm.Process(words) as process:
             killer.pids.put(process.pid)
             assert process.wait() == -signal.SIGKILL
