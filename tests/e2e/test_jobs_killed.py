@@ -1,4 +1,4 @@
-"""A job whose process is killed while it publishes: there is one listing, in whatever form it runs."""
+"""A job that is killed while it publishes: there is one listing, in whatever form it runs."""
 
 import importlib
 import json
