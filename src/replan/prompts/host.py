@@ -44,6 +44,7 @@ from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.memory import MemoryOptions
 from replan.state.results import (
     CollectedResults,
+    ExecutionStatus,
     FeedbackResult,
     SpecialistResult,
     ThinkingResult,
@@ -59,6 +60,9 @@ RESULTS_BUDGET = 120_000
 
 LEAST_RESULT = 100
 """Characters of a result without which it is not worth its place; the last ones are left out."""
+
+_CONFIDENCE = {ExecutionStatus.SUCCESS: 1.0, ExecutionStatus.FAILED: 0.0}
+"""The confidence in a result that goes without saying, by its status."""
 
 _MOST_NAMED = 20
 _IN_TENTHS = 10  # seconds: shorter durations are shown in tenths
@@ -158,8 +162,7 @@ def build_feedback_prompt(
         reply_format = render(load("closing_format"), answer_body=answer)
     else:
         known = _about_team(state, host, host.reflection, has_plan=host.merged_planning)
-        whole = f"the whole revised plan, or nothing to go on with it. {load('marks')}"
-        revision = whole if host.merged_planning else "nothing."
+        revision = _revision_body(plan_of(state)) if host.merged_planning else "nothing."
         if not plan_of(state).allow_dynamic_update:
             revision = f"nothing. {load('fixed_plan')}"
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
@@ -208,6 +211,13 @@ def _system(node: Caller, host: HostPrompts, seen: Seen, *parts: str) -> SystemM
 
 def _answer_body(host: HostPrompts) -> str:
     return f"the whole answer ({'one JSON value' if host.output else 'Markdown'})"
+
+
+def _revision_body(plan: TaskPlan) -> str:
+    """The plan that a revision has; marks that no step of the plan needs are not explained."""
+    if all(step.is_finished for step in plan.steps):
+        return "the whole revised plan; `[x]` stays."
+    return f"the whole revised plan, or nothing to go on with it. {load('marks')}"
 
 
 def _reference(state: EnhancedState) -> str:
@@ -264,7 +274,7 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     seen = host.visible_messages(state)
     parts = [summary_section(seen.summary)]
     parts += request_sections(seen.messages, earlier_budget=budget, budget=budget)
-    parts += [_result(result, each) for result in shown]
+    parts += [_result(result, plan, each) for result in shown]
     if left_out:
         parts.append(f"[… {len(left_out)} more results left out]")
     if any(result.sources for result in shown):
@@ -346,7 +356,7 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
     return sorted(ordered, key=lambda result: (result.round, place[result.step_id]))
 
 
-def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
+def _result(result: SpecialistResult, plan: TaskPlan, budget: int) -> str:
     text = within_budget(result.marked_text or result.error, budget)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
@@ -356,13 +366,26 @@ def _result(result: SpecialistResult, budget: int = RESULT_BUDGET) -> str:
         "result",
         text,
         step=result.step_id,
-        specialist=result.specialist_name,
-        status=result.status.value,
-        confidence=f"{result.confidence:g}",
+        **_beside_plan(result, plan),
         **_seconds(result.duration),
         **({"attempts": result.retry_count + 1} if result.retry_count else {}),
         **({"wants": "a revised plan"} if result.replan_needed else {}),
     )
+
+
+def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, str]:
+    """What to say about a result that the plan beside it does not say already.
+
+    The line of its step names the specialist. A result is a success if no status stands there.
+    """
+    step, status = plan.by_id.get(result.step_id), result.status
+    is_named = step is not None and step.specialists == (result.specialist_name,)
+    is_plain = result.confidence == _CONFIDENCE.get(status)
+    return {
+        **({} if is_named else {"specialist": result.specialist_name}),
+        **({} if status is ExecutionStatus.SUCCESS else {"status": status.value}),
+        **({} if is_plain else {"confidence": f"{result.confidence:g}"}),
+    }
 
 
 def _seconds(duration: float) -> dict[str, str]:

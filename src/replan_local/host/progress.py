@@ -49,7 +49,7 @@ class Progress(Value):
         for step in self.plan.steps:
             found = self._useful(step)
             for each in found:
-                named = f" ({_doer(each)})" if len(found) > 1 else ""
+                named = f" ({_doer(each, step)})" if len(found) > 1 else ""
                 parts.append(f"## {step.id}. {step.description}{named}\n\n{each.text.strip()}")
         return "\n\n".join(parts)
 
@@ -59,7 +59,7 @@ class Progress(Value):
         if not done:
             return "No step of the plan returned a result."
         count = f"{len(done)} of {total} steps are" if total > 1 else "The one step is"
-        names = dict.fromkeys(_doer(each) for step in done for each in self._useful(step))
+        names = dict.fromkeys(_doer(each, step) for step in done for each in self._useful(step))
         return f"{count} done" + (f", by {', '.join(names)}." if names else ".")
 
     def _useful(self, step: PlanStep) -> Sequence[Section]:
@@ -88,8 +88,9 @@ def first_of(sections: Sequence[Section], tag: str) -> str:
     return next((section.text for section in sections if section.tag == tag), "")
 
 
-def _doer(result: Section) -> str:
-    return result.attributes.get("specialist", "")
+def _doer(result: Section, step: PlanStep) -> str:
+    """The specialist of a result: the one that its step names, if its mark names no other."""
+    return result.attributes.get("specialist", step.assigned_to)
 
 
 def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:

@@ -26,8 +26,8 @@ FOUR = """\
 - calculate sum(step 1) * 2
 write report
 """
-DONE = '<result step="1" specialist="clerk" status="success">\n12 eggs\n</result>'
-FAILED = '<result step="1" specialist="clerk" status="failed">\n{}\n</result>'
+DONE = '<result step="1">\n12 eggs\n</result>'
+FAILED = '<result step="1" status="failed">\n{}\n</result>'
 PLAN = "<plan>\n- [!] 1. total egs from a.csv @clerk{}\n- [ ] 2. Sum up @writer (after 1)\n</plan>"
 HINT = "No column 'egs' in a.csv. Did you mean 'eggs'?"
 
@@ -109,7 +109,8 @@ def test_a_name_in_the_parameters_of_a_step_is_put_in_too(reply):
 
 def test_results_of_several_specialists_are_told_apart(reply):
     plan = "<plan>\n- [x] 1. Look @clerk @writer\n</plan>"
-    joined = reply("final_answer", plan + DONE + DONE.replace("clerk", "writer"))
+    results = [DONE.replace(">", f' specialist="{name}">', 1) for name in ("clerk", "writer")]
+    joined = reply("final_answer", plan + "".join(results))
     assert "## 1. Look (clerk)\n\n12 eggs\n\n## 1. Look (writer)\n\n12 eggs" in joined
 
 

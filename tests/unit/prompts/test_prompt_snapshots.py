@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan import ExecutionContext, PlanDocument, RunSettings, SpecialistResult
+from replan import ExecutionContext, ExecutionStatus, PlanDocument, RunSettings, SpecialistResult
 from replan.memory.conversation import Seen
 from replan.plan.markdown.rendering import render as render_plan, render_for_model
 from replan.prompts.host import (
@@ -19,6 +19,7 @@ from replan.prompts.host import (
     build_planning_prompt,
     build_thinking_prompt,
 )
+from replan.prompts.sections import sections_of
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import render
 from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
@@ -94,6 +95,12 @@ CHAT = [REQUEST, AIMessage("They differ."), HumanMessage("Which is older?")]
 
 LEFT_OPEN = {**STATE, "previous_plan": render_for_model(PLAN).strip()}
 
+FINISHED = {
+    **STATE,
+    "current_plan": PLAN.with_steps(*(step.replace(status="completed") for step in PLAN.steps)),
+    "current_specialist_results": {"1/researcher": RESULTS["1/researcher"]},
+}
+
 PROMPTS = {
     "think": build_thinking_prompt(Seen([REQUEST]), STATE, MERGED),
     "think_apart": build_thinking_prompt(Seen([REQUEST]), STATE, APART),
@@ -108,6 +115,9 @@ PROMPTS = {
     "specialist": StepPrompt.of(TEAM[1]).messages(CONTEXT),
     "specialist_of_its_own": StepPrompt.of(TEAM[1], "You compare laws.").messages(CONTEXT),
     "feedback": build_feedback_prompt(collect(RESULTS), STATE, MERGED, missing=""),
+    "feedback_of_a_finished_plan": build_feedback_prompt(
+        collect(FINISHED["current_specialist_results"]), FINISHED, MERGED, missing=""
+    ),
     "feedback_apart": build_feedback_prompt(collect(RESULTS), STATE, APART, missing=""),
     "feedback_with_a_message": build_feedback_prompt(
         collect(RESULTS), STATE, MERGED, missing="", said="Also compare 2023."
@@ -176,7 +186,7 @@ def test_the_host_is_told_of_further_attempts_and_of_a_wish_for_a_revised_plan()
     result = RESULTS["1/researcher"].replace(retry_count=2, replan_needed=True)
     state = {**STATE, "current_specialist_results": {"1/researcher": result}}
     prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
-    assert 'confidence="1" attempts="3" wants="a revised plan">\nThe EU text.' in prompt[-1].text
+    assert '<result step="1" attempts="3" wants="a revised plan">\nThe EU text.' in prompt[-1].text
 
 
 @pytest.mark.parametrize(
@@ -187,5 +197,41 @@ def test_the_host_is_told_how_long_a_step_took(duration, shown):
     result = RESULTS["1/researcher"].replace(duration=duration)
     state = {**STATE, "current_specialist_results": {"1/researcher": result}}
     prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
-    expected = f'confidence="1" seconds="{shown}">' if shown else 'confidence="1">'
-    assert f"{expected}\nThe EU text." in prompt[-1].text
+    expected = f' seconds="{shown}"' if shown else ""
+    assert f'<result step="1"{expected}>\nThe EU text.' in prompt[-1].text
+
+
+SUCCESS, FAILED, PARTIAL = ExecutionStatus
+MARKS = (
+    (SUCCESS, 1, {}),
+    (SUCCESS, 0.6, {"confidence": "0.6"}),
+    (FAILED, 0, {"status": "failed"}),
+    (FAILED, 0.9, {"status": "failed", "confidence": "0.9"}),
+    (PARTIAL, 0.5, {"status": "partial", "confidence": "0.5"}),
+)
+
+
+@pytest.mark.parametrize(("status", "confidence", "attributes"), MARKS)
+def test_the_mark_of_a_result_says_what_the_plan_does_not(status, confidence, attributes):
+    first = RESULTS["1/researcher"].replace(status=status, confidence=confidence)
+    assert attributes_of(first) == {"step": "1", **attributes}
+
+
+@pytest.mark.parametrize("names", ["@analyst", "@researcher @analyst", ""])
+def test_the_mark_of_a_result_names_a_specialist_whom_the_plan_does_not_name_alone(names):
+    plan = PlanDocument.parse(f"- [x] 1. Find the EU policy {names}").plan
+    assert attributes_of(RESULTS["1/researcher"], plan)["specialist"] == "researcher"
+
+
+def attributes_of(result, plan=PLAN):
+    results = {result.key: result}
+    state = {**STATE, "current_plan": plan, "current_specialist_results": results}
+    prompt = build_feedback_prompt(collect(results), state, MERGED, missing="")
+    found = sections_of(prompt[-1].text)
+    return next(each.attributes for each in found if each.attributes.get("step") == "1")
+
+
+def test_marks_that_no_step_of_the_plan_needs_are_not_explained():
+    system = PROMPTS["feedback_of_a_finished_plan"][0].text
+    assert "then the whole revised plan; `[x]` stays.\n\n---\nverdict: continue" in system
+    assert "[!]" not in system
