@@ -125,7 +125,9 @@ class Merge:
         return None
 
     def _reopen(self, name: str) -> None:
-        for each in self._spec.dependents_of(name):
+        behind = self._spec.dependents_of(name)
+        # In the order of the spec, so that each process tells them in the same one.
+        for each in (slot.name for slot in self._spec.slots if slot.name in behind):
             if each in self.values and each not in self._fresh:
                 del self.values[each]
                 self._reopened[each] = None
