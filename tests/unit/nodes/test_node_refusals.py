@@ -20,7 +20,7 @@ from replan.nodes.plan_update import plan_update
 from replan.plan.markdown.document import PlanDocument
 from replan.state import FeedbackResult
 from replan.state.results import CollectedResults
-from replan.testing import HttpFault, ScriptedModel
+from replan.testing import HttpFault, ScriptedModel, always
 
 REFUSED = HttpFault(401)
 PLAN = "- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)\n"
@@ -90,3 +90,27 @@ async def test_an_answer_that_ends_in_a_newline_is_shown_once():
     assert "answer_reset" not in [event.type for event in events]
     tokens = [event.text for event in events if event.type == "answer_token"]
     assert "".join(tokens).strip() == "It is Paris."
+
+
+CONTINUE = "---\nverdict: continue\nsuggested_action: update_plan\nupdate: Change it.\n---\n"
+
+
+def checked_again():
+    """A host that always finds one more check to add."""
+    number = 1
+
+    def judge(messages):
+        nonlocal number
+        number += 1
+        done = "".join(f"- [x] {n}. {'One' if n == 1 else 'Check'} @a\n" for n in range(1, number))
+        return f"{CONTINUE}{done}- [ ] {number}. Check @a\n"
+
+    return judge
+
+
+async def test_a_revision_that_is_repeated_again_and_again_ends_the_run():
+    replies = {"feedback": always(checked_again()), "final_answer": always("Enough.")}
+    state, _ = await go(replies, asked("- [ ] 1. One @a\n"))
+    assert state["stalls"] == state["settings"].limits.max_stalls
+    # The host wants what it does not get, so the run is not complete.
+    assert (state["outcome"], state["limit_reached"]) == ("partial", "max_stalls")

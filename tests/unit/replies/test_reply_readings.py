@@ -193,60 +193,6 @@ def test_a_suggestion_in_prose_goes_to_a_planner_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "body"),
-    [
-        ("---\nstatus: partial\nretry: no\n---\nHalf.", "partial", "Half."),
-        ("```\n---\nstatus: failed\n---\nNo data.\n```", "failed", "No data."),
-        ('{"status": "failed", "result": "No data."}', "failed", "No data."),
-        ("```yaml\nstatus: failed\n```\n\nNo data.", "failed", "No data."),
-        ("**status:** failed\n**retry:** no\n\nNo data.", "failed", "No data."),
-        ("confidence: 0.4\nstatus: partial\n---\nHalf of it.", "partial", "Half of it."),
-        ("<think>Hm.</think>\n---\nstatus: failed\n---\nNo data.", "failed", "No data."),
-        ("---\n状态：失败\n---\n没有数据。", "failed", "没有数据。"),
-    ],
-)
-def test_a_specialist_is_read_as_the_host_is(text, status, body):
-    reading = read_specialist(text)
-    assert (reading.status, reading.body, reading.wrong) == (status, body, "")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "status: on track\n\nAll well.",
-        "replan_needed: perhaps\n\nAll well.",
-        "status: success story\nof the year",
-        "---\nstatus: open\n---\nText",
-        "---\nHello\n---\nText",
-        '{"status": "success", "data": [1, 2, 3]}',
-        '{"status": "failed", "orders": 3, "result": "late"}',
-        '{"status": "failed", "reason": "late"}',
-        "Confidence: high, as three sources agree.\n\nThe rule applies.",
-    ],
-)
-def test_a_specialist_keeps_every_line_that_is_not_front_matter(text):
-    reading = read_specialist(text)
-    assert (reading.body, reading.status, reading.wrong) == (text, "success", "")
-
-
-@pytest.mark.parametrize(
-    ("header", "rest", "status", "body"),
-    [
-        ("status: failed\nerror: no source", "", "failed", "no source"),
-        ("status: failed\nerror: 'no source'", "I looked.", "failed", "no source\n\nI looked."),
-        ("reason: too old\nstatus: partial", "Half.", "partial", "too old\n\nHalf."),
-        ("status: failed\nerror: |\n  no source,\n  no key", "", "failed", "no source,\nno key"),
-        ("status: failed\ncode: 7\nwhere: Bonn", "", "failed", "code: 7\nwhere: Bonn"),
-        ("status: success\nreason: in the register", "5", "success", "in the register\n\n5"),
-        ("confidence: 0.5\nnote: two sources", "5", "success", "two sources\n\n5"),
-    ],
-)
-def test_what_a_specialist_says_of_its_work_in_other_words_is_kept(header, rest, status, body):
-    reading = read_specialist(f"---\n{header}\n---\n{rest}")
-    assert (reading.status, reading.body) == (status, body)
-
-
-@pytest.mark.parametrize(
     ("text", "status", "shown"),
     [
         ("---\ntitle: A report\nstatus: success\n---\nIt is long.", "success", "title: A report"),

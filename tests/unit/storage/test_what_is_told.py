@@ -9,6 +9,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from postgres import running_server
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.storage import database
 from replan.storage.database import Retrier
@@ -166,3 +167,17 @@ async def test_a_hot_journal_that_is_taken_back_is_not_called_left_as_it_was(tmp
         async with open_storage(tmp_path / "runs.sqlite"):
             pass
     assert "left as it was" not in str(caught.value)
+
+
+async def test_a_server_that_goes_away_is_told_and_found_again():
+    with running_server() as server:
+        async with open_storage(server.dsn, patience=0.5) as storage:
+            await storage.log.note("r", "k", 1)
+            server.kill()
+            with pytest.raises(StorageError, match=r"cannot be reached.*no finished step is lost"):
+                await storage.log.note("r", "l", 1)
+            with pytest.raises(StorageError, match="cannot be reached"):
+                await storage.log.notes("r")
+            server.start()
+            async with open_storage(server.dsn) as again:
+                assert await again.log.notes("r") == {"k": 1}
