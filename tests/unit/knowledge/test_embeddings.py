@@ -6,36 +6,13 @@ import threading
 from contextlib import closing
 
 import pytest
-from langchain_core.embeddings import Embeddings
 
 from replan import LimitReachedError
 from replan.adapters.knowledge import folder as folder_module, vectors
 from replan.adapters.knowledge.fusing import fused
 from replan.errors import RetrievalError, UnpricedModelError
 from replan.knowledge import FolderRetriever, SearchRequest
-
-
-class Meanings(Embeddings):
-    """Knows three meanings by their words; a text has those of its words."""
-
-    model = "meanings"
-    topics = ({"car", "automobile", "motor"}, {"honey", "bee", "nectar"}, {"sea", "ocean", "wave"})
-
-    def __init__(self):
-        self.documents = []
-        self.queries = []
-
-    def embed_documents(self, texts):
-        self.documents += texts
-        return [self.vector(text) for text in texts]
-
-    def embed_query(self, text):
-        self.queries.append(text)
-        return self.vector(text)
-
-    def vector(self, text):
-        words = {word.strip(".?").casefold() for word in text.split()}
-        return [float(len(words & topic)) for topic in self.topics]
+from unit.knowledge.meanings import Meanings
 
 
 class Broken(Meanings):

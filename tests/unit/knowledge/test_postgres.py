@@ -2,30 +2,14 @@
 
 import psycopg
 import pytest
-from langchain_core.embeddings import Embeddings
 
 from replan.errors import RetrievalError
 from replan.knowledge import PostgresRetriever, SearchRequest
-
-
-class Meanings(Embeddings):
-    model = "meanings"
-    topics = ({"car", "automobile", "motor"}, {"honey", "bee", "nectar"}, {"sea", "ocean", "wave"})
-
-    def __init__(self):
-        self.documents = []
-
-    def embed_documents(self, texts):
-        self.documents += texts
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text):
-        words = {word.strip(".?").casefold() for word in text.split()}
-        return [float(len(words & topic)) for topic in self.topics]
+from unit.knowledge.meanings import Meanings
 
 
 class Failing(Meanings):
-    def embed_query(self, text):
+    def vector(self, text):
         raise ConnectionError("no route")
 
 
