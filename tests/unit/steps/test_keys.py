@@ -29,66 +29,41 @@ def test_the_keys_of_a_step_are_the_same_in_every_process():
     )
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"status": "failed"},
-        {"result": "text"},
-        {"feedback": "no"},
-        {"retry_count": 2},
-        {"updated_at": NOON},
-        {"optional": True},
-        {"parameters": {"a": None, "b": [1]}},
-    ],
-    ids=str,
-)
-def test_how_a_step_went_leaves_its_keys_alone(change):
-    assert keys_of("run", STEP.replace(**change), "a", INPUTS) == KEYS
+def made(change=None, inputs=INPUTS, **said):
+    return keys_of("run", STEP.replace(**change or {}), "a", inputs, Generation(**said))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"priority": 5}, {"max_retries": 9}, {"timeout": 1}, {"writes": ("x.csv",)}],
-    ids=str,
-)
-def test_how_a_step_is_run_changes_only_what_a_failure_answers_for(change):
-    keys = keys_of("run", STEP.replace(**change), "a", INPUTS)
-    assert (keys.result, keys.idempotency) == (KEYS.result, KEYS.idempotency)
-    assert keys.attempt != KEYS.attempt
+NONE, FAILURE, ALL = set(), {"attempt"}, {"result", "attempt", "idempotency"}
+CHANGES = [
+    # How a step went.
+    (made({"status": "failed"}), NONE),
+    (made({"result": "text"}), NONE),
+    (made({"feedback": "no", "retry_count": 2, "updated_at": NOON, "optional": True}), NONE),
+    (made({"parameters": {"a": None, "b": [1]}}), NONE),
+    # How it is run.
+    (made({"priority": 5}), FAILURE),
+    (made({"max_retries": 9}), FAILURE),
+    (made({"timeout": 1}), FAILURE),
+    (made({"writes": ("x.csv",)}), FAILURE),
+    # What it asks for, and what it is given.
+    (made({"id": 3}), ALL),
+    (made({"description": "Compare all"}), ALL),
+    (made({"brief": ""}), ALL),
+    (made({"parameters": {"b": [2], "a": None}}), ALL),
+    (made(inputs={}), ALL),
+    (made(inputs={1: "One 税."}), ALL),
+    (made(inputs={1: "Three.", 3: "One 税."}), ALL),
+    (made(inputs={1: "One 税.", 3: "Three. "}), ALL),
+    # It is opened again, after a failure or as new work.
+    (made(settled=1), {"result", "attempt"}),
+    (made(settled=1, done=1), ALL),
+]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id": 3},
-        {"description": "Compare all"},
-        {"brief": ""},
-        {"parameters": {"b": [2], "a": None}},
-    ],
-    ids=str,
-)
-def test_what_a_step_asks_for_changes_every_key(change):
-    assert not shared(keys_of("run", STEP.replace(**change), "a", INPUTS), KEYS)
-
-
-@pytest.mark.parametrize(
-    "inputs",
-    [{}, {1: "One 税."}, {1: "Three.", 3: "One 税."}, {1: "One 税.", 3: "Three. "}],
-    ids=str,
-)
-def test_what_a_step_is_given_changes_every_key(inputs):
-    assert not shared(keys_of("run", STEP, "a", inputs), KEYS)
-
-
-def test_a_step_that_is_opened_again_after_a_failure_is_the_same_work_to_services():
-    again = keys_of("run", STEP, "a", INPUTS, Generation(settled=1))
-    assert again.idempotency == KEYS.idempotency
-    assert again.result != KEYS.result
-    assert again.attempt != KEYS.attempt
-
-
-def test_a_completed_step_that_is_opened_again_is_new_work_to_all():
-    assert not shared(keys_of("run", STEP, "a", INPUTS, Generation(settled=1, done=1)), KEYS)
+@pytest.mark.parametrize(("keys", "changed"), CHANGES)
+def test_a_key_changes_with_what_it_answers_for_and_with_nothing_else(keys, changed):
+    assert {name for name in ALL if getattr(keys, name) != getattr(KEYS, name)} == changed
+    assert vars_of(keys) & vars_of(KEYS) == {getattr(KEYS, name) for name in ALL - changed}
 
 
 def test_an_input_with_half_a_character_has_the_key_of_what_is_stored_of_it():
@@ -126,7 +101,3 @@ def test_no_two_pieces_of_work_share_a_key(asked):
 
 def vars_of(keys):
     return {keys.result, keys.attempt, keys.idempotency}
-
-
-def shared(one, other):
-    return vars_of(one) & vars_of(other)

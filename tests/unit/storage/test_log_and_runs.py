@@ -106,19 +106,6 @@ async def test_reserving_and_settling_at_once_keeps_the_sums(storage):
     assert await log.spent("r") == {bound.scope: total for bound in bounds}
 
 
-async def test_the_runs_do_not_mix(storage):
-    log = storage.log
-    await log.reserve(call("1", run="r"), [RUN])
-    await log.started(attempt(run="r"))
-    await log.note("r", "answer/1", "yes")
-    assert await log.spent("other") == {}
-    assert await log.ledger("other") == []
-    assert await log.results("other") == {}
-    assert await log.notes("other") == {}
-    assert await log.reserve(call("1", run="other"), [RUN]) is None
-    assert await log.spent("r") == {"run": Spending(calls=1)}
-
-
 async def with_rows(log, run):
     """A run with rows of every kind."""
     done, cut = attempt("a", run=run), attempt("b", 2, run=run, step=2, at=LATER)
@@ -200,13 +187,6 @@ async def test_the_ledger_has_every_attempt_in_the_order_of_their_beginnings(sto
     assert (await log.ledger("r"))[2].outcome == "unknown_outcome"
 
 
-async def test_the_end_of_an_attempt_leaves_its_beginning_as_it_was(storage):
-    log = storage.log
-    await log.started(attempt())
-    await log.finished(attempt(at=LATER), SpecialistResult(step_id=1), LATER)
-    assert await log.ledger("r") == [LedgerEntry(**dict(attempt()), ended_at=LATER, outcome="done")]
-
-
 async def test_an_end_that_is_final_stays(storage):
     log = storage.log
     await log.finished(attempt(), SpecialistResult(step_id=1), LATER)
@@ -276,14 +256,6 @@ async def test_of_a_foreign_message_at_least_the_text_is_kept(storage):
     await log.finished(attempt("2"), SpecialistResult(result=AIMessageChunk("piece")), LATER)
     texts = {key: each.text for key, each in (await log.results("r")).items()}
     assert texts == {"1": "odd", "2": "piece"}
-
-
-async def test_the_first_word_under_a_key_counts(storage):
-    log = storage.log
-    assert await log.note("r", "answer/1", {"say": ["yes", None, 1.5]}) == {
-        "say": ["yes", None, 1.5]
-    }
-    assert await log.note("r", "answer/1", "no") == {"say": ["yes", None, 1.5]}
 
 
 async def test_many_who_note_at_once_hear_the_same_word(storage):

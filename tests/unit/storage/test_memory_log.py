@@ -78,15 +78,6 @@ async def test_a_run_that_goes_on_is_not_among_those_that_are_over():
     assert [entry.number for entry in await log.ledger("goes on")] == [1, 2]
 
 
-async def test_who_reads_what_is_new_reads_that_a_row_was_superseded():
-    log = memory_log()
-    await log.note("r", "turn/1", "a")
-    (read,) = await log.rows("r")
-    await log.strike("r", "turn/")
-    (new,) = await log.rows("r", read.number)
-    assert (new.kind, new.value) == ("superseded", "turn/")
-
-
 async def test_a_run_that_is_over_goes_on_where_its_limits_are_raised():
     log = memory_log()
     await reserve(log, limit=5)
@@ -119,10 +110,3 @@ async def test_a_run_that_is_not_over_gives_way_aloud_and_never_begins_anew(capl
             await goes_on
     logs.forget("second")
     assert await log.ledger("second") == []
-
-
-async def test_what_a_foreign_error_said_survives_the_end_of_its_run():
-    log = memory_log()
-    await log.ended(attempt(), "failed", NOON, "half a character: \ud800")
-    await log.closed("r")
-    assert [entry.error for entry in await log.ledger("r")] == ["half a character: \ud800"]

@@ -1,12 +1,11 @@
 """Every take of a thread has a number, and what an earlier owner writes is refused."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from replan import StorageError
 from replan.errors import ThreadBusyError, ThreadLostError
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.log.rows import Attempt, KeptText
@@ -152,16 +151,6 @@ async def test_a_start_takes_the_result_that_is_on_record(storage):
         ("k", 1),
         ("failed", 1),
     ]
-
-
-async def test_an_attempt_begins_once(storage):
-    log = storage.log
-    assert await log.started(attempt()) is None
-    # The same again: its receipt was lost.
-    assert await log.started(attempt()) is None
-    with pytest.raises(StorageError, match="Attempt 1 of step 1 at @a was begun by another run"):
-        await log.started(attempt(at=NOON + timedelta(seconds=1)))
-    assert [each.started_at for each in await log.ledger("r")] == [NOON]
 
 
 async def at_work_for_ever(owner):

@@ -438,21 +438,6 @@ async def test_pruning_keeps_what_the_newest_checkpoint_is_made_of(saver):
         await saver.aprune(["t"], strategy="all")
 
 
-async def test_a_copied_thread_goes_its_own_way(saver):
-    graph = counting_graph(saver)
-    one, other = ({"configurable": {"thread_id": name}} for name in ("t", "u"))
-    await graph.ainvoke({"words": ["u0"]}, one)
-    await saver.acopy_thread("t", "u")
-    await graph.ainvoke({"words": ["u1"]}, one)
-    assert (await graph.ainvoke({"words": ["other"]}, other))["words"] == [
-        "u0",
-        "a1",
-        "other",
-        "a3",
-    ]
-    assert (await graph.aget_state(one)).values["words"] == ["u0", "a1", "u1", "a3"]
-
-
 def of_run(run_id):
     return {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
 

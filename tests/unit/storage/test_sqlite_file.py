@@ -222,24 +222,6 @@ def test_many_processes_start_on_one_fresh_database(postgres_dsn):
         start_at_once([stack.enter_context(fresh_database(postgres_dsn)) for _ in range(2)])
 
 
-async def test_a_file_that_was_killed_in_its_first_commit_can_be_made_anew(tmp_path):
-    """SQLite takes back all that was written of it, so that nothing is left."""
-    path = tmp_path / "runs.sqlite"
-    with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
-        # So much that it is written before the commit, as it is in the middle of one.
-        connection.execute("PRAGMA cache_size = 1")
-        connection.execute("PRAGMA cache_spill = 1")
-        connection.execute("BEGIN IMMEDIATE")
-        for number in range(30):
-            connection.execute(f"CREATE TABLE t{number} (x)")
-        for end in ("", "-journal"):
-            path.with_name(path.name + end).write_bytes((tmp_path / f"other{end}").read_bytes())
-    assert path.stat().st_size > 0
-    await made(path)
-    async with open_storage(path) as storage:
-        assert len(await storage.log.notes("r")) == 30
-
-
 async def test_a_journal_without_its_file_is_no_file(tmp_path):
     path = tmp_path / "runs.sqlite"
     (tmp_path / "runs.sqlite-journal").write_bytes(b"x" * 600)

@@ -237,12 +237,6 @@ async def test_threads_and_event_loops_try_again_what_can_pass():
     await database.close()
 
 
-async def test_in_memory_an_event_loop_waits_for_nothing(in_memory):
-    in_memory.put(("n",), "k", {"a": 1})
-    assert in_memory.get(("n",), "k").value == {"a": 1}
-    assert [each.key for each in in_memory.search(("n",))] == ["k"]
-
-
 async def test_many_batches_at_once_are_all_kept_whatever_their_order(store):
     def batch(at):
         keys = [str((at + more) % 20) for more in range(10)][:: 1 if at % 2 else -1]

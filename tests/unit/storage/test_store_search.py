@@ -1,7 +1,6 @@
 """Items are found by the words of their texts, in the same way in every kind of storage."""
 
 import pytest
-from langgraph.store.base import PutOp
 
 FACTS = {
     "hike": "Ana likes hiking in the mountains of Norway.",
@@ -84,23 +83,6 @@ async def test_only_what_stands_below_the_prefix_is_found(facts):
     assert await found(facts, "hiking", "none") == []
     everywhere = [each.key for each in await facts.asearch((), query="hiking")]
     assert len(everywhere) == 5
-
-
-async def test_what_is_replaced_or_deleted_is_found_no_more(facts):
-    await facts.aput(("facts", "me"), "hike", {"text": "Ana likes sailing."})
-    assert await found(facts, "hiking") == []
-    assert await found(facts, "sailing") == ["hike"]
-    await facts.adelete(("facts", "me"), "hike")
-    assert await found(facts, "sailing") == []
-    await facts.abatch(
-        [
-            PutOp(("facts", "me"), "x", {"text": "zebra"}),
-            PutOp(("facts", "me"), "x", {"text": "okapi"}),
-            PutOp(("facts", "me"), "y", {"text": "okapi"}),
-            PutOp(("facts", "me"), "y", None),
-        ]
-    )
-    assert [await found(facts, word) for word in ("zebra", "okapi")] == [[], ["x"]]
 
 
 async def test_the_index_of_an_item_says_which_of_its_fields_are_looked_through(store):
