@@ -90,3 +90,10 @@ def test_nothing_is_shown_of_the_tokens_that_end_a_reply(body: str, shown: str) 
     for parts in ([HEAD + body], list(HEAD + body)):
         stream = BodyStream()
         assert "".join(map(stream.feed, parts)) == shown
+
+
+def test_a_later_delimiter_is_shown() -> None:
+    stream = BodyStream()
+    assert stream.feed(HEAD + "One.\n---\nverdict: complete\n---\n.") == (
+        "One.\n---\nverdict: complete\n---\n."
+    )

@@ -11,7 +11,7 @@ from replan.replies.body_stream import BodyStream
 from replan.replies.keys import HOST, THINK
 from replan.replies.readings import read_answer, read_feedback, read_specialist, read_think
 from replan.replies.reply import read_reply
-from replan.replies.wrapping import behind_thoughts, unwrapped
+from replan.replies.wrapping import BLANK, behind_thoughts, unwrapped
 
 TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
 PIECES = [
@@ -106,7 +106,7 @@ def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
 def test_fields_have_known_keys_and_no_blanks_end_a_body(text: str) -> None:
     reply = read_reply(text, THINK)
     assert set(reply.fields) <= {key.name for key in THINK.values()}
-    assert reply.body == reply.body.rstrip()
+    assert reply.body == reply.body.rstrip(BLANK)
 
 
 @given(

@@ -390,3 +390,9 @@ async def test_work_that_may_do_something_is_not_done_twice_but_marked(way):
 async def test_what_cannot_be_called_is_refused_before_anything_runs(way, field):
     with pytest.raises(ConfigurationError, match=rf"specialists\[0\]\.{field}"):
         await result_of(**way)
+
+
+async def test_a_step_is_told_the_workspace_of_its_team(tmp_path):
+    team = team_of(run=lambda context: repr(context.workspace))
+    for one, told in ((team, None), (team.replace(workspace=tmp_path), str(tmp_path))):
+        assert (await run(one, ASKED)).results[1].text == repr(told)
