@@ -444,16 +444,30 @@ async def test_what_a_killed_process_left_of_a_run_that_is_over_is_told_when_it_
     assert (told.text, told.reason) == ("Also compare 2023.", TOO_LATE)
 
 
-async def test_what_comes_while_a_run_is_entered_as_over_is_told_too(where, monkeypatch):
+@pytest.mark.parametrize("is_seen", [False, True])
+async def test_what_comes_while_a_run_is_entered_as_over_is_told_once(where, monkeypatch, is_seen):
     async with open_runtime(Desk().team(), storage=where) as runtime:
-        log, enter = runtime.storage.log, runtime.storage.runs.update
+        log, enter, looks = runtime.storage.log, runtime.storage.runs.update, asyncio.Queue()
+        read = log.requests
 
         async def entered(run_id, outcome, at):
             about = {"run_id": run_id, "name": "m1", "kind": "message", "at": datetime.now(UTC)}
-            await log.add_request(Request(**about, by="anna", text="Also compare 2023."))
+            request = Request(**about, by="anna", text="Also compare 2023.")
+            if not is_seen:
+                await log.add_request(request)
             await enter(run_id, outcome, at)
+            if is_seen:
+                await log.add_request(request)
+                # Its owner has looked, and looks again once it is done with what it found.
+                for _ in range(looks.qsize() + 2):
+                    await looks.get()
+
+        async def seen(*given, **named):
+            looks.put_nowait(found := await read(*given, **named))
+            return found
 
         monkeypatch.setattr(runtime.storage.runs, "update", entered)
+        monkeypatch.setattr(log, "requests", seen)
         await runtime.run({"plan": PLAN}, run_id="r")
         assert await log.requests(["r"]) == []
         (told,) = [e async for e in runtime.events("r") if e.type == "run_steered"]

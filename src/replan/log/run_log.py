@@ -399,13 +399,18 @@ class RunLog:
         await self._store.closed(run_id)
 
     async def add_events(
-        self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
+        self,
+        run_id: str,
+        events: Sequence[JsonValue],
+        texts: Sequence[KeptText] = (),
+        batch: str = "",
     ) -> int:
         """Append events of a run, in this order, and return the number of the first one.
 
-        Their long texts are safe with them; one that is there stays.
+        Their long texts are safe with them; one that is there stays. Of two batches with one name,
+        the first one counts.
         """
-        batch = secrets.token_hex(8)
+        batch = batch or secrets.token_hex(8)
         return await self._store.write(
             run_id, lambda rows: append_events(rows, events, texts, batch)
         )

@@ -132,6 +132,8 @@ class Work:
         self.steering = Steering()  # what people ask of the run while it is at work
         # The names of what was heeded: a row may be read before it is marked as taken.
         self._heeded = set[str]()
+        self._refused = set[str]()  # the names of those whose refusal is reported
+        self._is_over = False  # whether what steers the run comes too late
         self._state: EnhancedState = {}  # the state in which it rests
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = resources.clock()
@@ -161,7 +163,7 @@ class Work:
         if request.kind == "stop":
             self.stop(by=request.by)
             await self._take([request])
-        elif not self.is_news(request):
+        elif not self.is_news(request) or (self._is_over and request.kind in STEERS):
             return
         elif request.kind in STEERS:
             self._heeded.add(request.name)
@@ -177,13 +179,14 @@ class Work:
 
     async def refuse(self, request: Request, why: str, plan: TaskPlan | None) -> None:
         """Refuse a request that steers the run, before anything is held up for it."""
-        if not self.is_news(request):
+        if not self.is_news(request) or self._is_over:
             return
         if not self._rests.has_begun:
             # Nothing can be reported yet: the node that would take it says so.
             await self.heed(request)
             return
         self._heeded.add(request.name)
+        self._refused.add(request.name)
         version = 0 if plan is None else plan.version
         self._rests.steered(request, status="refused", reason=why, version=version)
         await self.log.flush()
@@ -194,8 +197,9 @@ class Work:
         try:
             result = await self._done_alone()
             # Until its thread is given up, whoever asks something of it relies on its owner.
-            if self._state.get("is_completed"):
-                await settle_missed(self._state, self._resources.log, self._resources.clock())
+            if self._is_over:
+                log, now = self._resources.log, self._resources.clock()
+                await settle_missed(self._state, log, now, self._refused)
             return result
         finally:
             self.log.close()
@@ -359,13 +363,14 @@ class Work:
         run_id, log = self.errand.run_id, self._resources.log
         if not state.get("is_completed"):
             return state
+        self._is_over = True
         missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
         if not missed:
             return state
         told = await log.notes(run_id, OUTCOME)
         warnings = list(state.get("warnings", ()))
         for request in missed:
-            if f"{OUTCOME}{request.name}" not in told:
+            if f"{OUTCOME}{request.name}" not in told and request.name not in self._refused:
                 self._rests.steered(request, status="refused", reason=TOO_LATE)
                 warnings.append(missed_warning(request))
         await self._take(missed)

@@ -73,17 +73,20 @@ def check_steer(
     return steps_at_work(report)
 
 
-async def settle_missed(state: EnhancedState, log: RunLog, at: datetime) -> None:
-    """Report what people asked of a run whose process was killed when it had ended."""
+async def settle_missed(
+    state: EnhancedState, log: RunLog, at: datetime, refused: Collection[str] = ()
+) -> None:
+    """Report what people asked of a run that is over; the names of some are `refused` already."""
     run_id = state.get("run_id", "")
     missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
     if not missed:
         return
     told, number = await log.notes(run_id, OUTCOME), state.get("current_round", 0)
     about = {"run_id": run_id, "round": number, "status": "refused", "reason": TOO_LATE, "at": at}
-    late = (each for each in missed if f"{OUTCOME}{each.name}" not in told)
-    events = [entry_of(RunSteered(**about, **facts_of(each))) for each in late]
-    await log.add_events(run_id, events)
+    for each in missed:
+        if f"{OUTCOME}{each.name}" not in told and each.name not in refused:
+            event = entry_of(RunSteered(**about, **facts_of(each)))
+            await log.add_events(run_id, [event], batch=f"{OUTCOME}{each.name}")
     await log.take_requests(missed, at)
 
 
