@@ -62,14 +62,6 @@ def pay_and_die(amount: int) -> str:
     os._exit(3)
 
 
-@server.tool()
-async def pay_slowly(amount: int) -> str:
-    """Pay an amount, and never say so."""
-    noted(f"pay {amount}")
-    await anyio.sleep_forever()
-    return ""
-
-
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def wait_reading() -> str:
     """Never answer."""

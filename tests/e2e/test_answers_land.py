@@ -19,6 +19,7 @@ from replan import Host, InputError, Specialist, Team, ask_user, open_runtime, o
 from replan.errors import ReplanError
 from replan.runs.service import Runtime
 from replan.testing import ScriptedModel, always
+from scripts import THREAD
 
 THINK = "---\ncomplexity: complex\n---\n- [ ] 1. Pay it @agent\n"
 END = "---\nverdict: complete\n---\nPaid."
@@ -222,11 +223,10 @@ async def at_command(bank: Bank, tmp_path) -> AsyncGenerator[Door]:
     async with open_runtime(bank.team, storage=tmp_path / "runs.db") as runtime:
         waits = await runtime.run("Pay.", thread_id="t")
         (asked,) = waits.pending_questions
-        thread: Any = {"configurable": {"thread_id": "t"}}
 
         async def say(given: object) -> object:
             resumed = given if isinstance(given, dict) else {asked.key: given}
-            return await run(runtime.graph, Command(resume=resumed), config=thread)
+            return await run(runtime.graph, Command(resume=resumed), config=THREAD)
 
         yield Door(say, asked.key, lambda: say({asked.key: "reject: no"}))
 

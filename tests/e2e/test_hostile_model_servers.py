@@ -29,6 +29,7 @@ from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import is_transient
 from replan.ports.storage import Storage
 from replan.testing import OpenAIServer, always
+from scripts import THREAD
 
 Handler = Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]
 
@@ -151,10 +152,9 @@ async def test_a_call_that_was_broken_off_is_made_once_and_counts():
         calls.append(http.path)
         return await endless_body(http)
 
-    config = {"configurable": {"thread_id": "t"}}
     async with served(counting) as url, open_storage(":memory:") as storage:
         with pytest.raises(ModelCallError):
-            await run(team(url, storage), "Hi.", run_id="r", config=config)
+            await run(team(url, storage), "Hi.", run_id="r", config=THREAD)
         spent = await storage.log.spent("r")
     assert len(calls) == 1
     assert spent["run"].calls == 1

@@ -96,15 +96,3 @@ async def test_a_specialist_of_a_file_asks_before_each_step_with_all_that_it_wou
         state = (await run(graph, reply, config=THREAD)).state
     assert state["outcome"] == "completed"
     assert state["current_plan"].step(2).result == "Sent."
-
-
-async def test_what_was_refused_is_not_asked_of_its_model(graph_of):
-    script = {"step 1": "Found: 7.", "feedback": COMPLETE}
-    async with OpenAIServer(script, models=("m",)) as server:
-        graph = graph_of(server, approve="true")
-        state = (await run(graph, given(), config=THREAD)).state
-        (question,) = [each for each in state["questions"].values() if each.is_open]
-        decision = question.bound({"action": "reject", "reason": "Not today."})
-        state = (await run(graph, Command(resume={question.key: decision}), config=THREAD)).state
-    assert state["current_plan"].step(2).status == "failed"
-    assert state["current_plan"].step(2).feedback.endswith("Not today.")

@@ -1,9 +1,6 @@
 """A job is talked about at the terminal, left, and taken up again."""
 
-import json
 import os
-import re
-import signal
 
 import pytest
 
@@ -67,35 +64,6 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
     assert "has one of --team, --job and --pipeline" in refused.stderr
-
-
-DYING = """\
-import os, signal
-from pathlib import Path
-
-def brew(kind, cups):
-    first = Path(__file__).with_name("first")
-    if not first.exists():
-        first.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "brewed twice"
-"""
-
-
-def test_an_action_that_was_killed_is_asked_about_when_the_session_goes_on(tmp_path):
-    (tmp_path / "tea.yaml").write_text(JOB)
-    (tmp_path / "kettle.py").write_text(DYING)
-    killed = said(tmp_path, ["green, 3 cups", "yes"])
-    assert killed.returncode == -signal.SIGKILL, killed
-    assert "interrupted" in looked(tmp_path, "runs").stdout
-    # A yes for the action is no word about what became of it.
-    asked = said(tmp_path, ["yes"], "--session", "last")
-    assert "nobody knows whether it took effect" in asked.stdout
-    (key, fingerprint) = re.findall(r'"(1/tea/\d)": .*"fingerprint": "(\w+)"', asked.stdout)[-1]
-    done = {key: {"action": "done", "text": "3 cups", "fingerprint": fingerprint}}
-    again = said(tmp_path, [json.dumps(done)], "--session", "last")
-    assert (again.returncode, again.stdout) == (0, "Done: brew.\nResult: 3 cups\n"), again
-    assert "completed" in looked(tmp_path, "runs").stdout
 
 
 def test_enter_alone_shows_again_what_a_job_asks(tmp_path, monkeypatch):

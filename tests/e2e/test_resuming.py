@@ -211,22 +211,6 @@ def test_questions_are_asked_one_by_one_on_a_terminal(workshop):
     assert "Thanks, Ada." in resumed.text
 
 
-def test_questions_of_a_killed_round_are_asked_while_its_other_steps_work(workshop):
-    gate = workshop.gate(2)
-    plan = "- [ ] 1. Greet @greeter\n- [ ] 2. Work @worker\n"
-    run = workshop.run(plan, "--json")
-    run.wait_for("input_requested")
-    run.kill()
-    resumed = workshop.start("resume", "last", kind=Terminal)
-    resumed.wait_for("leave it open): ")
-    resumed.type("Ada\n")
-    # A kill between the question and the end of its step lets the step ask once more.
-    resumed.wait_for(" running")
-    gate.write_text("go on")
-    assert resumed.end() == 0
-    assert "Thanks, Ada." in resumed.text
-
-
 def test_what_was_answered_in_the_command_is_not_asked(workshop):
     assert workshop.carry_out("- [ ] 1. Ask @asker\n- [ ] 2. Greet @greeter\n").exit_code == 3
     resumed = workshop.start("resume", "last", "--answer", "2=Ada", kind=Terminal)

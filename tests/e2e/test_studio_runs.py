@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -18,93 +19,7 @@ from replan.errors import ThreadBusyError
 from replan.testing import OpenAIServer
 
 PATIENCE = 60.0
-WORK = '''\
-"""One that works until a file says that it may end, and notes what it began; two others."""
-
-import asyncio
-from pathlib import Path
-
-from langchain_core.messages import AIMessage
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import interrupt
-
-from replan import ask_user
-
-HERE = Path(__file__).parent
-
-
-def asks(context):
-    return f"heard {ask_user(context.task_description)}"
-
-
-def joins(context):
-    return " and ".join(context.inputs.values()) or "done"
-
-
-def twin_node(state):
-    return {"messages": [AIMessage(f"heard {interrupt('Which twin?')}")]}
-
-
-twin = StateGraph(MessagesState).add_node("node", twin_node).add_edge(START, "node").compile()
-
-
-def books(day, pin):
-    return f"booked {day} with {pin}"
-
-
-async def works(context):
-    step = context.task_description
-    with (HERE / "begun").open("a") as begun:
-        begun.write(f"{step}\\n")
-    while step.startswith("Wait") and not (HERE / "go on").exists():
-        await asyncio.sleep(0.01)
-    return f"done: {step}"
-'''
-TEAM = """\
-host:
-  model: offline
-models:
-  caller: {{model: m, base_url: "{address}"}}
-tool_servers:
-  shop: {{command: "{python}", args: ["{program}", "{folder}"]}}
-  gone: {{command: "{python}", args: ["-c", "raise SystemExit('no licence')"]}}
-specialists:
-  - name: buyer
-    intended_use: Buys.
-    chat_model: caller
-    tools: [shop/own_process, shop/order]
-  - name: guest
-    intended_use: Needs what is not there.
-    chat_model: caller
-    tools: [gone/anything]
-  - name: worker
-    intended_use: Works.
-    run: studio_working_team:works
-    effects: keyed
-  - name: asker
-    intended_use: Asks.
-    run: studio_working_team:asks
-  - name: twin
-    intended_use: Asks by itself.
-    invokable: studio_working_team:twin
-    effects: pure
-  - name: joiner
-    intended_use: Joins.
-    run: studio_working_team:joins
-  - name: booker
-    intended_use: Books.
-    job: booking.yaml
-"""
-JOB = """\
-name: booking
-slots:
-- {name: day, type: date, question: "On which day?"}
-- {name: pin, secret: true, question: "Which PIN?"}
-commands:
-- {name: book, needs: [day, pin], action: book}
-actions:
-- {type: book, run: "studio_working_team:books"}
-"""
+TEAM = Path(__file__).with_name("studio_team")
 MIXED = """\
 - [ ] 1. Wait @worker
 - [ ] 2. Which colour? @asker
@@ -126,8 +41,7 @@ QUESTIONS = """\
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    (folder / "studio_working_team.py").write_text(WORK, "utf-8")
-    (folder / "booking.yaml").write_text(JOB, "utf-8")
+    shutil.copytree(TEAM, folder, dirs_exist_ok=True)
     return folder
 
 
@@ -148,13 +62,10 @@ def caller():
 
 @pytest.fixture(scope="module")
 def url(folder, caller, serve_studio) -> str:
-    team = TEAM.format(
-        address=caller.base_url,
-        python=sys.executable,
-        program=mcp_servers.PROGRAM,
-        folder=folder,
-    )
-    (folder / "team.yaml").write_text(team, "utf-8")
+    team = (folder / "team.yaml").read_text("utf-8").replace("ADDRESS", caller.base_url)
+    for name, value in (("PYTHON", sys.executable), ("PROGRAM", mcp_servers.PROGRAM)):
+        team = team.replace(name, str(value))
+    (folder / "team.yaml").write_text(team.replace("FOLDER", str(folder)), "utf-8")
     return serve_studio(folder, {"REPLAN_TEAM": str(folder / "team.yaml")})
 
 

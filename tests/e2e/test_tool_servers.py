@@ -1,6 +1,5 @@
 """Specialists with the tools of real MCP servers, asked for by a model over real HTTP."""
 
-import asyncio
 import json
 import os
 
@@ -8,7 +7,6 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 import mcp_servers
-import warm
 from replan import (
     Host,
     Limits,
@@ -307,43 +305,3 @@ async def test_a_person_approves_the_calls_of_a_servers_tools(tmp_path, address,
             )
     assert [(each.kind, each.details["tool"]) for each in asks] == [("approval", "t__pay")]
     assert made() == ["pay 2"]
-
-
-RUNS = """
-import asyncio, sys
-from pathlib import Path
-from replan import open_storage, open_runtime
-from replan.adapters.chat_models import LangChainModels
-sys.path[:0] = sys.argv[3:5]
-import mcp_servers
-from test_tool_servers import graph_on
-class Model:
-    base_url = sys.argv[1]
-async def main():
-    folder = Path(sys.argv[2])
-    async with open_storage(folder / "runs.db") as storage:
-        graph = graph_on(Model, {"t": mcp_servers.over_streams(folder)}, storage=storage)
-        async with open_runtime(graph, storage=storage) as runtime:
-            await (await runtime.start("Do it.", run_id="r")).result()
-asyncio.run(main())
-"""
-
-
-async def test_a_run_that_is_killed_in_a_paying_call_asks_when_it_goes_on(tmp_path):
-    here = mcp_servers.PROGRAM.parent
-    with OpenAIServer(script(calling("t__pay_slowly", amount=3), "Paid.")) as model:
-        words = ["-c", RUNS, model.base_url, tmp_path, here, here / "e2e"]
-        with warm.Process(words) as process:
-            while not mcp_servers.calls(tmp_path):
-                assert process.poll() is None
-                await asyncio.sleep(0.02)
-            process.kill()
-        async with open_storage(tmp_path / "runs.db") as storage:
-            servers = {"t": mcp_servers.over_streams(tmp_path)}
-            graph = graph_on(model, servers, storage=storage)
-            async with open_runtime(graph, storage=storage) as runtime:
-                waits = await runtime.resume("r")
-                (ask,) = waits.pending_questions
-                result = await (await runtime.answer("r", {ask.key: "done"})).result()
-    assert (ask.kind, result.outcome) == ("unknown_outcome", "completed")
-    assert mcp_servers.calls(tmp_path) == ["pay 3"]

@@ -20,7 +20,7 @@ from replan import (
 )
 from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE, THREAD, given
 from states import said
 
 PLAN = "# The work\n\n- [ ] 1. One @a\n- [ ] 2. Two @b (after 1)"
@@ -262,8 +262,7 @@ async def test_a_step_that_a_person_words_otherwise_takes_its_question_back():
     plan = "- [ ] 1. One @a\n- [ ] 2. Two @b\n"
     with ScriptedModel({"feedback": [revised, COMPLETE]}) as model:
         graph, _ = graph_of(model, InMemorySaver(), work=work, approval="revisions")
-        given = {"messages": [("user", "Go.")], "plan": plan}
-        state = (await run(graph, given, config=THREAD)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
         assert list(state["questions"]) == ["1/a/1"]
         (shown,) = waiting_for(state)
         state = await decide(graph, "# The work\n\n- [ ] 1. First @a\n- [-] 2. Two @b\n")

@@ -6,7 +6,6 @@ import pytest
 
 from replan import Host, InputError, Limits, RunSettings, Specialist, Team, ask_user, open_runtime
 from replan.calling.compiled import team_of
-from replan.errors import ThreadBusyError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.nodes.final_answer import generate_final_answer
@@ -289,17 +288,6 @@ async def test_a_step_is_not_skipped_twice(office):
         await (await runtime.skip(first.run_id, 2))
         with pytest.raises(InputError, match=r"Step 2 is skipped already\."):
             await runtime.skip(first.run_id, 2)
-
-
-async def test_a_run_that_is_worked_on_is_not_corrected(office, where):
-    office.held = {1}
-    async with open_runtime(office.team(), storage=where) as runtime:
-        run = await runtime.start({"plan": PLAN})
-        await office.at_work.wait()
-        with pytest.raises(ThreadBusyError):
-            await runtime.retry(run.run_id, 4)
-        office.leave.set()
-        assert (await run).outcome == "completed"
 
 
 async def test_a_plan_that_waits_for_a_word_is_shown_with_the_correction(office):

@@ -7,7 +7,7 @@ from replan import RunSettings, raise_limits, run, stream
 from replan.errors import InputError
 from replan.state.cuts import CUTS
 from replan.testing import Reply, ScriptedModel, always
-from scripts import COMPLETE
+from scripts import COMPLETE, THREAD
 from states import state_of
 from two_ways import calls_of
 
@@ -274,9 +274,8 @@ async def test_a_result_that_stays_cut_off_counts_and_is_marked_wherever_it_is_s
 
 
 async def test_no_larger_limit_lets_a_run_go_on_whose_answer_was_cut_off(team, on_script):
-    config = {"configurable": {"thread_id": "1"}}
     with on_script({"think": cut(SIMPLE)}) as model:
         graph = team(model, checkpointer=InMemorySaver())
-        await run(graph, "Capital?", config=config)
+        await run(graph, "Capital?", config=THREAD)
     with pytest.raises(InputError, match="No limit ended this run"):
-        await raise_limits(graph, settings=RunSettings(), config=config)
+        await raise_limits(graph, settings=RunSettings(), config=THREAD)

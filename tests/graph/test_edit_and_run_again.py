@@ -9,7 +9,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from replan import (
     ExecutionStatus,
     Host,
-    InputError,
     Limits,
     RunSettings,
     Specialist,
@@ -109,15 +108,6 @@ async def test_exactly_the_edited_steps_and_what_depends_on_them_run(edits, expe
     assert sealed(state["current_plan"]) == state["current_plan"]
     await team.run(state["current_plan"].content)
     assert team.done == []
-
-
-async def test_a_step_that_runs_again_gets_the_kept_results_of_those_that_do_not():
-    team = Crew()
-    text = await finished(team)
-    kept = {step: team.inputs[3][step] for step in (1, 2)}
-    await team.run(text.replace("Compare both", "Compare both again"))
-    assert team.done[0] == 3
-    assert team.inputs[3] == kept
 
 
 LONG = "head\n\n" + "`word` * and more\n" * 100 + "end"
@@ -228,13 +218,6 @@ async def test_an_event_tells_what_runs_again_and_why_before_anything_runs():
     unedited = await finished(team)
     types = {event.type async for event in stream(team.graph(), {"plan": unedited})}
     assert "steps_invalidated" not in types
-
-
-async def test_a_step_that_runs_again_needs_a_specialist_who_is_there():
-    team = Crew()
-    text = (await finished(team)).replace("the EU policy @researcher", "the EU policy @nobody")
-    with pytest.raises(InputError, match=r"Step 1 .*@nobody"):
-        await team.run(text)
 
 
 async def test_no_prompt_and_no_event_before_the_end_shows_the_seal():

@@ -22,7 +22,7 @@ from replan.facts.kept import FactOwner, Facts
 from replan.prompts.sections import sections_of
 from replan.prompts.templates import load
 from replan.testing import ScriptedModel, always
-from scripts import DONE, SIMPLE
+from scripts import DONE, SIMPLE, THREAD
 from seen_spans import Seen
 
 PLAN = {"plan": "- [ ] 1. Note what the customer likes @clerk\n"}
@@ -234,9 +234,8 @@ async def test_a_person_may_approve_what_is_remembered():
         graph = build_graph(
             Team(model, [clerk]), store=(store := InMemoryStore()), checkpointer=InMemorySaver()
         )
-        thread = {"configurable": {"thread_id": "t"}}
         plan = {"plan": "- [ ] 1. Note it @a\n"}
-        result = await run(graph, plan, settings=EVA, config=thread)
+        result = await run(graph, plan, settings=EVA, config=THREAD)
     assert result.outcome == "waiting"
     assert await kept(store) == []
 

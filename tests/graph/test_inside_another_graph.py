@@ -23,7 +23,7 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE
+from scripts import COMPLETE, THREAD
 from states import state_of
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @a\n- [ ] 2. Do more @a (after 1)\n"
@@ -100,11 +100,10 @@ async def test_a_saver_of_the_graph_around_it_is_no_reason_to_warn(caplog, monke
     graph = ours(lambda context: ask_user("Which?"))
     around = StateGraph(MessagesState).add_node("ours", graph).add_edge(START, "ours")
     whole = around.compile(checkpointer=InMemorySaver())
-    thread = {"configurable": {"thread_id": "t"}}
     with caplog.at_level(logging.WARNING):
-        await whole.ainvoke({"messages": [("user", "Go.")]}, thread)
-        await whole.ainvoke(Command(resume="A"), thread)
-        state = await whole.ainvoke(Command(resume="B"), thread)
+        await whole.ainvoke({"messages": [("user", "Go.")]}, THREAD)
+        await whole.ainvoke(Command(resume="A"), THREAD)
+        state = await whole.ainvoke(Command(resume="B"), THREAD)
     assert state["messages"][-1].text == "The answer."
     assert [each.getMessage() for each in caplog.records if "replan" in each.getMessage()] == []
 

@@ -30,7 +30,7 @@ from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run
 from replan.views.run.history import history_lines
 from replan.views.run.run_record import run_record
-from scripts import THREAD
+from scripts import THREAD, given
 
 COMPLETE = "---\nverdict: complete\n---\nBooked."
 PLAN = """\
@@ -115,8 +115,7 @@ async def test_an_action_is_told_without_secrets():
     plan += 'pin: "4711"\n  ```\n'
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(spec_of([], effects="keyed"), model)
-        given = {"messages": [("user", "Go.")], "plan": plan}
-        told = [event async for event in stream(graph, given, config=THREAD)]
+        told = [event async for event in stream(graph, given(plan), config=THREAD)]
     [called] = [each for each in told if each.type == "tool_invoked"]
     assert (called.tool, called.effects) == ("book_it", "keyed")
     assert called.arguments == {"origin": "Rome", "target": "Oslo", "pin": "***"}
@@ -129,8 +128,7 @@ async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
     plan = PLAN.partition("- [ ] 2")[0] + '\n  ```yaml\n  origin: Rome\n  pin: "1"\n  ```\n'
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(spec_of(done), model)
-        given = {"messages": [("user", "Go.")], "plan": plan}
-        state = (await run(graph, given, config=THREAD)).state
+        state = (await run(graph, given(plan), config=THREAD)).state
         state, asked = await answered(graph, state, ["cancel"])
     assert asked[0].text == "Where to?"
     result = state["current_specialist_results"]["1/booker"]

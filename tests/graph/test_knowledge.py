@@ -27,6 +27,7 @@ from replan import (
 from replan.knowledge import FolderRetriever, VectorStoreRetriever
 from replan.prompts.sections import sections_of
 from replan.testing import Reply, Reset, ScriptedModel, always
+from scripts import THREAD
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. When are refunds paid? @clerk\n"
 DONE = "---\nverdict: complete\n---\n"
@@ -215,10 +216,9 @@ async def test_a_step_that_asks_a_person_is_searched_for_once():
     with ScriptedModel({"think": PLAN, "feedback": f"{DONE}Done."}) as model:
         saver = InMemorySaver()
         graph = graph_of(model, retriever, clerk={"run": ask}, checkpointer=saver)
-        config = {"configurable": {"thread_id": "t"}}
-        waiting = await run(graph, "When are refunds paid?", config=config)
+        waiting = await run(graph, "When are refunds paid?", config=THREAD)
         assert waiting.outcome == "waiting"
-        result = await run(graph, Command(resume="north"), config=config)
+        result = await run(graph, Command(resume="north"), config=THREAD)
     assert result.outcome == "completed"
     text = result.state["current_specialist_results"]["1/clerk"].text
     assert text == "north: [[a.md:1]]\n1| Paid in May."
@@ -237,21 +237,6 @@ async def test_tenant_and_filters_come_from_settings_and_bounds_are_kept():
         assert (request.top_k, request.min_score) == (3, 0.7)
     sources = result.state["current_specialist_results"]["1/clerk"].sources
     assert [each.source for each in sources] == ["8.md", "7.md"]
-
-
-async def test_in_a_plan_that_a_model_wrote_only_the_mode_counts():
-    retriever = Given({"content": "Text.", "source": "a.md"})
-    written = """
-  ```yaml
-  rag_mode: stuff
-  rag_top_k: 40
-  rag_filters: {tenant: other}
-  ```
-"""
-    with ScriptedModel({"think": PLAN + written, "step 1": "No.", "feedback": f"{DONE}No."}) as m:
-        await run(graph_of(m, retriever, rag=RAGOptions(mode="none")), "Refunds?")
-    (request,) = retriever.asked
-    assert (request.top_k, request.filters) == (5, {})
 
 
 async def test_who_asks_for_knowledge_where_there_is_none_is_told(caplog):

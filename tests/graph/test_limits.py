@@ -35,7 +35,7 @@ from replan.log.amounts import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, unread_warning
 from replan.state.rules import least_value, rounded_up
 from replan.testing import Reply, ScriptedModel, always
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE, THREAD, given
 
 CLOSING = Reply(COMPLETE, usage=(200, 20))
 WIDE = {"max_steps": 300, "max_parallel_steps": 200, "max_model_calls": 1_000}
@@ -59,8 +59,7 @@ def scripted(step, **replies):
 
 
 async def events_of(graph, plan, **options):
-    given = {"messages": [("user", "Go.")], "plan": plan}
-    return [event async for event in stream(graph, given, **options)]
+    return [event async for event in stream(graph, given(plan), **options)]
 
 
 def ending(events):
@@ -143,8 +142,7 @@ async def test_a_specialist_that_has_spent_its_budget_fails_and_others_go_on(
     free = Specialist(name="b", intended_use="Works.", chat_model=model)
     graph = team(model, narrow, free, prices=PRICES, limits=Limits(max_parallel_steps=1))
     plan = plan_of(4) + "- [ ] 5. Part 5 @b\n"
-    given = {"messages": [("user", "Go.")], "plan": plan}
-    parts = [part async for part in graph.astream(given, stream_mode=["custom", "values"])]
+    parts = [part async for part in graph.astream(given(plan), stream_mode=["custom", "values"])]
     state = [part for mode, part in parts if mode == "values"][-1]
     events = [part for mode, part in parts if mode == "custom"]
     told = [(each.limit, each.scope) for each in events if each.type == "limit_reached"]
@@ -357,16 +355,14 @@ PAUSED = "- [ ] 1. Ask @p\n" + "".join(f"- [ ] {n}. Part {n} @a (after 1)\n" for
 @pytest.mark.parametrize("more", [None, 12])
 async def test_a_run_that_goes_on_may_get_higher_limits_and_keeps_them_else(more, tmp_path):
     model = scripted(Reply("text", usage=(10, 10)))
-    config = {"configurable": {"thread_id": "t"}}
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
-        given = {"messages": [("user", "Go.")], "plan": PAUSED}
-        state = (await run(graph, given, config=config)).state
+        state = (await run(graph, given(PAUSED), config=THREAD)).state
         assert state["outcome"] == "waiting"
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=Limits(max_model_calls=4))
         settings = more and RunSettings(limits=Limits(max_model_calls=more))
-        state = (await run(graph, Command(resume="This."), config=config, settings=settings)).state
+        state = (await run(graph, Command(resume="This."), config=THREAD, settings=settings)).state
     assert state["settings"].limits.max_model_calls == (more or 4)
     assert state["outcome"] == ("completed" if more else "partial")
     assert len(model.calls) == (7 if more else 4)
@@ -374,19 +370,18 @@ async def test_a_run_that_goes_on_may_get_higher_limits_and_keeps_them_else(more
 
 async def test_what_a_crash_left_unsettled_counts_in_the_next_process(tmp_path):
     model = scripted(Reply("text", usage=(10, 10)))
-    config = {"configurable": {"thread_id": "t"}}
     limits = Limits(max_model_calls=5)
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=limits)
-        await run(graph, {"messages": [("user", "Go.")], "plan": PAUSED}, config=config)
-        run_id = (await graph.aget_state(config)).values["run_id"]
+        await run(graph, {"messages": [("user", "Go.")], "plan": PAUSED}, config=THREAD)
+        run_id = (await graph.aget_state(THREAD)).values["run_id"]
         # What a process leaves behind that was killed in the middle of two calls.
         for name in ("one", "two"):
             lost = Reservation(id=name, run_id=run_id, amount=Spending(calls=1, tokens=9))
             await storage.log.reserve(lost, [Bound(scope="run", calls=5)])
     async with open_storage(tmp_path / "runs.db") as storage:
         graph = asking(model, storage=storage, limits=limits)
-        state = (await run(graph, Command(resume="This."), config=config)).state
+        state = (await run(graph, Command(resume="This."), config=THREAD)).state
         assert (await storage.log.spent(run_id)).get("run", Spending()).calls <= 5
     # Two steps and the answer: the other two calls are those of the crash.
     assert len(model.calls) == 3

@@ -12,7 +12,6 @@ from replan import (
     Limits,
     MemoryOptions,
     ModelCallError,
-    PlanDocumentError,
     RunSettings,
     Specialist,
     Team,
@@ -270,27 +269,6 @@ async def test_a_step_says_what_it_sees_and_a_model_only_its_mode(author, count)
         given |= {"plan": plan} if author == "person" else {}
         await run(graph, given, config=THREAD)
     assert seen == [(count, {"item": "lamp"}, {"item": "lamp"})]
-
-
-async def test_the_mode_of_a_step_counts_whoever_wrote_it_and_what_a_run_says_most():
-    seen = []
-    plan = COMPLEX + WITH_OPTIONS.format(mode="full")
-    script = {"think": [*[SIMPLE] * 6, plan, plan], "feedback": [DONE, DONE]}
-    with ScriptedModel(script) as model:
-        clerk = {"run": lambda context: seen.append(len(context.messages)) or "Found."}
-        graph = graph_of(model, MemoryOptions(), clerk=clerk)
-        await talked(graph, range(6))
-        await run(graph, "one", config=THREAD)
-        settings = RunSettings(memory=MemoryOptions(mode="window", history_limit=4))
-        await run(graph, "two", config=THREAD, settings=settings)
-    assert seen == [13, 3]
-
-
-async def test_wrong_options_in_a_plan_are_refused_before_anything_runs():
-    with ScriptedModel({}) as model:
-        graph = graph_of(model)
-        with pytest.raises(PlanDocumentError, match=r"line 5, column 3: Step 1 has memory_mode"):
-            await run(graph, {"plan": WITH_OPTIONS.format(mode="sumary")}, config=THREAD)
 
 
 async def test_a_summary_outlives_its_process_and_one_that_was_cut_off_is_written_later(tmp_path):

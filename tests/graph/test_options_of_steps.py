@@ -9,7 +9,7 @@ from replan import Host, InputError, Specialist, Team, build_graph, run
 from replan.plan import PlanDocument, compare, merge_revision
 from replan.state.questions import Question
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE, THREAD, given
 
 ASKS_FIRST = "- [ ] 1. Look @a\n- [ ] 2. Send it @a (after 1; ask first)\n"
 
@@ -25,10 +25,6 @@ def working(ran):
         return f"text {context.plan_step.id}"
 
     return work
-
-
-def given(plan):
-    return {"messages": [("user", "Go.")], "plan": plan}
 
 
 async def asked(graph, plan):

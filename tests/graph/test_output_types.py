@@ -155,20 +155,6 @@ async def test_a_chat_model_is_asked_once_more_for_its_value():
     assert "Your result cannot be used: there is no JSON value" in second.messages[-1].text
 
 
-async def test_a_chat_model_is_told_of_a_value_that_would_not_come_back():
-    class Share(BaseModel):
-        model_config = ConfigDict(alias_generator=to_camel)
-        of_all: float
-
-    replies = {"specialist": ['{"ofAll": NaN}', '{"ofAll": 0.5}'], "feedback": f"{COMPLETE}Done."}
-    with ScriptedModel(replies) as model:
-        buyer = Specialist("buyer", "Buys.", chat_model=model, output_type=Share)
-        result = await run(Team(model, [buyer]), PLAN)
-    assert (result.outcome, result.results[1].output) == ("completed", Share(ofAll=0.5))
-    told = [each for each in model.calls if each.node == "specialist"][1].messages[-1].text
-    assert "of_all: JSON has no NaN and no infinity" in told
-
-
 async def test_who_depends_on_a_value_sees_the_names_of_its_schema():
     class Town(BaseModel):
         model_config = ConfigDict(alias_generator=to_camel)

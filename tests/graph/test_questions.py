@@ -28,7 +28,7 @@ from replan import (
 )
 from replan.ports.ask_user import ask
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE, THREAD, given
 
 ONE = "- [ ] 1. Ask @a\n"
 TWO_ASK = """\
@@ -55,10 +55,6 @@ def graph_with(specialist, model, checkpointer):
 
 def log_of(graph):
     return graph.nodes["user_input"].bound.afunc.keywords["services"].log
-
-
-def given(plan):
-    return {"messages": [("user", "Go.")], "plan": plan}
 
 
 def keys(state):

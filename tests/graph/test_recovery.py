@@ -18,6 +18,7 @@ from replan import (
 )
 from replan.log.rows import Request
 from replan.runs.statuses import PAGE
+from scripts import THREAD
 
 PLAN = {"plan": "# Chain\n\n- [ ] 1. One @worker\n- [ ] 2. Two @worker (after 1)\n"}
 ASKS = {"plan": "# Paint\n\n- [ ] 1. Hall @painter\n"}
@@ -246,8 +247,7 @@ async def test_a_run_behind_which_its_thread_went_on_is_left_alone(storage):
 
 async def test_a_run_behind_which_a_graph_was_called_is_left_alone(storage):
     await left_by(storage, "r", thread_id="t")
-    config = {"configurable": {"thread_id": "t"}}
-    await run(build_graph(Shop().team, storage=storage), "Hello", config=config)
+    await run(build_graph(Shop().team, storage=storage), "Hello", config=THREAD)
     assert reasons(await recovered(storage)) == {"r": "superseded"}
 
 

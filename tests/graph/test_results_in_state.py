@@ -19,7 +19,6 @@ from replan import (
     build_graph,
     open_runtime,
     open_storage,
-    run,
 )
 from replan.prompts.sections import call_of
 from replan.storage.packing import unpack
@@ -293,14 +292,6 @@ async def test_a_run_that_waits_travels_with_whole_results(model, tmp_path):
         done = await runtime.wait(result.run_id)
     assert done.outcome == "completed"
     assert seen == [(2, {1: long_text(1)})]
-
-
-async def test_a_graph_that_is_run_with_a_storage_gives_whole_results(model, tmp_path):
-    async with open_storage(tmp_path / "runs.db") as storage:
-        graph = build_graph(team_of(model), storage=storage)
-        result = await run(graph, {"plan": PLAN}, config=THREAD)
-    assert result.results[1].text == long_text(1)
-    assert result.state["current_specialist_results"]["2/b"].text == long_text(2)
 
 
 async def test_a_short_result_of_a_long_one_is_not_made_again(where):

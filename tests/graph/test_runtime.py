@@ -192,16 +192,6 @@ async def test_who_followed_a_run_to_its_rest_finds_it_at_rest(bench, where, mon
         assert (await runtime.get(run.run_id)).outcome == "waiting"
 
 
-async def test_an_answer_may_say_what_it_is_about(bench, where):
-    async with open_runtime(bench.team(), storage=where) as runtime:
-        waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
-        (ask,) = waits.pending_questions
-        with pytest.raises(InputError, match="does not answer what is asked now"):
-            await runtime.answer(waits.run_id, {"answer": "approve", "fingerprint": "another"})
-        run = await runtime.answer(waits.run_id, {"plan": ask.bound("approve")})
-        assert (await run).outcome == "completed"
-
-
 async def test_whoever_goes_on_with_a_run_hears_it_and_can_stop_it(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         heard, stop = [], asyncio.Event()

@@ -19,6 +19,7 @@ from replan import (
 )
 from replan.testing import ScriptedModel, always
 from replan.views.live.reporters import json_line
+from scripts import THREAD
 from states import state_of
 
 WORDS = "correct horse battery"
@@ -63,8 +64,7 @@ async def test_a_failed_step_tells_no_secret_in_state_events_document_or_log(wor
 
 async def test_a_failed_step_leaves_no_secret_in_storage(tmp_path):
     async with open_storage(tmp_path / "runs.db") as storage:
-        config = {"configurable": {"thread_id": "t"}}
-        await run(build_graph(team(fails), storage=storage), "Log in.", config=config)
+        await run(build_graph(team(fails), storage=storage), "Log in.", config=THREAD)
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert b"cannot log in with ***" in kept
     assert WORDS.encode() not in kept

@@ -54,16 +54,15 @@ async def test_a_clients_edit_of_the_state_loosens_nothing(served, tries):
         made.append(context.attempt)
         raise ConnectionError("gone")
 
-    thread = {"configurable": {"thread_id": "t"}}
     with ScriptedModel({"feedback": DONE}) as model:
         team = [Specialist(name="a", intended_use="Works.", run=work)]
         host, limits = Host(model=model), Limits(step_retries=0)
         config = Team(host=host, specialists=team, limits=limits)
         graph = build_graph(config, checkpointer=InMemorySaver(), served=served)
-        await graph.ainvoke(PLAN, thread, interrupt_before=["plan_execution"])
+        await graph.ainvoke(PLAN, THREAD, interrupt_before=["plan_execution"])
         edited = {"settings": RunSettings(limits=Limits(step_retries=2))}
-        await graph.aupdate_state(thread, edited)
-        await graph.ainvoke(None, thread)
+        await graph.aupdate_state(THREAD, edited)
+        await graph.ainvoke(None, THREAD)
     assert len(made) == tries
 
 

@@ -264,15 +264,6 @@ async def test_work_that_is_safe_needs_no_approval_of_an_edit():
         assert (await run).outcome == "completed"
 
 
-async def test_an_edit_of_a_run_that_is_over_is_refused(where):
-    desk = Desk()
-    async with open_runtime(desk.team(), storage=where) as runtime:
-        run = await runtime.start({"plan": PLAN}, run_id="r")
-        result = await run
-        with pytest.raises(InputError, match="The run is over"):
-            await run.edit_plan(result.plan.content, version=1)
-
-
 async def test_an_edit_of_a_run_that_rests_is_merged_when_it_continues(where):
     desk = Desk(held={1})
     async with open_runtime(desk.team(), storage=where, grace=0) as runtime:

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from replan import Host, Specialist, Team, build_graph, open_runtime, open_storage, run
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, SIMPLE
+from scripts import COMPLETE, SIMPLE, THREAD
 
 PLAN = "- [ ] 1. Remember it @a\n"
 OF_ALL = ("notes",)
@@ -105,8 +105,7 @@ def team_of(model, **worker):
 async def remembered(team, where, given):
     """What the store has after a run of the team."""
     async with open_storage(where) as storage:
-        thread = {"configurable": {"thread_id": "t"}}
-        result = await run(build_graph(team, storage=storage), given, config=thread)
+        result = await run(build_graph(team, storage=storage), given, config=THREAD)
         assert result.outcome in ("completed", "answered"), result
         return await storage.store.aget(OF_ALL, "k")
 

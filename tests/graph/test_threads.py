@@ -16,7 +16,7 @@ from replan import (
     run,
 )
 from replan.testing import ScriptedModel, always
-from scripts import COMPLETE, THREAD
+from scripts import COMPLETE, THREAD, given
 from states import state_of
 
 
@@ -54,8 +54,7 @@ async def test_a_new_message_keeps_what_an_overtaken_run_had_finished():
     plan = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
     with ScriptedModel({"think": "---\ncomplexity: simple\n---\nYes."}) as model:
         graph = graph_of(work, model, InMemorySaver())
-        given = {"messages": [("user", "Go.")], "plan": plan}
-        running = asyncio.ensure_future(state_of(run(graph, given, config=THREAD)))
+        running = asyncio.ensure_future(state_of(run(graph, given(plan), config=THREAD)))
         await blocked.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

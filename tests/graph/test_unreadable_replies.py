@@ -63,17 +63,6 @@ async def test_two_replies_without_front_matter_are_an_answer_and_shown_once(tea
     assert "reply_parse_failed" in [event.type for event in events]
 
 
-async def test_a_plan_without_front_matter_is_asked_about_once_and_is_then_a_plan(team):
-    plan = [STRAIGHT, STRAIGHT]
-    replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
-    with ScriptedModel(replies) as model:
-        state = (await run(team(model), "Do it.")).state
-    assert state["outcome"] == "completed"
-    assert [each.fallback for each in state["unreadable_replies"]] == [
-        "the text of the reply is taken for a plan"
-    ]
-
-
 async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
     complaints = []
 
@@ -90,21 +79,6 @@ async def test_a_plan_with_a_cycle_is_shown_to_the_model_once(team):
 
 
 LARGE = "---\ncomplexity: complex\n---\n" + "- [ ] 1. One @researcher\n" * 5_001
-
-
-async def test_a_plan_that_is_too_large_is_complained_about_once(team):
-    complaints = []
-
-    def smaller(messages):
-        complaints.append(messages[-1].text)
-        return STRAIGHT
-
-    replies = {"think": LARGE, "plan_creation": smaller, "feedback": COMPLETE}
-    with ScriptedModel({**replies, "step 1": "a", "step 2": "b"}) as model:
-        state = (await run(team(model), "Do it.")).state
-    assert "5,001 items and headings; at most 5,000 are read" in complaints[0]
-    assert state["outcome"] == "completed"
-    assert state["unreadable_replies"] == []
 
 
 async def test_a_plan_that_stays_too_large_becomes_one_step_on_record(team):
@@ -166,14 +140,6 @@ async def test_an_empty_reply_of_a_specialist_is_tried_again(team, script):
     assert state["current_specialist_results"]["1/researcher"].retry_count == 1
 
 
-async def test_the_front_matter_of_a_specialist_never_shows_in_its_text(team, script):
-    reply = "---\nstatus: partial\nconfidence: 0.4\n---\nOnly half."
-    with ScriptedModel({**script, "step 3": reply}) as model:
-        state = (await run(team(model), "Compare.")).state
-    result = state["current_specialist_results"]["3/analyst"]
-    assert (result.text, result.status, result.confidence) == ("Only half.", "partial", 0.4)
-
-
 async def test_braces_and_dollars_in_user_text_and_results_are_text(team, script):
     odd = "Use {x} and ${HOME} and $team and </result> %s"
     with ScriptedModel({**script, "step 1": odd}) as model:
@@ -197,15 +163,6 @@ async def test_a_reply_that_is_always_empty_ends_as_a_failure_and_says_so(team):
         state = (await run(team(model), "Capital?")).state
     assert state["outcome"] == "failed"
     assert "empty reply" in state["final_answer"].text
-
-
-async def test_a_plain_list_under_a_complex_judgement_is_the_plan(team):
-    plan = "---\ncomplexity: complex\n---\n1. Find a\n2. Find b\n"
-    replies = {"think": plan, "step 1": "a", "step 2": "b", "feedback": COMPLETE}
-    with ScriptedModel(replies) as model:
-        state = (await run(team(model), "Do it.")).state
-    assert state["usage"].calls == 4
-    assert state["outcome"] == "completed"
 
 
 LOST = "---\ncomplexity: complex\n---\n- [ ] 1. One @researcher\n- [x 2. Two @analyst\n"

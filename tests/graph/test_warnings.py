@@ -130,9 +130,8 @@ async def test_an_answer_that_is_not_whole_is_a_warning():
 
 async def test_the_next_run_of_a_thread_begins_without_warnings():
     graph = graph_of({"feedback": always(COMPLETE)}, InMemorySaver())
-    thread = {"configurable": {"thread_id": "1"}}
-    first = (await run(graph, {"plan": "- [ ] 1. Pay invoices\n"}, config=thread)).state
-    second = (await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=thread)).state
+    first = (await run(graph, {"plan": "- [ ] 1. Pay invoices\n"}, config=THREAD)).state
+    second = (await run(graph, {"plan": "- [ ] 1. Pay invoices @payer\n"}, config=THREAD)).state
     assert len(first["warnings"]) == 1
     assert second["warnings"] == []
 

@@ -10,7 +10,7 @@ import replan
 from replan import Host, Specialist, Team, build_graph, run
 from replan.secrets.known import KNOWN
 from replan.testing import ScriptedModel
-from scripts import COMPLETE
+from scripts import COMPLETE, given
 
 SOURCE = str(Path(replan.__file__).parent)
 NODE = f"{SOURCE}/nodes/specialist.py"
@@ -49,13 +49,12 @@ async def test_a_step_is_not_further_from_its_node_than_it_was(kind):
         does = {"run": way.work, "chat_model": model}[kind]
         team = [Specialist(name="a", intended_use="Works.", **{kind: does})]
         graph = build_graph(Team(host=Host(model=model), specialists=team))
-        given = {"messages": [("user", "Go.")], "plan": PLAN}
         # Secrets in the environment are looked for in what is told.
         KNOWN.clear()
         sys.setprofile(way.enter)
         threading.setprofile(way.enter)
         try:
-            await run(graph, given)
+            await run(graph, given(PLAN))
         finally:
             sys.setprofile(None)
             threading.setprofile(None)

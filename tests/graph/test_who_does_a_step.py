@@ -119,23 +119,6 @@ async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
     assert all("@payer, @mailer" in each.fix for each in mistakes)
 
 
-async def test_no_kind_of_mistake_in_a_persons_plan_hides_another_kind():
-    graph, _ = host({})
-    plan = (
-        "- [ ] 1. Pay @payre (after 2)\n- [x 4. Send @mailer\n- [ ] 2. Send @mailr (after 1)\n"
-        "- [ ] 3. Pay @payer\n\n  ```yaml\n  memory_mode: sometimes\n  ```\n"
-    )
-    with pytest.raises(PlanDocumentError) as refused:
-        await run(graph, {"plan": plan})
-    assert [(each.line, each.code) for each in refused.value.mistakes] == [
-        (1, "unknown_specialist"),
-        (2, "unread_step"),
-        (3, "unknown_specialist"),
-        (3, "cycle"),
-        (7, "bad_option"),
-    ]
-
-
 async def test_a_team_of_one_does_a_step_that_names_nobody_only_if_its_card_fits():
     did = []
     graph, _ = host({"feedback": DONE}, team={"painter": ("Mixes colours.", {})}, did=did)
@@ -161,13 +144,6 @@ async def test_a_list_in_words_of_order_is_asked_about_once_then_done_with_a_war
     assert [call.node for call in model.calls] == ["think", "plan_creation", "feedback"]
     assert "'Then' looks like a dependency" in model.calls[1].messages[-1].text
     assert "'Then' looks like a dependency" in " ".join(state["warnings"])
-
-
-async def test_cards_that_fit_a_step_alike_are_told():
-    team = {"a": ("Pays invoices.", {}), "b": ("Pays salaries.", {}), "c": ("Sends e-mail.", {})}
-    graph, _ = host({"feedback": DONE}, team=team, did=[])
-    with pytest.raises(InputError, match=r"the cards of @a, @b fit it alike\. Use one of: @a, @b"):
-        await run(graph, {"plan": "- [ ] 1. Pay it\n"})
 
 
 @pytest.mark.parametrize("others", [{}, {"mailer": ("Sends e-mail.", {})}])
