@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import mcp_servers
+from cases import cases_of
 from replan import ConfigurationError, Specialist, Team, TeamError, ToolServer
 from replan.adapters.mcp.connection import StderrTail
 from replan.adapters.mcp.server import McpServer
@@ -17,6 +18,8 @@ from replan.ports.run_context import using
 from replan.ports.tool_provider import server_in
 from replan.specialists.granted_tools import GrantedTools, shown_name
 from replan.steps.step_record import Asker
+
+CASES = cases_of(__file__)
 
 # A server of a protocol before 2026, which asks in a message of its own.
 OLD = """
@@ -91,13 +94,7 @@ def asking(properties):
 
 @pytest.mark.parametrize(
     "properties",
-    [
-        {"a": 5},
-        {"a": {"type": "nonsense"}},
-        {"a": {"type": "string", "enum": 5}},
-        {"a": {"type": "string", "pattern": "("}},
-        {"a": {"type": "string", "enum": ["x" * 10_000]}},
-    ],
+    [*CASES["schemas"], {"a": {"type": "string", "enum": ["x" * 10_000]}}],
 )
 async def test_a_server_that_asks_by_no_schema_is_told_so_and_nobody_is_asked(properties):
     server, asked = asking(properties), []
@@ -135,18 +132,6 @@ async def test_of_calls_at_once_nobody_knows_which_an_older_server_asks_for(old)
     answers = await asyncio.gather(call(), call(), return_exceptions=True)
     assert not asked
     assert any("decline" in str(answer) for answer in answers)
-
-
-async def test_a_schema_that_is_none_is_told_with_its_tool(old):
-    granted = GrantedTools({"t": old}, ["t/book"], ())
-    (tool,), _ = await granted.now()
-    assert tool.name == "t__book"
-    with pytest.raises(
-        ToolServerError, match=r"t: the schema of its tool odd\.name cannot be used"
-    ):
-        await GrantedTools({"t": old}, ["t/*", "t/odd.name"], ()).now()
-    (tool,), approve = await GrantedTools({"t": old}, ["t/*"], ["t/*"]).now()
-    assert (tool.name, approve) == ("t__book", {"t__book"})
 
 
 async def test_what_is_to_be_approved_must_be_granted(old):
@@ -197,17 +182,6 @@ async def test_a_server_that_died_is_started_again(tmp_path):
     await server.aclose()
 
 
-async def test_a_server_that_forgot_its_session_is_connected_anew():
-    once = OLD.replace('method == "tools/list"', 'method == "tools/list" and not listed')
-    code = once.replace(
-        'send(id=number, result={"tools"', 'listed = 1; send(id=number, result={"tools"'
-    )
-    server = python(f"listed = 0\n{code}")
-    first = await server.list_tools()
-    assert await server.list_tools() == first
-    await server.aclose()
-
-
 @pytest.mark.parametrize(
     ("path", "name"),
     [("git/log", "git__log"), ("git/admin.log", "git__admin_log_"), ("g/" + "a" * 80, "g__aaa")],
@@ -230,15 +204,7 @@ def team(**server):
 
 @pytest.mark.parametrize(
     ("server", "field", "code"),
-    [
-        ({}, "tool_servers.t", "no_way"),
-        ({"command": "a", "url": "http://a"}, "tool_servers.t", "no_way"),
-        ({"command": "a", "headers": {"A": "b"}}, "tool_servers.t.headers", "unused_field"),
-        ({"url": "http://a", "args": ["b"]}, "tool_servers.t.args", "unused_field"),
-        ({"command": "a", "env": {"A_TOKEN": "b"}}, "tool_servers.t.env.A_TOKEN", "literal_secret"),
-        ({"url": "ftp://a"}, "tool_servers.t.url", "bad_url"),
-        ({"command": "a", "timeout": 0.0}, "tool_servers.t.timeout", "out_of_bounds"),
-    ],
+    CASES["servers"],
 )
 def test_a_wrong_server_is_told_with_its_field(server, field, code):
     with pytest.raises(TeamError) as error:

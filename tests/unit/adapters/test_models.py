@@ -126,16 +126,6 @@ def test_what_another_provider_complains_of_is_told(monkeypatch: pytest.MonkeyPa
     assert caught.value.__cause__ is not None
 
 
-def test_a_provider_whose_package_is_there_is_built_by_langchain(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
-    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
-
-    model = LangChainModels().chat_model("azure-openai:gpt-x")
-
-    assert type(model).__name__ == "AzureChatOpenAI"
-
-
 @pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "host"])
 def test_an_address_without_its_scheme_is_refused(url: str):
     with pytest.raises(ConfigurationError, match="http://") as caught:

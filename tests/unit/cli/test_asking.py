@@ -226,30 +226,6 @@ class Talk:
         self.given[asked.key] = given
 
 
-async def test_questions_are_asked_in_their_order_each_once(desk, seen):
-    first, second = ask(), ask(key="2/writer/1", text="When?")
-    is_awaited = asyncio.Event()
-
-    async def give(asked, given):
-        if asked is second:
-            await is_awaited.wait()
-        talk.given[asked.key] = given
-
-    talk = Talk(desk, give=give)
-    talk.interview.add(first)
-    seen.answers = ["Because.", "Now."]
-    assert await talk.interview.wait_for_answer([first, second])
-    assert talk.given == {"1/writer/1": "Because."}
-    waiting = asyncio.create_task(talk.interview.wait_for_answer([second]))
-    await asyncio.sleep(0)  # let it wait
-    is_awaited.set()
-    assert await waiting
-    await talk.interview.close()
-    assert talk.given == {"1/writer/1": "Because.", "2/writer/1": "Now."}
-    assert talk.turns == [True, False, True, False]
-    assert seen.getvalue().count("When?") == 1
-
-
 async def test_what_is_left_open_is_not_asked_again(desk, seen):
     talk = Talk(desk)
     seen.answers = [None, None]

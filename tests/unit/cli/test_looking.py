@@ -11,7 +11,6 @@ from replan import (
     open_storage,
 )
 from replan.cli.main import app
-from replan.log.amounts import Bound, Reservation, Spending
 from replan.log.rows import Attempt
 from replan.ports.run_book import RunRecord
 from replan.user_files.order_signature import sign
@@ -128,22 +127,6 @@ def test_the_clock_of_a_run_that_was_killed_tells_when_it_still_worked(replan, p
     assert "attempt 1: cut off" in text
     assert json.loads(replan("runs", "--json"))["seconds"] == 9
     assert "at least 9.0 s" in replan("runs")
-
-
-def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
-    record = RunRecord(run_id="a", thread_id="a", started_at=NOON, updated_at=NOON)
-    used = Spending(calls=1, tokens=1_200, cost=0.25)
-    one, other = (Reservation(id=name, run_id="a", amount=used + used) for name in "xy")
-
-    async def begin(storage):
-        await storage.runs.begin(record)
-        for reservation in (one, other):
-            await storage.log.reserve(reservation, [Bound(scope="run")])
-        await storage.log.settle(one, used)
-
-    change(place, begin)
-    charged = "used 3 model calls that never ended, at most 3,600 tokens, cost at most 0.75\n"
-    assert charged in replan("show", "a")
 
 
 def test_what_another_program_began_is_shown_and_cannot_be_resumed(place, replan):

@@ -1,6 +1,5 @@
 """`replan run` from the shell's side: what it prints and how it exits."""
 
-import json
 import os
 import re
 import subprocess
@@ -45,17 +44,6 @@ def test_tracing_by_the_shell_is_told(replan, monkeypatch, quiet):
         "tracing is on (LANGCHAIN_TRACING_V2): prompts, results and answers go to "
         "http://***@127.0.0.1:9; LANGCHAIN_TRACING_V2=false turns it off"
     )
-
-
-def test_json_gives_one_event_a_line_and_nothing_else(replan):
-    result = replan("calculate 2 + 2", "--json")
-    events = [json.loads(line) for line in result.stdout.splitlines()]
-    kept = [event for event in events if event["type"] != "answer_token"]
-    assert [event["seq"] for event in kept] == list(range(1, len(kept) + 1))
-    assert all(event["at"] for event in kept)
-    assert {event["seq"] for event in events if event not in kept} == {None}
-    assert events[0]["type"] == "run_started"
-    assert events[-1]["outcome"] == "answered"
 
 
 def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tmp_path):

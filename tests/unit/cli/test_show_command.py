@@ -8,11 +8,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from cases import cases_of
 from replan import Host, Specialist, Team, open_runtime
 from replan.cli.main import app
 from replan.errors import InputError
 from replan.testing import ScriptedModel
 from replan.views.paged import paged
+
+CASES = cases_of(__file__)
 
 AGAIN = "---\nstatus: failed\nretry: true\n---\nNot yet."
 SCRIPT = {
@@ -105,16 +108,7 @@ def test_a_pager_that_is_no_command_is_told(monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["show", "last"],
-        ["show", "last", "--json"],
-        ["runs"],
-        ["rm", "abc", "--yes"],
-        ["stop", "abc"],
-        ["resume", "abc"],
-        ["export", "abc"],
-        ["memory", "list"],
-    ],
+    CASES["commands"],
     ids=" ".join,
 )
 def test_a_storage_that_is_not_there_is_named_and_not_made(tmp_path, words):

@@ -9,8 +9,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from cases import cases_of
 from replan.cli.main import app
 from replan.team.kinds.pipeline_kind import pipeline_named
+
+CASES = cases_of(__file__)
 
 
 def replan(*arguments):
@@ -72,14 +75,7 @@ def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [
-        ("os", "Python's standard library has a module 'os'"),
-        ("json", "Python's standard library has a module 'json'"),
-        ("replan", "an installed package has a module 'replan'"),
-        ("yaml", "an installed package has a module 'yaml'"),
-        ("a" * 61, "it has 61 characters; at most 60 can be used"),
-        ("a" * 3_000, "it has 3,000 characters; at most 60 can be used"),
-    ],
+    CASES["names"],
 )
 def test_a_new_package_hides_no_module_and_has_a_name_that_can_be_written(tmp_path, name, problem):
     refused = replan("new", "pipeline", name, "--dir", tmp_path)

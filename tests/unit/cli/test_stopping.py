@@ -1,7 +1,6 @@
 """What signals do to a run."""
 
 import asyncio
-import os
 import signal
 import threading
 
@@ -18,19 +17,6 @@ def finished():
 @pytest.fixture
 def stop(finished):
     return Stop(asyncio.Event(), finish=finished.set)
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_the_first_signal_begins_and_the_second_finishes(stop, finished, number, code):
-    before = signal.getsignal(number)
-    with handling_signals(stop):
-        os.kill(os.getpid(), number)
-        await stop.asked.wait()
-        assert not finished.is_set()
-        os.kill(os.getpid(), signal.SIGINT)
-        await finished.wait()
-    assert stop.code == code
-    assert signal.getsignal(number) is before
 
 
 async def test_the_third_signal_is_the_systems(stop):

@@ -77,15 +77,3 @@ async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
     done, _ = await turn(where, spec, session, "yes")
     assert done.metadata["outcome"] == "completed"
     assert shop.listed == ["lamp", "lamp", "lamp"]
-
-
-async def test_a_stream_tells_of_the_action_before_the_result(where):
-    shop = Shop(honours_keys=True)
-    shop.dies = False
-    async with open_storage(where) as storage:
-        agent = job_agent(shop.spec("keyed"), log=storage.log, clock=lambda: NOW)
-        parts = [part async for part in agent.stream("product: lamp", {"session_id": "s"})]
-    *events, result = parts
-    assert [event.type for event in events] == ["tool_invoked", "tool_completed"]
-    assert events[0].arguments == {"product": "lamp"}
-    assert result.metadata["outcome"] == "completed"

@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 
+from cases import cases_of
 from replan.errors import ModelCallError
 from replan.jobs.extraction.by_model import (
     ModelExtractor,
@@ -19,6 +20,8 @@ from replan.jobs.spec.slot import Slot
 from replan.models.chat import Chat
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel
+
+CASES = cases_of(__file__)
 
 pytestmark = pytest.mark.anyio
 
@@ -45,15 +48,7 @@ def wanted(said, *asked, **held):
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        "---\norigin: Rome\nday: 2026-05-01\n---",
-        "origin: Rome\nday: 2026-05-01",
-        "Here it is:\n```yaml\norigin: Rome\nday: 2026-05-01\n```",
-        '{"origin": "Rome", "day": "2026-05-01"}',
-        '```json\n{"values": {"origin": "Rome", "day": "2026-05-01"}, "pin": null}\n```',
-        '<think>origin: Oslo?</think>\n{"origin": "Rome", "day": "2026-05-01"}',
-        "- **origin**: Rome\n- **day**: 2026-05-01\n- pin: none",
-    ],
+    CASES["replies"],
 )
 def test_replies_are_read_however_they_arrive(reply):
     found = read_extraction(reply, wanted("I start in Rome on the first of May"))

@@ -6,8 +6,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from cases import cases_of
 from replan.errors import JobFileError
 from replan.jobs.spec.job_file import job_schema, read_job_file
+
+CASES = cases_of(__file__)
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TEA = """\
@@ -16,17 +19,7 @@ slots: [{name: kind, question: {en: Your tea, zh: 什么茶}, choices: {green: [
 commands: [{name: brew, needs: [kind], action: ask_user, parameters: {question: Hot}}]
 languages: [en, zh]
 """
-WRONG = {
-    "slots: 3": "slots",
-    "slots: [{name: kind}]": "slots[0].question",
-    "slots: [{name: kind, question: Which, secrt: true}]": "slots[0].secrt",
-    "slots: [{name: kind, question: {fr: Lequel}}]": "slots[0].question",
-    "slots: [{name: kind, question: Which, type: colour}]": "slots[0].type",
-    "slots: [{name: kind, question: Which, choices: 3}]": "slots[0].choices",
-    "commands: []": "commands",
-    "base_urls: [ftp://here]": "base_urls[0]",
-    "max_asks: 0": "max_asks",
-}
+WRONG = CASES["wrong"]
 
 
 def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses(tmp_path):

@@ -96,17 +96,3 @@ def test_a_reset_takes_what_is_stale_and_keeps_the_rest():
     empty = reset(held, INTENT)
     assert (empty.command, empty.collected_info, empty.plan) == ("", {}, None)
     assert (empty.required_info, empty.missing_info) == ((), ())
-
-
-def test_status_and_stage_follow_from_the_phase():
-    new = Job(id="1", type="t")
-    assert (new.status, new.stage) == ("pending", "reasoning")
-    seen = [(job(phase=phase).status, job(phase=phase).stage) for phase in JobPhase]
-    assert seen[2:] == [
-        ("in_progress", "reasoning"),
-        ("in_progress", "acting"),
-        ("completed", "completed"),
-        ("failed", "failed"),
-    ]
-    lying = {**new.to_dict(), "status": "completed", "stage": "acting"}
-    assert Job.model_validate(lying).status == "pending"

@@ -7,7 +7,6 @@ import operator
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
 
-import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableConfig
@@ -24,8 +23,6 @@ from replan.langgraph_inside import (
     callbacks,
     checkpoints,
     delta_channel,
-    graphs,
-    tasks,
     tool_internals,
 )
 
@@ -47,43 +44,10 @@ def graph_of(node, saver=None, state=Numbers):
     return graph.compile(checkpointer=saver)
 
 
-def test_a_delta_channel_asks_at_each_step_when_its_next_snapshot_is_due():
-    read = []
-
-    class Asked(delta_channel.Delta):
-        @property
-        def snapshot_frequency(self):
-            read.append(self)
-            return super().snapshot_frequency
-
-        @snapshot_frequency.setter
-        def snapshot_frequency(self, least):
-            self.least = least
-
-    class State(TypedDict):
-        numbers: Annotated[list[int], Asked(lambda old, new: new[-1], list[int])]
-
-    graph = graph_of(lambda _: {"numbers": [1]}, InMemorySaver(), State)
-    graph.invoke({"numbers": [0]}, {"configurable": {"thread_id": "t"}})
-    assert read
-
-
 def test_a_delta_channel_has_no_slots_but_those_that_a_twin_takes_over():
     slots = {name for kind in DeltaChannel.__mro__ for name in getattr(kind, "__slots__", ())}
     taken = {"key", "typ", "reducer", "value", "snapshot_frequency"}
     assert slots - {"__weakref__", "__dict__", "__orig_class__"} <= taken
-
-
-async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside_its_checkpoint():
-    saver = InMemorySaver()
-    graph = graph_of(lambda _: {"numbers": [3]}, saver)
-    delta_channel.without_deltas(graph.channels.values())
-    config = {"configurable": {"thread_id": "t"}}
-    await graph.ainvoke({"numbers": [1]}, config, durability="exit")
-    assert not any(saver.writes.values())
-    await graph.ainvoke({"numbers": [2]}, config, durability="exit")
-    assert (await graph.aget_state(config)).values["numbers"] == [1, 3, 2, 3]
-    assert not any(saver.writes.values())
 
 
 def test_savers_give_the_writes_of_delta_channels_by_keyword():
@@ -195,24 +159,6 @@ def thread_of(name):
     return {"configurable": {"thread_id": name}}
 
 
-async def test_a_graph_in_a_task_is_found_again_at_the_same_checkpoint_of_another_thread():
-    asking = Asking()
-    asked = await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("here"))
-    sent = await asking.tasks_on("here")
-    newest = {}
-    for each in asking.saver.list(thread_of("here")):
-        newest.setdefault(each.config["configurable"]["checkpoint_ns"], each)
-    inside = {tasks.task_around(each) for each in newest if each}
-    assert inside == {("work", each.id) for each in sent}
-    for each in newest.values():
-        await asking.put(each, "there")
-    assert [each.id for each in await asking.tasks_on("there")] == [each.id for each in sent]
-    answers = {each.id: f"yes {each.value}" for each in asked["__interrupt__"]}
-    done = await asking.graph.ainvoke(Command(resume=answers), thread_of("there"))
-    assert done["said"] == ["1: yes 1", "2: yes 2"]
-    assert sorted(asking.begun) == [1, 2]  # none is begun again
-
-
 async def test_ids_of_tasks_follow_from_the_id_of_their_checkpoint_as_they_did_before():
     asking = Asking()
     await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("here"))
@@ -224,55 +170,6 @@ async def test_ids_of_tasks_follow_from_the_id_of_their_checkpoint_as_they_did_b
         "537e16ce-1a9a-c5ce-1279-58326df53371",
         "c22e0172-c7ff-4d3d-8355-98b68bca2d30",
     ]
-
-
-async def test_what_a_task_wrote_before_it_failed_comes_to_the_saver_with_its_error():
-    written = []
-
-    class Seeing(InMemorySaver):
-        async def aput_writes(self, config, writes, task_id, task_path=""):
-            written.append(list(writes))
-            await super().aput_writes(config, writes, task_id, task_path)
-
-    def fail(state):
-        raise ValueError("no way on")
-
-    graph = StateGraph(Numbers)
-    graph.add_node("node", lambda _: {"seen": 1})
-    graph.add_edge(START, "node")
-    graph.add_conditional_edges("node", fail, [END])
-    with pytest.raises(ValueError, match="no way on"):
-        await graph.compile(checkpointer=Seeing()).ainvoke({"numbers": []}, thread_of("t"))
-    _, broken_off = written
-    assert "seen" in {channel for channel, _ in broken_off}
-    left = tasks.of_whole_tasks(broken_off)
-    assert [str(value) for _, value in left] == ["no way on"]
-    assert tasks.of_whole_tasks([("seen", 1)]) == [("seen", 1)]
-
-
-def test_the_schemas_of_a_graph_and_of_the_graphs_in_it_are_found():
-    class Inner(TypedDict):
-        seen: int
-
-    outer = StateGraph(Numbers)
-    outer.add_node("inner", graph_of(lambda _: {}, state=Inner))
-    outer.add_edge(START, "inner")
-    assert {Numbers, Inner} <= set(graphs.schemas_of(outer.compile()))
-    assert graphs.schemas_of("no graph") == []
-
-
-def test_a_graph_that_declares_interrupts_is_known_wherever_it_declares_them():
-    class Seen(TypedDict):
-        seen: int
-
-    builder = StateGraph(Seen).add_node("a", lambda _: {}).add_edge(START, "a")
-    outer = StateGraph(Seen)
-    outer.add_node("inner", builder.compile(interrupt_after=["a"]))
-    outer.add_edge(START, "inner")
-    assert graphs.declares_interrupts(outer.compile())
-    assert graphs.declares_interrupts(builder.compile(interrupt_before="*"))
-    assert not graphs.declares_interrupts(builder.compile())
-    assert not graphs.declares_interrupts(None)
 
 
 class Noting(BaseCallbackHandler):

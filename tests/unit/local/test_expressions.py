@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cases import cases_of
-from replan import ExecutionStatus
 from replan_local.expressions import calculated, written
 from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
@@ -81,12 +80,3 @@ def test_any_expression_has_the_value_of_its_parts(expression):
 def test_no_text_breaks_it_or_keeps_it_busy(text):
     with suppress(CannotAnswerError):
         assert calculated(text, INPUTS).startswith(" ".join(text.split()))
-
-
-async def test_the_calculator_computes_from_the_results_it_comes_after(ask):
-    result = await ask("calculate step 2 + 1", inputs=INPUTS)
-    assert result.text == "step 2 + 1 = 7"
-    given = await ask("x", who="calculator", expression="2 + 2")
-    assert given.text == "2 + 2 = 4"
-    refused = await ask("What is two and two?", who="calculator")
-    assert refused.status is ExecutionStatus.FAILED

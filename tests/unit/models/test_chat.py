@@ -72,16 +72,6 @@ def pieces(*texts, end="stop"):
     return chunks
 
 
-async def test_a_server_that_refuses_to_stream_is_asked_whole_and_not_asked_to_stream_again():
-    server, told = Server(refused()), []
-    chat = Chat(server)
-    assert (await chat.reply(REQUEST, {}, told.append)).text == "whole"
-    assert (await chat.reply(REQUEST, {}, told.append)).text == "whole"
-    assert (await chat.reply(REQUEST, {})).text == "whole"
-    assert server.calls == ["stream", "whole", "whole", "whole"]
-    assert told == ["whole", "whole"]
-
-
 async def test_a_request_that_is_bad_either_way_is_raised_and_says_nothing_of_streaming():
     server = Server(refused(), whole=refused(422))
     chat = Chat(server)
@@ -104,16 +94,6 @@ async def test_an_error_that_is_not_about_streaming_is_raised_at_once(error):
 def at_once(status):
     """Be refused by a server that says when to come back: now."""
     return ScriptedHttpError(HttpFault(status, retry_after=0.0))
-
-
-async def test_a_busy_server_is_asked_again_as_often_as_was_configured():
-    script = [at_once(429), at_once(503), ConnectionResetError("gone"), "Hello."]
-    with ScriptedModel({"*": script}) as model:
-        assert (await Chat(model, retries=3).reply(REQUEST, {})).text == "Hello."
-    model = ScriptedModel({"*": always(at_once(429))})
-    with pytest.raises(ScriptedHttpError, match="429"):
-        await Chat(model, retries=2).reply(REQUEST, {})
-    assert len(model.calls) == 3
 
 
 async def test_further_tries_are_shared_by_both_ways_of_asking():
@@ -148,18 +128,6 @@ async def test_a_piece_of_another_role_becomes_a_message_of_the_model():
     chunks = [HumanMessageChunk(text) for text in ("Hel", "lo")]
     message = await Chat(Server(chunks)).reply(REQUEST, {}, print)
     assert (type(message), message.text) == (AIMessage, "Hello")
-
-
-async def test_a_stream_that_ends_in_silence_is_noticed_once_the_server_has_told_of_an_end():
-    server = Server(pieces("Hel", "lo", end=""))
-    chat = Chat(server)
-    # Whether this server tells of ends is not known yet.
-    assert (await chat.reply(REQUEST, {}, print)).text == "Hello"
-    server.says(pieces("Hello"))
-    await chat.reply(REQUEST, {}, print)
-    server.says(pieces("Hel", end=""))
-    with pytest.raises(ConnectionError, match="ended before the reply did"):
-        await chat.reply(REQUEST, {}, print)
 
 
 async def test_a_server_that_drops_whole_replies_is_streamed_from_then_on():

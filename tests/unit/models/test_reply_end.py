@@ -75,25 +75,6 @@ def test_the_streams_of_models_that_never_tell_an_end_are_whole():
     assert not ends.is_in_doubt
 
 
-def test_a_silent_end_over_the_openai_protocol_asks_for_one_whole_reply_then_streams_again():
-    ends = StreamEnds()
-    with pytest.raises(ConnectionError):
-        ends.take(stream(model_provider="openai"))
-    assert ends.is_in_doubt
-    ends.take_whole()
-    assert not ends.is_in_doubt
-    ends.take(stream(model_provider="openai", finish_reason="stop"))
-
-
-def test_a_server_that_never_tells_an_end_is_not_asked_for_streams_any_more():
-    ends = StreamEnds()
-    for _ in range(2):
-        with pytest.raises(ConnectionError):
-            ends.take(stream(model_provider="openai"))
-        ends.take_whole()
-    assert ends.is_in_doubt
-
-
 SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
 FORGOTTEN = CASES["forgotten"]
 HALVES = CASES["halves"]

@@ -1,7 +1,7 @@
 """More attempts are tenacity's, and the first one counts among them."""
 
 import pytest
-from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result, stop_after_attempt
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
 from replan.models.retries import retried
 
@@ -38,17 +38,4 @@ async def test_an_error_that_the_loop_does_not_retry_is_raised_as_it_came():
     with pytest.raises(ValueError, match="wrong") as caught:
         await retried(attempt, upon_errors(), error)
     assert caught.value is error
-    assert left == ["never"]
-
-
-async def test_an_unwanted_result_is_one_of_the_loop_too():
-    attempt, left = of("bad", "bad", "good", "never")
-    seen = []
-    loop = AsyncRetrying(
-        retry=retry_if_result(lambda result: result == "bad"),
-        stop=stop_after_attempt(3),
-        before_sleep=lambda state: seen.append(state.outcome.result()),
-    )
-    assert await retried(attempt, loop, await attempt()) == "good"
-    assert seen == ["bad", "bad"]
     assert left == ["never"]

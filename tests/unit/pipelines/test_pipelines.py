@@ -123,19 +123,6 @@ async def test_a_retry_keeps_the_phase_and_replaces_the_sub_thread_which_is_kept
     assert set(pipelines.worked.values()) == {2}
 
 
-async def test_a_new_message_on_a_completed_thread_begins_at_the_first_phase() -> None:
-    repository = MemoryThreads()
-    await run_pipeline(FourDeep, "hello", repository=repository)
-    response = await run_pipeline(FourDeep, "again", repository=repository)
-    assert response.text == "one/finish: again"
-    assert [each.text for each in (await stored(repository)).messages] == [
-        "hello",
-        "one/finish: hello",
-        "again",
-        "one/finish: again",
-    ]
-
-
 @pytest.mark.parametrize("is_failed", [False, True])
 async def test_a_new_message_gives_up_what_was_cut_off_and_keeps_it(is_failed: bool) -> None:  # noqa: FBT001
     repository = MemoryThreads()

@@ -5,6 +5,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from cases import cases_of
 from counting import calls
 from replan import Host, Specialist, Team, build_graph, open_storage
 from replan.errors import InputError
@@ -18,6 +19,8 @@ from replan.secrets.sources import (
     learn_values,
 )
 from replan.testing import ScriptedModel
+
+CASES = cases_of(__file__)
 
 PLAIN = "correct horse battery"
 
@@ -51,14 +54,7 @@ def test_a_path_and_a_short_value_are_no_secrets():
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "postgresql://user:hunter2hunter2@host/db",
-        "postgresql://host/db?sslpassword=hunter2hunter2&x=1",
-        "host=h user=u password=hunter2hunter2 dbname=d",
-        "host=h password='hunter2hunter2'",
-        "redis://:hunter2hunter2@host:1/0",
-        "https://hunter2hunter2@host/x",
-    ],
+    CASES["addresses"],
 )
 def test_the_password_of_an_address_is_masked(address: str):
     learn_address(address)

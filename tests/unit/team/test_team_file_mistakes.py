@@ -3,7 +3,6 @@
 import pytest
 
 from cases import cases_of
-from replan.errors import TeamFileError
 
 CASES = cases_of(__file__)
 
@@ -67,20 +66,6 @@ specialists:
     ]
 
 
-def test_the_message_names_the_file_line_and_column_of_each(read, tmp_path):
-    with pytest.raises(TeamFileError) as caught:
-        read(f"{GOOD}name: 3\nround_scope: all\n")
-
-    assert caught.value.path == tmp_path / "team.yaml"
-    assert str(caught.value) == (
-        "2 mistakes in the team file:\n"
-        f"  {tmp_path}/team.yaml:3:7: name: this must be text (got 3). "
-        "Write text, in quotes where needed.\n"
-        f"  {tmp_path}/team.yaml:4:14: round_scope: this is not one of the choices (got 'all'). "
-        "Write 'plan', 'ready' or 'step'."
-    )
-
-
 def test_what_the_configuration_itself_refuses_is_told_at_its_place(mistakes, module):
     module("team_nothing", "class Work:\n    ainvoke = None\nNOTHING = Work()\n")
     member = "{name: b, intended_use: B., invokable: 'team_nothing:NOTHING'}"
@@ -97,18 +82,7 @@ def test_a_long_value_is_shown_short(mistakes):
 
 
 KEY = "sk-proj-aB3dE5gH7jK9mN1pQ3sT5"
-SECRETS = [
-    f"{GOOD}models: {{a: {{model: x, api_key: {KEY}}}}}\n",
-    f"{GOOD}models: {{a: {{model: x, api_key: plain words}}}}\n",
-    f"{GOOD}models: {{a: {{model: x, api_key_env: {KEY}}}}}\n",
-    f"{GOOD}models: {{a: {{model: x, api_key_env: 0a1b2c3d4e5f60718293a4b5c6d7e8f9}}}}\n",
-    f"{GOOD}models: {{a: {{model: x, base_url: 'http://me:{KEY}@server/v1'}}}}\n",
-    f"{GOOD}openai_api_key: {KEY}\n",
-    f"{GOOD}name: {KEY}\n",
-    f"{GOOD}plan_template: 'Say {KEY} to the server'\n",
-    f"{GOOD}password: hunter2hunter2\n",
-    f"host: {{model: offline, system_prompt: 'Authorization: Bearer {KEY}'}}\n{TEAM}",
-]
+SECRETS = CASES["secrets"]
 
 
 @pytest.mark.parametrize("text", SECRETS)

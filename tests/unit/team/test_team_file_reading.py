@@ -122,27 +122,6 @@ def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
     assert dict(config) == {**dict(python), "models": {}}
 
 
-def test_the_callbacks_of_a_team_stand_in_its_file_too(read, minimal, module):
-    module(
-        "team_ledger",
-        "class Ledger:\n    def on_plan_created(self, info): pass\nledger = Ledger()\n",
-    )
-    config = read(f"{minimal}callbacks: [team_ledger:ledger]\nhook_timeout: 2.5\n").config
-
-    assert [type(each).__name__ for each in config.callbacks] == ["Ledger"]
-    assert config.hook_timeout == 2.5
-
-
-def test_the_host_has_tools_too(read, minimal):
-    tools = "  tools: [os:getcwd]\n  max_tool_rounds: 2\nspecialists:\n"
-    checker = "stream_tool_call_checker: os:getcwd\n"
-    config = read(minimal.replace("specialists:\n", tools) + checker).config
-
-    assert [tool.__name__ for tool in config.host.tools] == ["getcwd"]
-    assert config.host.max_tool_rounds == 2
-    assert config.stream_tool_call_checker.__name__ == "getcwd"
-
-
 def test_anchors_and_merged_fields_are_read(read, minimal):
     text = """\
   - &clerk
@@ -164,20 +143,6 @@ def test_a_directory_goes_before_the_workspace_of_the_file(read, minimal, tmp_pa
 
     assert read(minimal, directory=other).config.workspace == other
     assert read(f"{minimal}workspace: nowhere\n", directory=other).config.workspace == other
-
-
-def test_a_ready_specialist_brings_its_card(read, minimal):
-    ready = """\
-  - use: replan_local:writer
-  - {use: 'replan_local:data_analyst', name: numbers, intended_use: Sums.}
-"""
-    _, writer, analyst = read(minimal + ready).config.specialists
-
-    assert writer.name == "writer"
-    assert writer.capabilities
-    assert writer.use is not None
-    assert (analyst.name, analyst.intended_use) == ("numbers", "Sums.")
-    assert analyst.capabilities
 
 
 def test_files_of_steps_go_where_the_file_or_its_reader_says(read, minimal, tmp_path):

@@ -145,20 +145,3 @@ def test_a_model_without_a_price_is_told_where_it_stands_if_money_is_bound(read,
     assert "no price" in mistake.reason
     assert "prices" in mistake.fix
     read(PRICED.replace(", limits: {max_cost: 0.5}", ""))
-
-
-@pytest.mark.parametrize(
-    ("text", "field", "fix"),
-    [
-        ("limits: {per_step: {max_tokn: 3}}\n", "limits.per_step.max_tokn", "max_tokens"),
-        ("limits: {max_secnds: 3}\n", "limits.max_secnds", "max_seconds"),
-        ("prices: {offline: {inptu: 1, output: 2}}\n", "prices.offline.inptu", "input"),
-        ("prices: {offline: {output: 2}}\n", "prices.offline.input", "input"),
-        ("prices: {offline: {input: 1, output: -2}}\n", "prices.offline.output", "0"),
-    ],
-)
-def test_mistakes_in_budgets_and_prices_are_told_with_their_mend(
-    mistakes, minimal, text, field, fix
-):
-    found = {mistake.field: mistake for mistake in mistakes(minimal + text)}
-    assert fix in found[field].fix

@@ -11,8 +11,6 @@ import pytest
 
 from replan import (
     Host,
-    Limits,
-    RunSettings,
     Specialist,
     Team,
     ask_user,
@@ -95,18 +93,6 @@ async def test_a_run_that_went_on_since_is_read_from_its_state(where):
         await storage.log.add_events("abc", [{"type": "run_resumed"}])
         assert report_in_file(where, None) is None
         assert (await runtime.get("abc")).outcome == "completed"
-
-
-async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
-    plan = "- [ ] 1. One @worker\n- [ ] 2. Other @worker\n"
-    async with open_runtime(TEAM, storage=where) as runtime:
-        one, two = (RunSettings(limits=Limits(max_steps=most)) for most in (1, 2))
-        limited = await runtime.run({"plan": plan}, settings=one)
-        assert limited.limit_reached
-        ended = await runtime.resume(limited.run_id, settings=two)
-    assert (ended.outcome, ended.limit_reached) == ("completed", "")
-    found, whole = report_in_file(where, None), await load_run("last", Place(str(where)))
-    assert overview(found, 90) == overview(whole, 90)
 
 
 def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):

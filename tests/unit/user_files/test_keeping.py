@@ -1,7 +1,5 @@
 """Where runs are kept, and how one is named."""
 
-import os
-import stat
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
 from replan.user_files.place import Place, find_run, open_place, place_of
-from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -70,15 +67,3 @@ def test_a_place_tells_neither_its_key_nor_its_password_where_it_is_printed():
     place = place_of("postgresql://u:word@h/db", {"REPLAN_STORAGE_KEY": "a key"})
     assert "word" not in repr(place)
     assert "a key" not in repr(place)
-
-
-def test_reports_follow_the_umask(tmp_path):
-    before = os.umask(0)
-    try:
-        write_whole(tmp_path / "open.md", "text")
-        os.umask(0o077)
-        write_whole(tmp_path / "closed.md", "text")
-    finally:
-        os.umask(before)
-    files = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob("*.md")}
-    assert files == {"open.md": 0o666, "closed.md": 0o600}

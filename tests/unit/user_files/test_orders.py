@@ -61,12 +61,7 @@ def test_a_request_is_the_title_in_one_line():
 
 @pytest.mark.parametrize(
     ("address", "is_kept"),
-    [
-        ("https://models.example/v1", True),
-        ("https://user:secret@models.example/v1", False),
-        ("https://models.example/v1?key=secret", False),
-        ("https://[broken", False),
-    ],
+    CASES["addresses"],
 )
 def test_an_address_with_a_secret_is_not_kept(address, is_kept):
     record = stored_form(read_order("Do it.", base_url=address))

@@ -107,13 +107,3 @@ def test_a_file_that_cannot_be_written_is_an_error_with_its_reason(tmp_path):
     with pytest.raises(ReplanError, match="cannot be written"):
         PlanFile(folder).follow(created())
     assert [each.name for each in tmp_path.iterdir()] == ["plan.md"]
-
-
-def test_the_run_is_named_that_has_what_the_document_cuts_off(path):
-    file = PlanFile(path, "earlier")
-    kept = "- [x] 1. One @a\n\n  > The beginning…\n\n- [ ] 2. Two @a\n"
-    file.follow(created(kept))
-    assert path.read_text().endswith(" run=earlier -->\n")
-    file.follow(done(2, "a"))
-    file.write()
-    assert path.read_text().endswith(f" run={RUN['run_id']} -->\n")

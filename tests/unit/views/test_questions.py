@@ -7,9 +7,8 @@ from langgraph.types import Interrupt, StateSnapshot
 from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
-from replan.state.person.reviews import interrupt_about
-from replan.state.person.waiting import asks_of, resumption
-from replan.state.questions import PLAN, Question
+from replan.state.person.waiting import asks_of
+from replan.state.questions import Question
 from replan.storage.memory_log import memory_log
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import ask_lines, waiting_lines
@@ -43,25 +42,6 @@ def test_a_question_of_a_graph_inside_of_a_step_names_both_steps():
     inside = question(1).replace(key="3/house/1/writer/1")
     (asked,) = asks_of([gate(inside)])
     assert asked.who == "step 3 house, step 1 writer"
-
-
-def test_a_plan_that_waits_is_read_with_what_is_said_of_it():
-    details = {"version": 1, "reason": "New facts.", "changes": ""}
-    asked = Question(key=PLAN, kind="plan", text="- [ ] 1. Go", details=details)
-    about = interrupt_about([asked.replace(problem="line 1: no.", draft="- [ ] Go")])
-    (found,) = asks_of([Interrupt(value=about, id="gate")])
-    assert (found.key, found.kind, found.text) == (PLAN, "plan", "- [ ] 1. Go")
-    assert (found.remarks, found.problem) == (("New facts.",), "line 1: no.")
-    assert (found.draft, found.interrupt) == ("- [ ] Go", "gate")
-
-
-def test_answers_go_to_the_interrupts_that_asked():
-    asks = asks_of([gate(question(1), question(2)), FOREIGN])
-    answers = {"2/writer/1": "Two.", "01234567": "The left one."}
-    assert resumption(asks, answers) == {
-        "gate": {"2/writer/1": "Two."},
-        "0123456789abcdef": "The left one.",
-    }
 
 
 async def test_what_nobody_has_answered_is_gathered_from_state_and_log():
