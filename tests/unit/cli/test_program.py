@@ -13,28 +13,16 @@ from replan.cli.main import app
 from replan.cli.shared.process import EXTRAS, needs_extra
 from replan.errors import UsageError
 
-COMMANDS = [
-    "run",
-    "resume",
-    "runs",
-    "show",
-    "retry",
-    "skip",
-    "rm",
-    "check",
-    "graph",
-    "init",
-    "schema",
-    "completion",
-    "memory",
-    "memory list",
-    "memory export",
-    "memory forget",
-]
-
 
 def test_h_is_help_everywhere():
-    for command in ["", *COMMANDS]:
+    groups = {each.name: each.typer_instance for each in app.registered_groups}
+    commands = [("", app), *((f"{name} ", group) for name, group in groups.items())]
+    named = [
+        f"{before}{each.name or each.callback.__name__}"
+        for before, group in commands
+        for each in group.registered_commands
+    ]
+    for command in ["", *groups, *named]:
         arguments = command.split()
         short, long = (CliRunner().invoke(app, [*arguments, each]) for each in ("-h", "--help"))
         assert (short.exit_code, short.stdout) == (0, long.stdout), command

@@ -13,37 +13,7 @@ from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 
 ROOT = Path(__file__).parents[3]
-BROKEN = """\
-name: travel
-languages: [en, zh]
-slots:
-  - name: origin
-    question: Where from?
-    depends_on: [destination]
-  - name: destination
-    question: {en: "Where to?", zh: "去哪里"}
-    depends_on: [origin]
-    check: no_such_module:fits
-    colour: red
-  - name: cabin
-    question: {en: "Which?", zh: "哪个"}
-    type: integer
-    choices: [a]
-    pattern: "["
-commands:
-  - name: book
-    needs: [orign]
-    action: call_ap
-  - name: undo
-    needs: []
-  - name: call
-    needs: [origin]
-    action: call_api
-    each: origin
-    parameters: {endpoint: "/x/{destination}"}
-actions:
-  - type: own
-"""
+BROKEN = Path(__file__).with_name("broken_job.yaml").read_text("utf-8")
 
 
 def test_a_file_tells_all_its_mistakes_with_line_column_and_fix(tmp_path):

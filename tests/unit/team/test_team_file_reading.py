@@ -9,50 +9,7 @@ from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.state.limits import Limits
 from replan.team.team_file import read_team_file
 
-WHOLE = """\
-name: bakery
-host:
-  model: strong
-  thinking_model: offline
-  planning_model: openai:gpt-x
-  feedback_model: quick
-  system_prompt: Be brief.
-  thinking_prompt: Think {file} $here.
-  planning_prompt: Plan.
-  reflection_prompt: {file: prompts/reflection.md}
-models:
-  strong: {model: "openai:gpt-y", api_key_env: BAKERY_KEY, temperature: 0.5}
-  quick:
-    model: llama3:8b
-    base_url: http://127.0.0.1:9/v1
-specialists:
-  - name: baker
-    intended_use: Bakes.
-    capabilities: [bread, rolls]
-    run: bakery_work:bake
-  - name: seller
-    intended_use: Sells.
-    chat_model: quick
-    system_prompt: {file: prompts/seller.md}
-    input_processor: bakery_work:ask
-    output_processor: bakery_work:Shop.read
-  - name: courier
-    intended_use: Delivers.
-    invokable: bakery_work:deliver
-limits:
-  max_rounds: 3
-  step_timeout: 20
-round_scope: ready
-on_failure: halt
-calls: separate
-complexity_threshold: 1
-plan_template: "- [ ] 1. ..."
-thinking_prompt_template: T
-reflection_prompt_template: R
-allow_dynamic_update: false
-approval: revisions
-workspace: shop
-"""
+WHOLE = Path(__file__).with_name("whole_team.yaml").read_text("utf-8")
 WORK = """\
 def bake(context):
     return f"Baked: {context.task_description}"

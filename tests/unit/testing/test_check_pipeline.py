@@ -10,31 +10,7 @@ from replan.testing import check_pipeline
 
 CASES = cases_of(__file__)
 
-PACKAGE = {
-    "tea_agent.py": (
-        "from replan.pipelines import BaseAgent\nclass TeaAgent(BaseAgent):\n    pass\n"
-    ),
-    "tea_state_handlers.py": (
-        "import replan.pipelines\n"
-        "class TeaPreparationHandler(replan.pipelines.SubThreadPreparationHandler):\n    pass\n"
-        "class TeaExecutionHandler(replan.pipelines.SubThreadExecutionHandler):\n    pass\n"
-    ),
-    "tea_writing/tea_writing_agent.py": (
-        "from replan.pipelines import SubThreadAgent\n"
-        "class TeaWritingAgent(SubThreadAgent):\n    pass\n"
-    ),
-    "tea_writing/tea_writing_state_handlers.py": (
-        "from replan.pipelines import StateHandler\n"
-        "class DraftWritingHandler(StateHandler):\n"
-        "    phase = 'draft_writing'\n    next_phase = 'draft_critique'\n"
-        "class DraftCritiqueHandler(StateHandler):\n    phase = 'draft_critique'\n"
-    ),
-    "tea_writing/tea_writing_interaction_units.py": (
-        "from replan.pipelines import InteractionUnit\n"
-        "class DraftWritingUnit(InteractionUnit):\n    pass\n"
-    ),
-    "prompts/draft_writing_system_prompt.md": "Write.\n",
-}
+PACKAGE = CASES["package"]
 ARTICLE = Path(__file__).parents[3] / "examples" / "article"
 LEVEL = "tea_writing/tea_writing"
 
@@ -124,20 +100,7 @@ def test_a_level_without_handlers_or_with_two_agents_is_told(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "told"),
-    [
-        (
-            {f"{LEVEL}_state_handlers.py": None},
-            "tea_writing:1: the folder has no file tea_writing_s",
-        ),
-        (
-            {f"{LEVEL}_interaction_units.py": None},
-            "tea_writing:1: the folder has no file tea_writing_interaction_units.py",
-        ),
-        (
-            {"tea_writing/other_state_handlers.py": ""},
-            "other_state_handlers.py:1: it is named after another agent than tea_writing_agent.py",
-        ),
-    ],
+    CASES["files"],
 )
 def test_a_level_has_one_file_of_each_kind_named_after_its_agent(tmp_path, changes, told):
     with pytest.raises(AssertionError) as raised:
