@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from datetime import date
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from cases import cases_of
+from golden import check_golden
 from http_answers import Answering, serving
 from replan.adapters.job_api import ApiExecutor
 from replan.errors import JobSpecError
@@ -21,6 +25,7 @@ from replan.log.transcript import Transcript
 from replan.storage.memory_log import memory_log
 
 pytestmark = pytest.mark.anyio
+CASES = cases_of(__file__)
 
 
 class Api(Answering):
@@ -95,66 +100,51 @@ async def test_an_api_gets_values_escaped_its_key_and_its_secret(server, make):
     assert "very-secret-value" not in json.dumps(done.job.to_dict())
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "POST", "PUT", "PATCH"])
-async def test_an_endpoint_keeps_its_query_beside_the_parameters(server, make, method):
+async def called(
+    make, server, *, answers=(), said=(), values=None, parameters=None, refusals=None, **how
+):
+    """What an API was asked, and what became of the job."""
     server.asked.clear()
-    server.answers[:] = [(200, {}, b"[]")]
-    endpoint, params = "items/{id}/note?q={id}&full=1", {"q": "b&c", "page": 2}
-    spec = api_spec(server.url, endpoint=endpoint, method=method, params=params)
-    assert (await rename(make, spec, {"id": "a b", "title": "x"})).is_completed
-    [(_, path, _, body)] = server.asked
-    in_address = method in ("GET", "DELETE")
-    assert path.partition("&page=")[0].removesuffix("&q=b%26c") == (
-        "/v1/items/a%20b/note?q=a%20b&full=1"
-    )
-    assert path.endswith("&q=b%26c&page=2") == in_address
-    assert body == (None if in_address else {"q": "b&c", "page": 2})
+    server.answers[:] = [
+        (status, {"Location": place[0]} if place else {}, body.encode())
+        for status, body, *place in answers
+    ]
+    spec = api_spec(**{"url": server.url, **how, **(parameters or {})})
+    spec = spec.replace(commands=[spec.commands[0].replace(refusals=refusals or {})])
+    result = await rename(make, spec, values)
+    for each in said:
+        result = await make(spec, api()).process(result.job.to_dict(), [each])
+    yield from_asked(server)
+    yield f"{result.job.status} {result.job.error_code}".rstrip()
+    yield result.response_message
+    for each in result.job.intermediate_results:
+        doubt = " (in doubt)" if each.in_doubt else ""
+        yield f"{each.step}: {each.result if each.success else each.error_msg}{doubt}"
 
 
-async def test_what_an_api_may_do_wrong(server, make):
-    busy, good = (503, {}, b"down"), (200, {}, b"[]")
-    server.answers[:] = [busy, busy, good]
-    assert (await rename(make, api_spec(server.url))).is_completed
-    server.answers[:] = [(404, {}, b"no such listing")]
-    failed = await rename(make, api_spec(server.url))
-    assert "404: no such listing" in failed.job.error
-    elsewhere = {"Location": "http://127.0.0.1:9/"}
-    server.answers[:] = [(302, elsewhere, b"")]
-    assert "redirects" in (await rename(make, api_spec(server.url))).job.error
-    server.answers[:] = [(200, {}, b"<html>")]
-    once = await rename(make, api_spec(server.url, effects="unsafe"))
-    assert "not JSON" in once.job.error
-    assert len(once.job.intermediate_results) == 1
-    server.answers[:] = [(None, {}, b"")]
-    hangs = await rename(make, api_spec(server.url, effects="unsafe", timeout=0.1))
-    assert "did not answer within 0.1 s" in hangs.job.error
-    assert hangs.job.collected_info == {"id": "a/b c", "title": "Red {id}"}
+def from_asked(server):
+    return "\n".join(f"{method} {path} {body}" for method, path, _, body in server.asked)
 
 
-@pytest.mark.parametrize("value", ["..", ".", "", "...."])
-async def test_a_value_never_changes_the_path(server, make, value):
-    server.asked.clear()
-    result = await rename(make, api_spec(server.url), {"id": value or "..", "title": "x"})
-    assert "cannot be part of an address" in result.job.error
-    assert not server.asked
+async def test_an_api_is_asked_and_its_answers_are_taken_as_the_golden_file_has_them(server, make):
+    shown = {}
+    for name, case in CASES["api_calls"].items():
+        told = "\n".join([each async for each in called(make, server, **case)])
+        shown[name] = re.sub(r"(cannot be reached): [^;]*", r"\1", told.replace(server.url, "URL"))
+    check_golden(Path(__file__).parent / "golden" / "api_calls.txt", shown)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"endpoint": "http://127.0.0.1:9/v1/x"}, "not below any of"),
-        ({"endpoint": "{title}://x"}, "not below any of"),
-        ({"endpoint": "/%2e%2e/x"}, "or '..'"),
-        ({"endpoint": "../x"}, "or '..'"),
-        ({"method": "TRACE"}, "is not one of"),
-        ({"params": "text"}, "must be of type object"),
-    ],
-)
-async def test_an_address_outside_of_the_spec_is_not_called(server, make, parameters, problem):
-    server.asked.clear()
-    result = await rename(make, api_spec(server.url, **parameters), {"id": "1", "title": "http"})
-    assert problem in result.job.error
-    assert not server.asked
+async def test_whoever_gives_nothing_but_wrong_values_is_left_in_the_end(server, make):
+    usual = api_spec(server.url)
+    spec = usual.replace(commands=[usual.commands[0].replace(refusals={404: "id"})])
+    server.answers[:] = [(404, {}, b"there is none")] * 10
+    result = await rename(make, spec, {"id": "0", "title": "x"})
+    while not result.job.is_over:
+        result = await make(spec, api()).process(result.job, [f"{result.job.turns}"])
+        assert result.job.turns <= spec.max_turns
+    assert result.job.error_code == "corrections"
+    with pytest.raises(JobSpecError, match="no slot 'ids'"):
+        usual.replace(commands=[usual.commands[0].replace(refusals={404: "ids"})])
 
 
 async def test_own_actions_data_and_messages(make):
@@ -229,56 +219,6 @@ async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(
     doubt = await rename(make, unsafe, values, executor=recorded())
     assert "was cut off in attempt 1" in doubt.job.error
     assert len(server.asked) == 1
-
-
-async def test_a_value_that_an_api_refuses_is_asked_for_again(server, make):
-    usual = api_spec(server.url)
-    spec = usual.replace(commands=[usual.commands[0].replace(refusals={404: "id"})])
-    server.asked.clear()
-    gone = (404, {}, b"there is none")
-    server.answers[:] = [gone, (200, {}, b"1")]
-    refused = await rename(make, spec, {"id": "7", "title": "x"})
-    told = "I cannot use '7' for id: the API answered 404: there is none.\nWhich?"
-    assert (refused.response_message, refused.need_user_input) == (told, True)
-    assert refused.job.collected_info == {"title": "x"}
-    done = await make(spec, api()).process(refused.job.to_dict(), ["8"])
-    assert done.is_completed
-    assert [path for _, path, _, _ in server.asked] == ["/v1/listings/7", "/v1/listings/8"]
-    # Whoever gives nothing but wrong values is left in the end.
-    server.answers[:] = [gone] * 10
-    result = await rename(make, spec, {"id": "0", "title": "x"})
-    while not result.job.is_over:
-        result = await make(spec, api()).process(result.job, [f"{result.job.turns}"])
-        assert result.job.turns <= spec.max_turns
-    assert result.job.error_code == "corrections"
-    with pytest.raises(JobSpecError, match="no slot 'ids'"):
-        usual.replace(commands=[usual.commands[0].replace(refusals={404: "ids"})])
-    server.answers[:] = [(422, {}, b"no")]
-    assert (await rename(make, spec, {"id": "9", "title": "x"})).job.error_code == "action"
-
-
-async def test_what_failed_says_whether_it_may_have_taken_effect(server, make):
-    unsafe = api_spec(server.url, effects="unsafe")
-    values = {"id": "1", "title": "hidden words"}
-    nobody = api_spec("http://127.0.0.1:9/v1", effects="unsafe")
-    server.answers[:] = [(409, {}, b"taken")]
-    for spec in (unsafe, nobody):
-        job = (await rename(make, spec, values)).job
-        [result] = job.intermediate_results
-        assert not result.in_doubt
-        assert job.error.startswith("This could not be done: ")
-        assert job.error.endswith("; POST /listings/{id} did nothing.")
-    doubt = "POST /listings/{id} may have taken effect. Check what became of it before it is done"
-    hangs = (None, {}, b"")
-    for answered in [(503, {}, b"down"), (303, {"Location": "/"}, b""), hangs]:
-        server.answers[:] = [answered]
-        spec = unsafe.replace(api_timeout=1.0) if answered is hangs else unsafe
-        job = (await rename(make, spec, values)).job
-        [result] = job.intermediate_results
-        assert result.in_doubt
-        assert doubt in result.error_msg
-        assert job.error.startswith("It is not known whether this was done: the API ")
-        assert job.error.endswith("before it is done again.")
 
 
 async def test_a_connection_that_never_opens_in_time_did_nothing(make):
