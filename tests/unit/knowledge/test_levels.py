@@ -3,11 +3,9 @@
 import pytest
 
 from replan import (
-    Host,
     PlanDocument,
     RAGOptions,
     RunSettings,
-    SettingsError,
     Specialist,
     Team,
     TeamError,
@@ -24,7 +22,6 @@ from replan.state.knowledge import (
 )
 from replan.state.step_options import option_mistakes, step_options, without_options
 from replan.state.tightening import tightened
-from replan.testing import ScriptedModel
 from replan.views.ahead.outlook import outlook
 from replan.views.ahead.preview import calls_of_reply
 
@@ -73,27 +70,6 @@ def test_a_wrong_option_of_a_step_is_told_in_a_sentence_that_is_not_too_long(opt
 
 def test_numbers_of_a_step_may_be_whole():
     assert step_options(RAGOptions, {"rag_min_score": 1}, by_model=False).min_score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"mode": "all"}, "mode"),
-        ({"top_k": 0}, "top_k"),
-        ({"min_score": "high"}, "min_score"),
-        ({"timeout_seconds": 0}, "timeout_seconds"),
-        ({"topk": 3}, "topk"),
-    ],
-)
-def test_a_wrong_option_is_refused_at_each_level_with_its_name(given, field):
-    with pytest.raises(SettingsError, match=field):
-        RunSettings(rag=given)
-    worker = Specialist("b", "Works.", run=lambda context: "done", rag=given)
-    with pytest.raises(TeamError) as error:
-        Team(Host(ScriptedModel({}), rag=given), [NOBODY, worker], rag=given)
-    told = {each.field: each.fix for each in error.value.mistakes}
-    for place in (f"rag.{field}", f"host.rag.{field}", f"specialists[1].rag.{field}"):
-        assert told[place]
 
 
 def test_a_team_takes_a_folder_or_an_object_with_a_search(tmp_path):

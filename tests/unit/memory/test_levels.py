@@ -79,27 +79,32 @@ def test_the_names_that_a_step_has_are_taken_everywhere():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("options", "given", "name"),
     [
-        ({"mode": "sumary"}, "mode"),
-        ({"history_limit": "many"}, "history_limit"),
-        ({"summary_trigger_messages": 0}, "summary_trigger_messages"),
-        ({"summary_max_tokens": 0}, "summary_max_tokens"),
-        ({"histroy_limit": 3}, "histroy_limit"),
-        ({"summary_model_id": ""}, "summary_model_id"),
+        ("memory", {"mode": "sumary"}, "mode"),
+        ("memory", {"history_limit": "many"}, "history_limit"),
+        ("memory", {"summary_trigger_messages": 0}, "summary_trigger_messages"),
+        ("memory", {"summary_max_tokens": 0}, "summary_max_tokens"),
+        ("memory", {"histroy_limit": 3}, "histroy_limit"),
+        ("memory", {"summary_model_id": ""}, "summary_model_id"),
+        ("rag", {"mode": "all"}, "mode"),
+        ("rag", {"top_k": 0}, "top_k"),
+        ("rag", {"min_score": "high"}, "min_score"),
+        ("rag", {"timeout_seconds": 0}, "timeout_seconds"),
+        ("rag", {"topk": 3}, "topk"),
     ],
 )
-def test_a_wrong_option_is_refused_at_each_level_with_its_name(given, told):
+def test_a_wrong_option_is_refused_at_each_level_with_its_name(options, given, name):
+    own, field = {options: given}, f"{options}.{name}"
     with pytest.raises(SettingsError) as refused:
-        RunSettings(memory=given)
-    assert (refused.value.field, bool(refused.value.fix)) == (f"memory.{told}", True)
-    host = Host(ScriptedModel({}), memory=given)
-    worker = Specialist("b", "Works.", run=lambda context: "done", memory=given)
+        RunSettings(**own)
+    assert (refused.value.field, bool(refused.value.fix)) == (field, True)
+    worker = Specialist("b", "Works.", run=lambda context: "done", **own)
     with pytest.raises(TeamError) as error:
-        Team(host, [NOBODY, worker], memory=given)
-    for field in (f"memory.{told}", f"host.memory.{told}", f"specialists[1].memory.{told}"):
-        assert field in [each.field for each in error.value.mistakes]
-    assert all(each.fix for each in error.value.mistakes)
+        Team(Host(ScriptedModel({}), **own), [NOBODY, worker], **own)
+    fixes = {each.field: each.fix for each in error.value.mistakes}
+    assert all(fixes[place] for place in (field, f"host.{field}", f"specialists[1].{field}"))
+    assert all(fixes.values())
 
 
 def test_a_specialist_cannot_see_a_summary_that_nobody_writes():

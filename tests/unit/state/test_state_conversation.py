@@ -22,11 +22,6 @@ RAW = st.one_of(
 WRITES = st.lists(RAW | st.lists(RAW, max_size=1), max_size=8)
 
 
-@given(WRITES)
-def test_the_same_writes_give_the_same_messages_with_the_same_ids(writes):
-    assert conversation([], writes) == conversation([], writes)
-
-
 @given(WRITES, st.integers(0, 8))
 def test_messages_do_not_depend_on_how_writes_are_batched(writes, cut):
     parts = conversation(conversation([], writes[:cut]), writes[cut:])
