@@ -63,6 +63,24 @@ def test_of_damage_it_is_not_said_that_nothing_is_lost():
     assert "lost" not in str(storage_error("here", fault_of(unknown)))
 
 
+@pytest.mark.parametrize(
+    ("error", "told", "is_transient"),
+    [
+        (psycopg.errors.AdminShutdown(), "cannot be reached", True),
+        (psycopg.errors.CannotConnectNow(), "cannot be reached", True),
+        (psycopg.errors.SerializationFailure(), "gave way to another write", True),
+        (psycopg.errors.DiskFull(), "disk is full", True),
+        (psycopg.errors.TooManyConnections(), "has no room for this", True),
+        (psycopg.errors.ReadOnlySqlTransaction(), "cannot be written", False),
+        (psycopg.errors.DataCorrupted(), "damaged", False),
+    ],
+)
+def test_an_error_of_postgres_is_told_by_its_state_or_the_class_of_it(error, told, is_transient):
+    fault = fault_of(error)
+    assert told in fault.problem
+    assert fault.is_transient is is_transient
+
+
 def ended(value=None, error=None):
     future = asyncio.get_running_loop().create_future()
     if error is None:
