@@ -302,13 +302,14 @@ async def test_scores_below_zero_are_as_good_as_others_where_no_minimum_is_set()
         ("Text.", "the retriever returned str; return a SearchResponse(chunks=[...])"),
         (7, "the retriever returned int; return a SearchResponse(chunks=[...])"),
         ({"chunks": 7}, "not a valid SearchResponse: chunks: "),
+        ({"chunks": ["Text."]}, "not a valid SearchResponse: chunks.0: "),
         (
             {"chunks": [{"score": 1}]},
             "not a valid SearchResponse: chunks.0.content: Field required",
         ),
         ({"passages": []}, "not a valid SearchResponse: passages: "),
     ],
-    ids=["nothing", "list", "text", "number", "no list", "no content", "other field"],
+    ids=["nothing", "list", "text", "number", "no list", "no chunk", "no content", "other field"],
 )
 async def test_a_retriever_that_returns_the_wrong_thing_is_told_in_plain_words(found, problem):
     retriever = Given()
