@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from pages import shown
 from replan import Host, Limits, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.cli.main import app
+from replan.errors import ToolCallLostError
 from replan.testing import ScriptedModel, always
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import waiting_lines
@@ -98,6 +99,7 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
     own = [line.strip() for line in told.partition("waits for:\n")[2].splitlines()]
     assert own[: own.index("4/manager/1: How much?")] == [
         "3/buyer/2: May the tool order be called?",
+        "step 3: Order lamps",
         "article: lamp",
         "pieces: 48 (before: 480)",
         "note: fair (new)",
@@ -109,6 +111,98 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
         f'stock(article="lamp"): {LIE}',
         "price(article=\"lam\"): failed: KeyError: there is no 'lam'",
     ]
+
+
+def test_show_ends_with_what_can_be_typed_next(where):
+    both = "--answer 3/buyer/2=approve --answer 4/manager/1=TEXT"
+    told = CliRunner().invoke(app, ["show", "r1", "--storage", where]).stdout
+    assert [line.strip() for line in told.partition("next:\n")[2].splitlines()] == [
+        f"do step 1 again with: replan retry r1 1 --storage {where}",
+        f"leave it out with: replan skip r1 1 --storage {where}",
+        f"continue with: replan resume r1 --storage {where} {both}",
+    ]
+
+
+async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about():
+    def orders(messages):
+        number = sum(isinstance(each, ToolMessage) for each in messages)
+        return "Ordered." if number > 1 else called("order", number, article="lamp", pieces=48)
+
+    def order(article: str, pieces: int) -> str:
+        """Order an article."""
+        raise ToolCallLostError("order", "the line was cut")
+
+    model = ScriptedModel({"specialist": always(orders), "feedback": always(END)})
+    buyer = Specialist("buyer", "Buys.", chat_model=model, tools=[order], approve=["order"])
+    team = Team(Host(model), [buyer])
+    async with open_runtime(team, storage=":memory:") as runtime:
+        await (await runtime.start({"plan": "- [ ] 1. Order lamps @buyer\n"}, run_id="r1"))
+        await (await runtime.answer("r1", {"1/buyer/1": "approve"}, by="eva"))
+        doubt = await runtime.get("r1")
+        lines = waiting_lines(
+            doubt.pending_questions,
+            [evidence_of(each, doubt) for each in doubt.pending_questions],
+            "r1",
+            "replan resume r1",
+        )
+        # What is in doubt is shown with its arguments, and with each way to settle it.
+        assert lines[2:5] == ["    step 1: Order lamps", "    article: lamp", "    pieces: 48"]
+        assert lines[-3:] == [
+            'do it again with: replan resume r1 --answer "run again"',
+            'say that it failed with: replan resume r1 --answer "fail: REASON"',
+            'continue with: replan resume r1 --answer "it is done: RESULT"',
+        ]
+        await (await runtime.answer("r1", {"1/buyer/2": "fail: the shop knows nothing"}, by="eva"))
+        report = await runtime.get("r1")
+    (ask,) = report.pending_questions
+    known = evidence_of(ask, report)
+    assert known.before == 'order(article="lamp", pieces=48), approved by eva'
+    (ground,) = known.grounds
+    assert ground.is_bad
+    assert ground.what == 'order(article="lamp", pieces=48)'
+    doubt, verdict = ground.text.split("; ")
+    assert doubt == "cut off: nobody knows whether it took effect"
+    assert verdict == "eva said: it has failed: the shop knows nothing"
+
+
+async def test_a_step_that_rests_on_one_that_failed_says_so():
+    team = Team(
+        Host(ScriptedModel({"feedback": always(END)})),
+        [
+            Specialist("goods", "Checks.", run=breaks),
+            Specialist("wire", "Wires.", run=lambda _: "Sent."),
+        ],
+        limits=Limits(step_retries=0),
+    )
+    plan = "- [ ] 1. Check @goods (optional)\n- [ ] 2. Wire it @wire (after 1; ask first)\n"
+    async with open_runtime(team, storage=":memory:") as runtime:
+        await (await runtime.start({"plan": plan}, run_id="r1"))
+        report = await runtime.get("r1")
+    (ask,) = report.pending_questions
+    (ground,) = evidence_of(ask, report).grounds
+    assert ground.text == "failed: ConnectionError: the ledger is down"
+
+
+async def test_a_revised_plan_is_asked_about_with_what_changes():
+    plan = "- [ ] 1. Check @goods\n"
+    wires = f"{plan}- [ ] 2. Wire 1,860.00 EUR @wire\n"
+    reply = f"---\nverdict: continue\nupdate: Pay in advance.\n---\n{wires}"
+    model = ScriptedModel({"feedback": always(reply)})
+    team = Team(
+        Host(model),
+        [
+            Specialist("goods", "Checks.", run=lambda _: "No goods."),
+            Specialist("wire", "Wires.", run=lambda _: "Sent."),
+        ],
+        approval="revisions",
+    )
+    async with open_runtime(team, storage=":memory:") as runtime:
+        await (await runtime.start({"plan": plan}, run_id="r1"))
+        report = await runtime.get("r1")
+    asks = report.pending_questions
+    lines = waiting_lines(asks, [evidence_of(ask, report) for ask in asks], "r1", "")
+    assert lines[:2] == ["run r1 waits for your approval of its plan", "    Pay in advance."]
+    assert "    +- [ ] 2. Wire 1,860.00 EUR @wire" in lines
 
 
 async def test_a_run_that_stops_to_ask_names_what_failed_once(where):

@@ -135,6 +135,8 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
             write(_text(_report_lines(report, view, _width(output, view))))
             if view.is_overview and report.answer:
                 write(f"\nanswer:\n{_answer(report.answer, output, plain=view.plain)}")
+            if view.is_overview and not is_file(name):
+                write(_text(_next_lines(report, place)))
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -234,6 +236,13 @@ def _report_lines(report: RunReport, view: View, width: int) -> list[str]:
     from replan.views.run.timeline import timeline
 
     return (timeline if view.timeline else overview)(report, width)
+
+
+def _next_lines(report: RunReport, place: Place) -> list[str]:
+    from replan.views.run.next_steps import next_lines
+
+    lines = next_lines(report, place.option)
+    return ["", "next:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _part_lines(run: WholeReport, view: View) -> list[str]:

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from replan.events.types import ToolInvoked
 from replan.log.report import RunReport
 from replan.log.statuses import INCOMPLETE
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.cuts import CUTS
 from replan.texts.signs import one_line
 
-_MOST_FAILURES = 3
+_MOST_FAILURES = _MOST_CUT_OFF = 3
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 
@@ -97,7 +98,7 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
             return f"{_waits(report)}{at(', since {}', *asked[:1])}"
         case "interrupted":
             by = one_line(stopped.by) if stopped else ""
-            return f"it was stopped{at(' at {}')}{by and f' by {by}'}"
+            return f"it was stopped{at(' at {}')}{by and f' by {by}'}{_cut_off(report)}"
         case "failed":
             return f"it broke off{at(' at {}')}: {one_line(stopped.error) if stopped else ''}"
         case _ if report.pending_questions:
@@ -105,7 +106,19 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
             unknown = "; when its process ended is unknown, at {} at the earliest"
             return f"{_waits(report)}{at(unknown)}"
         case _:
-            return f"its process was killed{at(', at {} at the earliest')}"
+            return f"its process was killed{at(', at {} at the earliest')}{_cut_off(report)}"
+
+
+def _cut_off(report: RunReport) -> str:
+    """Which steps were cut off, and in which calls of tools."""
+    told = list[str]()
+    for step in (each for each in report.planned if each.is_cut_off):
+        calls = step.attempts[-1].calls
+        tools = dict.fromkeys(each.tool for each in calls if isinstance(each, ToolInvoked))
+        where = f" in its call of {', '.join(map(one_line, tools))}" if tools else ""
+        told.append(f"; step {step.step.id} was cut off{where}")
+    more = f"; {len(told) - _MOST_CUT_OFF} more were" if len(told) > _MOST_CUT_OFF else ""
+    return f"{''.join(told[:_MOST_CUT_OFF])}{more}"
 
 
 def _waits(report: RunReport) -> str:

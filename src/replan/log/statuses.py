@@ -10,7 +10,7 @@ from replan.log.rows import AttemptOutcome
 from replan.plan.model import StepStatus
 from replan.state.outcomes import ExecutionStatus, Outcome
 
-RUNNING, WAITING = "running", "waiting"
+RUNNING, WAITING, CUT_OFF = "running", "waiting", "cut off"
 
 WORDS = {
     StepStatus.PENDING: "pending",

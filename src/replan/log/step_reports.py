@@ -99,6 +99,13 @@ class StepReport(Value):
         )
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether its last attempt was ended from outside, by a stop or a kill."""
+        last = self.attempts[-1].outcome if self.attempts else ""
+        is_open = self.status is StepStatus.PENDING and not self.is_asking
+        return is_open and last in ("unknown_outcome", "cancelled")
+
+    @property
     def status_text(self) -> str:
         """Its status, in words."""
         is_running = self.status is StepStatus.EXECUTING

@@ -25,7 +25,6 @@ from replan.ports.storage import Storage
 from replan.runs.continued.correcting import (
     Correction,
     check,
-    failed_in,
     input_of_new_run,
     repeated_by,
 )
@@ -49,6 +48,7 @@ from replan.user_files.place import check_idle, find_run, open_existing_place, s
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
 from replan.views.run.evidence import evidence_of, replies_before
+from replan.views.run.next_steps import corrections
 from replan.views.run.open_asks import waiting_lines
 
 
@@ -223,7 +223,8 @@ async def _answers_given(
         found = [bound_answers(text, asks, shown=shown) for text in request.answers]
     except InputError as error:
         await note_shown(storage, report.run_id, asks)
-        known = [evidence_of(ask, report) for ask in asks]
+        texts = await texts_of(report.run_id, storage, replies_before(report))
+        known = [evidence_of(ask, report, texts) for ask in asks]
         now = waiting_lines(asks, known, short(report.run_id), "")
         raise InputError("\n".join([str(error), *now])) from error
     answers = {key: answer for each in found for key, answer in each.items()}
@@ -250,9 +251,6 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
                 )
 
 
-_MOST_STEPS = 5  # that are named
-
-
 def _report_what_is_possible(report: RunReport, state: EnhancedState, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
     run, limit = short(report.run_id), report.limit_reached
@@ -268,10 +266,7 @@ def _report_what_is_possible(report: RunReport, state: EnhancedState, site: Site
             lines.append(f"the next call alone needs {rounded_up(least)} at least")
         lines.append(f"continue with: {site.resume(report.run_id)} --set {limit}=NUMBER")
     else:
-        for step in failed_in(report.plan)[:_MOST_STEPS]:
-            of = f"{run} {step}{site.place.option}"
-            lines.append(f"do step {step} again with: replan retry {of}")
-            lines.append(f"leave it out with: replan skip {of}")
+        lines += corrections(report, site.place.option)
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))
     return CODES.get(report.outcome, INCOMPLETE)

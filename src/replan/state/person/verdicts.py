@@ -28,9 +28,17 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 )
 
 
+_WORDS = {"done": "it is done", "fail": "it has failed", "run again": "run it again"}
+
+
 class Verdict(Value):
     action: Literal["run again", "done", "fail"]
     text: str = ""  # its outcome, or why it failed
+
+    @property
+    def words(self) -> str:
+        """What a person said, in a line."""
+        return f"{_WORDS[self.action]}{self.text and f': {self.text}'}"
 
 
 def leads_to(details: JsonValue) -> Mapping[str, str]:

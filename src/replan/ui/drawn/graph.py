@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from replan.log.report import RunReport
-from replan.log.statuses import WAITING, WORDS, awaited
+from replan.log.statuses import CUT_OFF, WAITING, WORDS, awaited
 from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
@@ -93,8 +93,8 @@ def _state_of(step: StepReport, report: RunReport) -> tuple[str, str]:
     if step.status is not StepStatus.PENDING:
         state = WORDS[step.status]
         return state, state
-    if step.attempts and step.attempts[-1].outcome == "unknown_outcome":
-        return "interrupted", "cut off"
+    if step.is_cut_off and not report.is_over:
+        return "interrupted", CUT_OFF
     failed, coming = report.obstacles(step.step)
     left = "not done" if step.attempts else "not begun"
     if report.is_over:

@@ -14,16 +14,20 @@ from replan.events.types import (
     ModelCompleted,
     SpecialistCompleted,
     ToolCompleted,
+    ToolEvent,
 )
 from replan.log.report import RunReport
+from replan.log.step_reports import AttemptReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
+from replan.state.person.verdicts import read_verdict
 from replan.state.questions import Question, short_key
 from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, one_line
 from replan.views.run.error_lines import error_of, short_error
 
 _LONGEST_SAID, _LONGEST, _LONGEST_VALUE, _MOST = 1_200, 240, 300, 6
+_CUT_OFF = ("unknown_outcome", "cancelled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,7 @@ class Ground:
 class Evidence:
     """What a person decides a question on."""
 
+    task: str = ""  # the step that asks, in the words of the plan
     said: str = ""  # what the model said before it asked
     arguments: tuple[Change, ...] = ()  # those of the call
     before: str = ""  # what was asked before, and the answer; empty where nothing was
@@ -72,8 +77,14 @@ def evidence_of(
     if isinstance(report, WholeReport):
         texts = {**report.texts, **texts}
     asked_before = _asked_before(ask, report)
-    grounds = [*_results_before(ask, report), *_calls_before(ask, report)]
+    grounds = [
+        *_results_before(ask, report),
+        *_calls_before(ask, report),
+        *_calls_cut_off(ask, report),
+    ]
+    step = report.by_id.get(ask.step_id)
     return Evidence(
+        task=one_line(step.step.description) if step else "",
         said=_said(_reply_before(ask, report), texts),
         arguments=tuple(_changes(ask, asked_before, report)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
@@ -219,12 +230,13 @@ def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
     step = report.by_id.get(ask.step_id)
     for number in step.step.awaits if step else ():
         if (other := report.by_id.get(number)) is not None and not other.status.is_open:
-            text = error_of(other) if other.status is StepStatus.FAILED else _result(report, number)
+            is_bad = other.status is StepStatus.FAILED
+            text = f"failed: {error_of(other)}" if is_bad else _result(report, number)
             yield Ground(
                 what=f"step {number}, {one_line(other.step.description)}",
                 text=cut(one_line(text), _LONGEST) or other.status_text,
                 step=number,
-                is_bad=other.status is StepStatus.FAILED,
+                is_bad=is_bad,
             )
 
 
@@ -239,7 +251,7 @@ def _calls_before(ask: Question, report: RunReport) -> Iterator[Ground]:
     calls = (each for each in (step.tools if step else ()) if isinstance(each, ToolCompleted))
     for call in calls:
         # What a person rejected stands where it was asked before.
-        if call.specialist == ask.specialist and call.status != "rejected":
+        if call.specialist == ask.specialist and call.status not in ("rejected", "cancelled"):
             is_bad = call.status != "success"
             status = f"{call.status}: " if is_bad else ""
             yield Ground(
@@ -248,3 +260,48 @@ def _calls_before(ask: Question, report: RunReport) -> Iterator[Ground]:
                 step=ask.step_id,
                 is_bad=is_bad,
             )
+
+
+def _calls_cut_off(ask: Question, report: RunReport) -> Iterator[Ground]:
+    """The calls of the step that may have taken effect, but for the one that is asked about."""
+    step = report.by_id.get(ask.step_id)
+    for attempt in step.attempts if step else ():
+        calls = attempt.calls if attempt.entry.specialist == ask.specialist else ()
+        for call in (each for each in calls if isinstance(each, ToolEvent)):
+            doubt = _doubt_about(call, report)
+            if _is_cut_off(call, attempt, doubt) and not _is_about(ask, call):
+                verdict = "" if doubt is None else _verdict_in(doubt, report)
+                yield Ground(
+                    what=short_call_text(call.tool, call.arguments),
+                    text=f"cut off: nobody knows whether it took effect{verdict}",
+                    step=ask.step_id,
+                    is_bad=True,
+                )
+
+
+def _is_cut_off(call: ToolEvent, attempt: AttemptReport, doubt: Question | None) -> bool:
+    if isinstance(call, ToolCompleted):
+        return call.status == "cancelled"
+    # A call without an end may also be of a tool that asks, and is then called again.
+    return doubt is not None or attempt.outcome in _CUT_OFF
+
+
+def _is_about(ask: Question, call: ToolEvent) -> bool:
+    """Whether a question is what became of a call."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    asked = ask.kind, ask.step_id, details.get("tool"), details.get("attempt")
+    return asked == ("unknown_outcome", call.step_id, call.tool, call.attempt)
+
+
+def _doubt_about(call: ToolEvent, report: RunReport) -> Question | None:
+    return next((each for each in report.questions.values() if _is_about(each, call)), None)
+
+
+def _verdict_in(doubt: Question, report: RunReport) -> str:
+    """What a person said of a call that was cut off; empty if nobody did."""
+    verdict = None if doubt.answer is None else read_verdict(doubt.answer)
+    if verdict is None:
+        return ""
+    answers = (each for each in report.events if isinstance(each, AnswerReceived))
+    by = next((e.by for e in answers if short_key(e.key) == short_key(doubt.key)), "")
+    return cut(one_line(f"; {by or 'a person'} said: {verdict.words}"), _LONGEST)

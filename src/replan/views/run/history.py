@@ -16,6 +16,7 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.state.person.answers import read_decision
+from replan.state.person.verdicts import read_verdict
 from replan.state.questions import is_of_plan, short_key
 from replan.views.call_lines import call_text, failure_text, short_call_text, short_value
 from replan.views.cells import counted, one_line, seconds
@@ -210,8 +211,8 @@ def _request_lines(request: Request, report: RunReport) -> Iterator[str]:
     if request.kind == "message":
         yield f"{by} said: {one_line(request.text)}"
     for key, answer in request.answers.items():
-        is_decision = is_of_plan(key) or (key in questions and questions[key].kind == "approval")
-        text_of = _decision_text if is_decision else _answered_text
+        kind = "plan" if is_of_plan(key) else questions[key].kind if key in questions else ""
+        text_of = _TEXTS.get(kind, _answered_text)
         yield f"{by} {text_of(one_line(key), _without_fingerprint(answer))}"
 
 
@@ -228,6 +229,14 @@ def _decision_text(key: str, answer: JsonValue) -> str:
     what = "the plan" if is_of_plan(key) else key
     changed = decision.arguments and json.dumps(decision.arguments, ensure_ascii=False)
     return f"{_DECIDED[decision.action]} {what}{_after_colon(decision.reason or changed)}"
+
+
+def _verdict_text(key: str, answer: JsonValue) -> str:
+    verdict = read_verdict(answer)
+    return _answered_text(key, answer if verdict is None else verdict.words)
+
+
+_TEXTS = {"plan": _decision_text, "approval": _decision_text, "unknown_outcome": _verdict_text}
 
 
 def _without_fingerprint(row: JsonValue) -> JsonValue:

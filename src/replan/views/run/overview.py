@@ -14,7 +14,7 @@ from replan.events.types import (
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import Anomalies, HostCall
 from replan.log.report import RunReport
-from replan.log.statuses import WAITING, WORDS
+from replan.log.statuses import CUT_OFF, WAITING, WORDS
 from replan.log.step_reports import EARLY, AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
@@ -174,7 +174,9 @@ def step_counts(report: RunReport) -> list[str]:
     others = {WORDS[status]: report.count(status) for status in StepStatus}
     del others[WORDS[StepStatus.COMPLETED]]
     pending = WORDS[StepStatus.PENDING]
-    others = {WAITING: asking, **others, pending: others[pending] - asking}
+    cut_off = 0 if report.is_over else sum(each.is_cut_off for each in report.planned)
+    left = others[pending] - asking - cut_off
+    others = {WAITING: asking, CUT_OFF: cut_off, **others, pending: left}
     return [done, *(f"{n} {each}" for each, n in others.items() if n)]
 
 
@@ -301,10 +303,10 @@ def _waiting(report: RunReport) -> list[str]:
     if not report.pending_questions:
         return []
     from replan.views.run.evidence import evidence_of  # noqa: PLC0415 - imports LangGraph
-    from replan.views.run.open_asks import named_lines  # noqa: PLC0415 - the same
+    from replan.views.run.open_asks import pending_lines  # noqa: PLC0415 - the same
 
-    known = [(ask, evidence_of(ask, report)) for ask in report.pending_questions]
-    return [line for ask, own in known for line in named_lines(ask, own)]
+    asks = report.pending_questions
+    return pending_lines(asks, [evidence_of(ask, report) for ask in asks])
 
 
 def _host_lines(report: RunReport) -> list[str]:
