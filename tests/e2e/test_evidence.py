@@ -1,6 +1,7 @@
 """What a person is shown beside a question: on the page, where it is confirmed, at a terminal."""
 
 import asyncio
+import re
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
@@ -183,7 +184,7 @@ async def test_a_step_that_rests_on_one_that_failed_says_so():
     assert ground.text == "failed: ConnectionError: the ledger is down"
 
 
-async def test_a_revised_plan_is_asked_about_with_what_changes():
+async def test_a_revised_plan_is_asked_about_with_what_changes(tmp_path):
     plan = "- [ ] 1. Check @goods\n"
     wires = f"{plan}- [ ] 2. Wire 1,860.00 EUR @wire\n"
     reply = f"---\nverdict: continue\nupdate: Pay in advance.\n---\n{wires}"
@@ -196,9 +197,14 @@ async def test_a_revised_plan_is_asked_about_with_what_changes():
         ],
         approval="revisions",
     )
-    async with open_runtime(team, storage=":memory:") as runtime:
-        await (await runtime.start({"plan": plan}, run_id="r1"))
-        report = await runtime.get("r1")
+    async with open_storage(str(tmp_path / "runs.db")) as storage:
+        async with open_runtime(team, storage=storage) as runtime:
+            await (await runtime.start({"plan": plan}, run_id="r1", labels={"team": "house"}))
+            report = await runtime.get("r1")
+        async with shown(team, storage) as client:
+            card = (await client.get("/runs/r1")).text.partition('<details class="ask card"')[2]
+    assert '<span class="d-added">+- [ ] 2. Wire 1,860.00 EUR @wire\n</span>' in card
+    assert "--- before" not in card
     asks = report.pending_questions
     lines = waiting_lines(asks, [evidence_of(ask, report) for ask in asks], "r1", "")
     assert lines[:2] == ["run r1 waits for your approval of its plan", "    Pay in advance."]
@@ -250,7 +256,7 @@ async def test_the_page_shows_it_folded_beside_other_views_and_again_where_it_is
         page = (await client.get("/runs/r1")).text
         card = page.partition('<details class="ask card"')[2].partition("</details>\n<details")[0]
         assert 'hx-preserve="true" open>' in card
-        assert 'href="/ui/runs/r1/steps/3">The step</a>' in card
+        assert 'href="/ui/runs/r1/steps/3">Step 3: Order lamps</a>' in card
         for row in (
             '<tr class="a-same"><th scope="row">article</th><td><pre>lamp</pre></td>',
             '<th scope="row">pieces</th><td><pre>48</pre></td><td><pre>480</pre></td>',
@@ -267,6 +273,9 @@ async def test_the_page_shows_it_folded_beside_other_views_and_again_where_it_is
             'steps/1">step 1, Look the last fair up</a>',
         ):
             assert text in card
+        # The list tells the calls apart that are asked about.
+        (call,) = re.findall("<code>(order.*?)</code>", (await client.get("/")).text)
+        assert call == "order(article=&#34;lamp&#34;, pieces=48, note=&#34;fair&#34;)"
         other = (await client.get("/runs/r1?tab=history")).text
         assert 'hx-preserve="true" open>' not in other
         assert '<details class="ask card"' in other

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -23,6 +24,10 @@ COST = "0.0047 EUR"
 
 def breaks(_):
     raise ValueError("broken")
+
+
+def reads(_):
+    return "Read."
 
 
 def team():
@@ -85,6 +90,57 @@ def test_the_terminal_tells_failures_progress_team_and_currency(where):
     assert f"cost {COST}" in run
     for words in (["stats"], ["stats", "--by", "model"], ["diff", "waits", "most"]):
         assert " EUR" in said(where, *words)
+
+
+async def test_an_answer_without_an_optional_step_says_so(tmp_path):
+    plan = "- [ ] 1. Fail @breaker (optional)\n- [ ] 2. Write @writer (after 1)\n"
+    path = str(tmp_path / "optional.db")
+    async with open_storage(path) as storage:
+        async with open_runtime(team(), storage=storage) as runtime:
+            own = {"run_id": "r1", "labels": {"team": "house"}}
+            done = await (await runtime.start({"plan": plan}, **own))
+            assert done.outcome == "completed"
+        async with shown(team(), storage) as client:
+            page = (await client.get("/runs/r1")).text
+    assert '<div class="answer card doc doubtful"' in page
+    assert "failed, optional" in page
+    run = await asyncio.to_thread(said, path, "show", "r1")
+    assert "why: step 1 failed: ValueError: broken" in run
+    assert "Fail (optional)" in run
+
+
+async def test_what_a_stop_cut_off_is_told_where_the_run_is_resumed(tmp_path):
+    begun = asyncio.Event()
+
+    async def counts(_):
+        begun.set()
+        await asyncio.Event().wait()
+
+    own = Team(
+        Host("offline"),
+        [Specialist("counter", "Counts.", run=counts), Specialist("reader", "Reads.", run=reads)],
+        name="house",
+    )
+    plan = "- [ ] 1. Read @reader\n- [ ] 2. Count @counter (after 1)\n"
+    path = str(tmp_path / "stopped.db")
+    async with open_storage(path) as storage:
+        async with open_runtime(own, storage=storage) as runtime:
+            labels = {"team": "house"}
+            run = await runtime.start({"plan": plan}, run_id="r1", labels=labels)
+            await begun.wait()
+            await runtime.stop("r1", force=True)
+            assert (await run).outcome == "interrupted"
+        async with shown(own, storage) as client:
+            page = (await client.get("/runs/r1")).text
+            sure = (await client.get("/runs/r1/resume")).text
+    assert "1 cut off</span>" in page
+    assert "; step 2 was cut off</p>" in page
+    assert "cut off · @counter" in re.sub("<.*?>", "", page)
+    assert "Step 2 was cut off, and is taken up again: Count." in sure
+    assert "Not done yet, and to be done: step 2." in sure
+    shown_run = await asyncio.to_thread(said, path, "show", "r1")
+    assert "interrupted: 1 of 2 steps done, 1 cut off" in shown_run
+    assert shown_run.rstrip().endswith(f"continue with: replan resume r1 --storage {path}")
 
 
 async def test_http_and_the_page_tell_the_same(where):

@@ -47,7 +47,11 @@ def why_ended(
     if report.outcome == "rejected":
         return _rejected_why(report)
     judged = report.fold.judged
-    return one_line(judged.text) if judged else ""
+    told = [one_line(judged.text)] if judged and judged.text else []
+    if has_failures:
+        # What failed in spite of which it is complete was optional.
+        told += _failures([(each.step, one_line(each.error)) for each in report.planned])
+    return "; ".join(told)
 
 
 def _rejected_why(report: RunReport) -> str:

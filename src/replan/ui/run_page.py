@@ -153,6 +153,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "used": used_text(report),
         "counts": step_counts(report),
         "done": report.count(StepStatus.COMPLETED),
+        "failed_steps": failed,
         "steps_at_work": report.count(StepStatus.EXECUTING),
         "total": 0 if report.is_planning else len(report.planned),
         "oob": False,

@@ -34,7 +34,9 @@ from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, minute, seconds
 from replan.views.event_lines import steering_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
+from replan.views.run.evidence import subject_text
 from replan.views.run.history import why_text
+from replan.views.run.next_steps import corrections
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
 
 
@@ -170,6 +172,8 @@ def templates() -> Environment:
         "text": _text,
         "seen": ask_fingerprint,
         "asked": question_shown,
+        "subject": subject_text,
+        "corrections": corrections,
         "details": details_shown,
         "leads": verdict_effects,
         "arguments": call_arguments,

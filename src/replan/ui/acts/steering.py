@@ -29,6 +29,7 @@ from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
 from replan.ui.site import Site, page_path
 from replan.user_files.orders import read_limits
+from replan.views.cells import one_line
 
 _MOST_TOLD = 20  # steps that are named
 
@@ -78,10 +79,11 @@ async def ask_resume(site: Site, request: Request) -> Response:
 def _resume_page(
     site: Site, request: Request, reading: Reading, state: EnhancedState, **more: Any
 ) -> Response:
-    limit, plan = state.get("limit_reached", ""), state.get("current_plan")
+    limit = state.get("limit_reached", "")
     does = ["What is finished is kept. The run continues, and what it calls may cost."]
-    if plan:
-        does += _open_steps_text(plan)
+    does += _cut_off_text(reading.run)
+    if reading.run.plan:
+        does += _open_steps_text(reading.run.plan)
     limits = ""
     if limit:
         value = limit_value(state, limit)
@@ -103,6 +105,16 @@ def _open_steps_text(plan: TaskPlan, but: int = 0) -> list[str]:
     others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
     text = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
     return [f"Not done yet, and to be done: step {text}."] if left else []
+
+
+def _cut_off_text(report: RunReport) -> list[str]:
+    """What happens to the steps in the middle of which a run was stopped or killed."""
+    cut_off = [each.step for each in report.planned if each.is_cut_off and not report.is_over]
+    return [
+        f"Step {step.id} was cut off, and is taken up again: {one_line(step.description)}. "
+        "What must not happen twice is not repeated without asking."
+        for step in cut_off[:_MOST_TOLD]
+    ]
 
 
 def _can_resume(report: RunReport) -> bool:

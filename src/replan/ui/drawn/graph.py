@@ -92,7 +92,8 @@ def _state_of(step: StepReport, report: RunReport) -> tuple[str, str]:
         return WAITING, "waits for a person"
     if step.status is not StepStatus.PENDING:
         state = WORDS[step.status]
-        return state, state
+        is_optional = step.step.optional and step.status is StepStatus.FAILED
+        return state, f"{state}, optional" if is_optional else state
     if step.is_cut_off and not report.is_over:
         return "interrupted", CUT_OFF
     failed, coming = report.obstacles(step.step)

@@ -157,6 +157,17 @@ def arguments_of_call(ask: Question) -> Mapping[str, JsonValue]:
     return arguments if isinstance(arguments, dict) else {}
 
 
+def subject_text(ask: Question) -> str:
+    """What a decision is about, in a line: the call, or the task; empty for a question."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    arguments, tool = arguments_of_call(ask), str(details.get("tool", ""))
+    if ask.kind == "question" or not (tool or ask.kind == "unknown_outcome"):
+        return ""
+    is_step = not tool or tool == f"step {ask.step_id}"
+    task = details.get("task") or arguments.get("task") or ""
+    return one_line(str(task)) if is_step else short_call_text(tool, arguments)
+
+
 def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
     own = (
         each

@@ -214,7 +214,10 @@ def _cell(text: str, width: int, *, is_right: bool) -> str:
 
 def _row(report: StepReport, run: RunReport) -> tuple[str, ...]:
     step, took = report.step, report.seconds
-    waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
+    options = [f"after {', '.join(map(str, step.awaits))}"] if step.awaits else []
+    options += ["optional"] if step.optional else []
+    options += ["ask first"] if step.ask_first else []
+    more = f" ({'; '.join(options)})" if options else ""
     return (
         mark_of(report),
         f"{step.id}.",
@@ -222,7 +225,7 @@ def _row(report: StepReport, run: RunReport) -> tuple[str, ...]:
         "-" if took is None else seconds(took),
         money(report.calls, run.currency),
         one_line(", ".join(report.specialists)) or "-",
-        f"{one_line(step.description)}{waits}",
+        f"{one_line(step.description)}{more}",
     )
 
 
