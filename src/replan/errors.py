@@ -268,7 +268,9 @@ class UnpricedModelError(ConfigurationError):
     """`max_cost` is set and a model has no price, so the model is not called."""
 
     def __init__(self, field: str, model: str) -> None:
-        fix = f"Set its price: prices={{{model!r}: Price(input=..., output=...)}}."
+        of_file = f"prices: {{{model}: {{input: NUMBER, output: NUMBER}}}}"
+        of_python = f"prices={{{model!r}: Price(input=..., output=...)}}"
+        fix = f"Set its price: {of_python}; in a file {of_file}."
         super().__init__(field, model, "this model has no price, but max_cost is set", fix)
 
 

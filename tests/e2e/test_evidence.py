@@ -207,8 +207,8 @@ async def test_a_revised_plan_is_asked_about_with_what_changes(tmp_path):
     assert "--- before" not in card
     asks = report.pending_questions
     lines = waiting_lines(asks, [evidence_of(ask, report) for ask in asks], "r1", "")
-    assert lines[:2] == ["run r1 waits for your approval of its plan", "    Pay in advance."]
-    assert "    +- [ ] 2. Wire 1,860.00 EUR @wire" in lines
+    assert lines[:2] == ["run r1 waits for your approval of its plan", "  Pay in advance."]
+    assert "  +- [ ] 2. Wire 1,860.00 EUR @wire" in lines
 
 
 async def test_a_run_that_stops_to_ask_names_what_failed_once(where):

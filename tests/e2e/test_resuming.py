@@ -151,10 +151,12 @@ def test_two_questions_are_answered_in_reverse_order(workshop):
     assert "[x] step 3" in run.output, "other branches go on"
     run_id = workshop.run_id
     short = run_id[:8]
-    assert run.output.splitlines()[-4:] == [
+    assert run.output.splitlines()[-6:] == [
         f"run {short} waits for 2 answers:",
         "  1/asker/1: Which year?",
+        "    step 1: Ask",
         "  2/greeter/1: Who are you?",
+        "    step 2: Greet",
         f"continue with: replan resume {short} --answer 1/asker/1=TEXT --answer 2/greeter/1=TEXT",
     ]
     unclear = workshop.do("resume", short, "--answer", "1999")

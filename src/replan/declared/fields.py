@@ -81,8 +81,20 @@ def row(given: object, info: ValidationInfo) -> object:
     return cast("object", given)
 
 
+def flag_or_names(given: object, info: ValidationInfo) -> object:
+    """Refuse what is neither true, false nor a list of names."""
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    items = cast("Sequence[object]", given) if is_list else (None,)
+    if isinstance(given, bool) or all(isinstance(each, str) for each in items):
+        return cast("object", given)
+    fix = f"Write true, or a list of names: {info.field_name}: [NAME]."
+    raise field_error("wrong_type", "This is neither true nor a list of names.", fix)
+
+
 # A type checker sees what Python gives.
 if TYPE_CHECKING:
     Row = Sequence
+    FlagOrNames = bool | Sequence[str]
 else:
     Row = Annotated[Sequence[T], BeforeValidator(row)]
+    FlagOrNames = Annotated[bool | Sequence[str], BeforeValidator(flag_or_names)]

@@ -45,6 +45,8 @@ def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
 
 # Fields that a team had once or never, and what to write instead.
 _FORMER = {
+    "storage": "Give it as --storage WHERE, in Python open_runtime(team, storage=...).",
+    "temperature": "Write it under models, and name that model: models: {fast: {model: ...}}.",
     "local": "Write use: replan_local:NAME in its place.",
     "retries": "Write limits: {step_retries: NUMBER} at the top, or (retries NUMBER) in the plan.",
     "retry": "Write limits: {step_retries: NUMBER} at the top, or (retries NUMBER) in the plan.",
@@ -125,6 +127,8 @@ def _mistake(
         fix = f"Add {where[-1]}{_purpose(where, kind)}."
     else:
         code, reason, fix = code_reason_fix(error, see)
+    if error["type"] == "model_type":
+        fix = f"Write its fields under it, such as {_some_fields(_model_at(where, kind))}."
     value = MASK if code == "literal_secret" else value
     return mistake_at(where, value, reason, fix, code, source, in_name=in_name)
 
@@ -174,6 +178,12 @@ def _unknown(where: Where, kind: type[BaseModel]) -> tuple[str, str, str]:
         name.casefold(), known, at or f"The fields are: {', '.join(known)}."
     )
     return "unknown_field", "There is no such field.", fix
+
+
+def _some_fields(model: type[BaseModel]) -> str:
+    """The fields that a value must have, else the first ones."""
+    needed = [name for name, field in model.model_fields.items() if field.is_required()]
+    return " and ".join((needed or [*model.model_fields])[:2])
 
 
 def _purpose(where: Where, kind: type[BaseModel]) -> str:

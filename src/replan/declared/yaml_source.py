@@ -21,7 +21,10 @@ _CONVERTED = frozenset(f"{_STANDARD}{kind}" for kind in ("bool", "int", "float")
 _TEXTS = frozenset(f"{_STANDARD}{kind}" for kind in ("str", "timestamp", "merge", "value"))
 _LONGEST_NUMBER = 100
 _FIXES = (
-    ("mapping values are not allowed", "Put text that has ': ' in it in quotes."),
+    (
+        "mapping values are not allowed",
+        "Fix the indentation, or put text with ': ' in it in quotes.",
+    ),
     ("'\\t'", "Indent with spaces."),
     ("a tab character", "Indent with spaces."),
     ("cannot start any token", "Put text that begins with a special character in quotes."),

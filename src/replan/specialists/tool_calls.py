@@ -18,9 +18,10 @@ from langgraph.types import Command
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from replan.declared.fields import Effects
+from replan.declared.mistakes import mistakes_in
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.types import ToolDecision
-from replan.failures import describe, is_fatal_for_run, reason_of
+from replan.failures import describe, is_fatal_for_run
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
@@ -195,7 +196,7 @@ def _problem_in(tool: BaseTool | None, decision: Decision) -> str:
     try:
         kind.model_validate(decision.arguments or {})
     except ValidationError as error:
-        return reason_of(error)
+        return " ".join(each.text for each in mistakes_in(error, kind))
     return ""
 
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, did_you_mean, fields_of, list_in, name_like
+from replan.declared.fields import (
+    Row,
+    did_you_mean,
+    field_error,
+    fields_of,
+    list_in,
+    name_like,
+)
 from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
@@ -43,6 +50,9 @@ if TYPE_CHECKING:
 else:
 
     def _host(given: object) -> object:
+        if isinstance(given, list | tuple):
+            fix = "Write the host first, then the list: Team(HOST, [SPECIALIST, ...])."
+            raise field_error("wrong_type", "This is a list.", fix)
         return given if isinstance(given, Host | Mapping) else {"model": given}
 
     TheHost = Annotated[Host, BeforeValidator(_host, json_schema_input_type=Host | str)]

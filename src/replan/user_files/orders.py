@@ -24,7 +24,7 @@ from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 from replan.traces.option import Traces
-from replan.user_files.plan_text import is_plan_path, read_plan_text
+from replan.user_files.plan_text import is_plan_path, is_team_path, read_plan_text
 from replan.values import restored
 
 _FIX = "Put it into a folder that the specialists may read, and name that with --dir."
@@ -109,6 +109,8 @@ def read_order(task: str, **fields: Any) -> Order:
     """Read the options of the terminal."""
     if not task.strip():
         raise InputError("The task is empty. Write what to do, or name a plan document.")
+    if is_team_path(task):
+        raise InputError(f"'{task}' is a file, not a task. Write: replan run TASK --team {task}")
     file_blocks(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are not text.

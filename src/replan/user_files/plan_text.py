@@ -10,7 +10,16 @@ _MOST_BYTES = 4 * PLAN.characters  # no character of UTF-8 has more bytes
 
 def is_plan_path(task: str) -> bool:
     """Whether a task names a plan document; a request may end like a file name too."""
-    if not task.casefold().endswith(".md") or "\n" in task:
+    return _names_file(task, ".md")
+
+
+def is_team_path(task: str) -> bool:
+    """Whether a task names a team file."""
+    return _names_file(task, ".yaml", ".yml")
+
+
+def _names_file(task: str, *endings: str) -> bool:
+    if not task.casefold().endswith(endings) or "\n" in task:
         return False
     try:
         return Path(task).is_file() or len(task.split()) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row
+from replan.declared.fields import FlagOrNames, Row
 from replan.declared.part import rule_error
 from replan.state.team import SpecialistCard
 from replan.team.chats import Chats
@@ -49,7 +49,7 @@ class Chat(Answering):
     chat_model: Model | None = None
     tools: Row[Tool] = ()
     max_tool_rounds: int = Field(default=25, ge=1)
-    approve: bool | Row[str] = False
+    approve: FlagOrNames = False
     step_models: Mapping[str, Model] = Field(default_factory=dict[str, Any])
     remembers: bool = False
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from replan.declared.fields import Row
+from replan.declared.fields import FlagOrNames, Row
 from replan.declared.part import Part
 from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
@@ -51,7 +51,7 @@ class Member(Part):
     intended_use: Sentence = Field(kw_only=False)
     capabilities: Row[str] = ()
     effects: Effects | None = None
-    approve: bool | Row[str] = False
+    approve: FlagOrNames = False
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)

@@ -24,7 +24,7 @@ def waiting_lines(
     if [ask.kind for ask in asks] == [PLAN]:
         lines.append(f"run {run} waits for your approval of its plan")
         _, *rest = pending_lines(asks, evidence)
-        lines += [f"  {line}" for line in rest]
+        lines += rest
     else:
         lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
         lines += [f"  {line}" for line in pending_lines(asks, evidence)]
