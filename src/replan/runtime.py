@@ -169,6 +169,9 @@ async def _opened(
             from replan.storage.opening import open_storage  # noqa: PLC0415 - as above
 
             storage = await stack.enter_async_context(open_storage(storage))
+        if not isinstance(cast("object", storage), Storage | None):
+            fix = "Give a path, ':memory:', a postgresql:// address, or what open_storage opens."
+            raise ConfigurationError("storage", storage, "this is no storage", fix)
         check_kept("team", team, storage)
         kept = storage or memory_runs()
         graph = graph_of(team, storage, clock=clock)

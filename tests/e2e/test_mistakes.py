@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from replan import Host, Specialist, StorageError, Team, ask_user, open_storage
+from replan import (
+    Host,
+    Price,
+    ReplanError,
+    Specialist,
+    StorageError,
+    Team,
+    ask_user,
+    open_runtime,
+    open_storage,
+    run_sync,
+)
 from replan.cli.main import app
 from served import served
 
@@ -91,6 +102,22 @@ async def test_what_is_wrong_in_a_request():
             found = faults_in(f"{problem['detail']} {fixes}", cause, fix)
             found += [] if 400 <= answer.status_code < 500 else [answer.status_code]
             bad |= {(request, body): (found, problem)} if found else {}
+    assert bad == {}
+
+
+def test_what_is_wrong_in_a_program():
+    team = Team(Host("offline"), [Specialist("clerk", "Files.", run=lambda _: "filed")])
+    bad = {}
+    for wrong, cause, fix in (
+        (lambda: Price(input="1 EUR", output=2), "input: this must be a number", "Write a number"),
+        (lambda: run_sync(team, {"plan": ["- [ ] 1. A"]}), "The plan is a list", "in Markdown"),
+        (lambda: open_runtime(team, storage=5).__enter__(), "no storage (got 5)", "Give a path"),
+        (lambda: Team([], Host("offline")), "host: this is a list", "the host first"),
+    ):
+        with pytest.raises(ReplanError) as refused:
+            wrong()
+        found = faults_in(str(refused.value), cause, fix)
+        bad |= {cause: (found, str(refused.value))} if found else {}
     assert bad == {}
 
 

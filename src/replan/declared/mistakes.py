@@ -53,6 +53,7 @@ _FORMER = {
     "timeout": "Write limits: {step_timeout: SECONDS} at the top, or (timeout 30s) in the plan.",
 }
 _NUMBER = "Write a number, without quotes."
+_MAPPING = ("wrong_type", "This must have fields.", "Write {{NAME: VALUE}}, or one on each line.")
 _FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
 # What pydantic finds: the code of the mistake, the reason, the fix.
 _WORDS = {
@@ -63,8 +64,8 @@ _WORDS = {
     "int_parsing": ("wrong_type", "This must be a whole number.", _NUMBER),
     "float_parsing": ("wrong_type", "This must be a number.", _NUMBER),
     "bool_type": ("wrong_type", "This must be true or false.", "Write true or false."),
-    "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
-    "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "dict_type": _MAPPING,
+    "mapping_type": _MAPPING,
     "tuple_type": ("wrong_type", "This must be a list.", "Write a list."),
     "model_type": _FIELDS,
     "literal_error": ("unknown_choice", "This is not one of the choices.", "Write {expected}."),

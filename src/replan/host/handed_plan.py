@@ -34,7 +34,10 @@ def check_input(given: Any, services: Services) -> None:
     if not asked:
         # LangGraph draws a graph by passing it no input; the first node refuses that.
         return
-    document = checked("plan", str | None, asked.get("plan")) or ""
+    if not isinstance(asked.get("plan"), str | None):
+        kind = type(asked["plan"]).__name__
+        raise InputError(f"The plan is a {kind}. Give the text of its document, in Markdown.")
+    document = asked.get("plan") or ""
     author = checked("plan_by", PlanAuthor | None, asked.get("plan_by"))
     plan, _ = read_handed_plan(document, services, author)
     if plan is None and _is_blank(asked.get("messages")):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.declared.fields import field_error
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
@@ -40,7 +41,8 @@ def _decodable(text: str) -> str:
     try:
         base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise ValueError("it is not base64") from None
+        fix = "Send the bytes of the file in base64."
+        raise field_error("bad_value", "It is not base64.", fix) from None
     return text
 
 

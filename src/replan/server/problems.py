@@ -85,7 +85,7 @@ def bad_request(mistakes: Sequence[errors.Mistake]) -> RefusedError:
 
 
 def _field_and_reason(mistake: errors.Mistake) -> str:
-    return f"{mistake.field}: {mistake.phrase}"
+    return f"{mistake.field or 'the body'}: {mistake.phrase}"
 
 
 def as_refusal(error: errors.ReplanError) -> RefusedError:

@@ -50,7 +50,7 @@ CLOSING_SECONDS = 60.0
 """The most seconds that are reserved."""
 
 
-class Price(Value):
+class Price(SettingsPart):
     """What a model costs, in any one currency, for each million tokens."""
 
     input: float = Field(
