@@ -112,7 +112,7 @@ async def test_text_that_is_in_the_request_or_in_a_result_may_be_repeated():
     [
         "Nothing more can be done.",
         "If something is missing, say what.",
-        "Steps wait for nothing else and run at the same time.",
+        "Steps that wait for nothing run at the same time.",
         "To try a failed step again, change its text or its specialist.",
         "Write in the language of the request.",
         'A host says: "You host a team of specialists." Then it judges each result by hand.',
