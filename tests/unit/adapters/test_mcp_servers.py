@@ -234,3 +234,7 @@ def test_a_variable_that_is_not_set_is_told_when_the_server_is_built(server, fie
     ) as error:
         ToolServer(**server).built("t", {"MISSING": ""})
     assert error.value.field == f"tool_servers.t.{field}"
+
+
+async def test_where_nobody_can_be_asked_a_server_gets_a_no(old):
+    assert '"action": "decline"' in await old.execute("book", {})

@@ -41,3 +41,11 @@ def test_another_thread_hears_no_signals(stop):
     thread.start()
     thread.join()
     assert found == [before]
+
+
+async def test_ctrl_c_in_an_editor_is_meant_for_the_editor(stop):
+    stop.is_editing = True
+    stop.take(signal.SIGINT)
+    assert (stop.code, stop.asked.is_set()) == (0, False)
+    stop.take(signal.SIGTERM)
+    assert (stop.code, stop.asked.is_set()) == (143, True)

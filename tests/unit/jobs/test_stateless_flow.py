@@ -90,3 +90,22 @@ async def test_a_manager_keeps_jobs_by_their_ids(spec, make):
     assert (await jobs.get_job(job.id)).status == "completed"
     with pytest.raises(JobError, match="no such job"):
         await run_flow(processor, {"context": {"job_id": "none"}}, ["x"], jobs)
+
+
+async def test_a_client_of_a_manager_learns_the_id_and_an_id_that_nobody_knows_is_refused(
+    spec, make
+):
+    class Broken:
+        async def extract(self, wanted):
+            raise RuntimeError("no reply")
+
+    jobs = JobManager(make(spec))
+    first = await run_flow(make(spec), None, ["edit PL-1"], jobs)
+    by_id = {"context": {"job_id": first.metadata.context.job_id}}
+    failed = await run_flow(make(spec, extractor=Broken()), by_id, ["hm"], jobs)
+    assert (failed.metadata.context.job["id"], failed.error) != ("", "")
+    assert (await jobs.get_job(by_id["context"]["job_id"])).status == "failed"
+    done = await run_flow(make(spec), by_id, ["title: x"], jobs)
+    assert done.metadata.context.job["status"] == "completed"
+    with pytest.raises(JobError, match="no jobs are kept here"):
+        await run_flow(make(spec), by_id, ["title: x"])

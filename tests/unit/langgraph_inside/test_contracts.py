@@ -11,6 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, tool
+from langchain_openai import ChatOpenAI
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -23,6 +24,7 @@ from replan.langgraph_inside import (
     callbacks,
     checkpoints,
     delta_channel,
+    models,
     tool_internals,
 )
 
@@ -222,3 +224,14 @@ def test_a_tool_without_a_coroutine_runs_in_a_thread():
     assert tool_internals.runs_in_thread(two)
     assert not tool_internals.runs_in_thread(Own())
     assert not tool_internals.runs_in_thread(StructuredTool.from_function(coroutine=later))
+
+
+def test_the_client_of_an_openai_model_gives_its_own_retries_up():
+    model = ChatOpenAI(model="m", api_key="k", max_retries=4)
+    assert models.is_of_openai(model)
+    patient, taken = models.without_own_retries(model)
+    assert taken == 4
+    assert patient.root_async_client.max_retries == 0
+    assert patient.async_client is not model.async_client
+    other = FakeListChatModel(responses=[])
+    assert models.without_own_retries(other) == (other, 0)

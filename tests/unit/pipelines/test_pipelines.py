@@ -17,7 +17,7 @@ from made_pipelines import (
     texts,
 )
 from replan.assembly.pipelines import run_pipeline
-from replan.errors import PhaseError, StaleThreadError, ThreadError
+from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.pipelines.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.pipelines.response import MessageUpdate, Response, SubThreadRequest
 from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
@@ -628,3 +628,55 @@ async def test_a_thread_of_another_version_or_phase_is_refused_or_migrated() -> 
         await run_pipeline(Migrating, "more", repository=repository)
     with pytest.raises(ThreadError, match="there is nothing to do"):
         await run_pipeline(agent, repository=MemoryThreads())
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [
+        (main_agent(), "the agent has no phases"),
+        (
+            main_agent(answering("", next_phase="writing")),
+            "no handler has this phase .got 'writing'.. Add one, or name one of: initial_phase",
+        ),
+        (
+            main_agent(
+                answering("", phase="a", next_phase="b"), answering("", phase="b", next_phase="a")
+            ),
+            "these phases lead to each other and never to 'completed' .got 'a -> b -> a'",
+        ),
+        (
+            main_agent(answering("", phase="completed")),
+            "the phase 'completed' cannot have a handler",
+        ),
+        (sub_agent(answering(""), next_phase="b"), "its handler Handler says 'completed' .got 'b'"),
+        (sub_agent(answering(""), phase="b"), "its handler Handler says 'initial_phase'"),
+    ],
+)
+async def test_phases_that_cannot_be_walked_are_refused_when_the_agent_is_built(
+    agent: Any, told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        await agent.create()
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("text", "returned str, not a Response"),
+        (Response(""), "returned an empty text"),
+        (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
+    ],
+)
+async def test_what_a_sub_thread_comes_to_must_be_a_whole_text(made: Any, told: str) -> None:
+    summaries = iter([made])
+
+    class Agent(sub_agent(answering(Response("a unit's text")))):
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            return next(summaries, Response("a summary"))
+
+    agent, repository = pipelines.pipeline(Agent), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.text, thread.messages[1].text) == ("a summary", "a summary")
