@@ -140,7 +140,9 @@ async def test_what_a_stop_cut_off_is_told_where_the_run_is_resumed(tmp_path):
     assert "Not done yet, and to be done: step 2." in sure
     shown_run = await asyncio.to_thread(said, path, "show", "r1")
     assert "interrupted: 1 of 2 steps done, 1 cut off" in shown_run
-    assert shown_run.rstrip().endswith(f"continue with: replan resume r1 --storage {path}")
+    safe, ways = shown_run.rstrip().splitlines()[-2:]
+    assert safe.endswith("you are asked before an effect is repeated")
+    assert ways.strip() == f"continue with: replan resume r1 --storage {path}"
 
 
 async def test_http_and_the_page_tell_the_same(where):

@@ -7,6 +7,7 @@ from replan.plan.model import StepStatus
 from replan.state.cuts import CUTS
 
 _SHORT, _MOST_STEPS = 8, 5
+_SAFE = "what was cut off is taken up again; you are asked before an effect is repeated"
 
 
 def next_lines(report: RunReport, option: str = "") -> list[str]:
@@ -23,7 +24,8 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
 
         return [*failed, *ways_to_answer(report.pending_questions, f"replan resume {run}")]
     if not report.is_over:
-        return [*failed, f"continue with: replan resume {run}"]
+        is_cut_off = any(each.is_cut_off for each in report.planned)
+        return [*failed, *([_SAFE] if is_cut_off else ()), f"continue with: replan resume {run}"]
     limit = report.limit_reached
     if limit and limit not in CUTS:
         return [*failed, f"continue with: replan resume {run} --set {limit}=NUMBER"]
