@@ -16,6 +16,7 @@ from replan.testing import (
     Hang,
     OpenAIServer,
     Reply,
+    Truncated,
     UnexpectedModelCall,
 )
 
@@ -165,3 +166,31 @@ def test_servers_do_not_disturb_each_other_and_close_twice_without_harm():
         one.close()
     one.close()
     gc.collect()
+
+
+def events(body: bytes) -> list[Any]:
+    found = [part.removeprefix("data: ") for part in body.decode().split("\n\n") if part]
+    return [part if part == "[DONE]" else json.loads(part) for part in found]
+
+
+def test_truncated_and_empty_replies():
+    with OpenAIServer(
+        [
+            *[Reply("a b", fault=Truncated())] * 2,
+            *[Reply("a b", fault=Truncated("cut"))] * 2,
+            *[Reply("a b", fault=Empty())] * 2,
+        ]
+    ) as server:
+        long = json.loads(post(server)[2])["choices"][0]
+        long_stream = events(post(server, stream=True)[2])
+        with pytest.raises(http.client.IncompleteRead):
+            post(server)
+        cut_stream = events(post(server, stream=True)[2])
+        empty = json.loads(post(server)[2])["choices"][0]
+        empty_stream = events(post(server, stream=True)[2])
+
+    assert (long["message"]["content"], long["finish_reason"]) == ("a b", "length")
+    assert long_stream[-2]["choices"][0]["finish_reason"] == "length"
+    assert cut_stream[-1]["choices"][0]["delta"] == {"content": " b"}
+    assert (empty["message"]["content"], empty["finish_reason"]) == (None, "stop")
+    assert len(empty_stream) == 3
