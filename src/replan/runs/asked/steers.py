@@ -62,7 +62,8 @@ def check_steer(
     check_storable({"plan" if request.kind == "edit" else "message": request.text})
     if request.kind == "edit":
         return check_edit(request, report, state, services)
-    _check_is_steered(report, is_direct=services is not None and services.is_direct)
+    is_direct = services is not None and services.is_direct
+    _check_is_steered(report, "Begin a new one, and say it there.", is_direct=is_direct)
     if not request.text.strip():
         raise InputError("The message is empty. Write what the host should know.")
     if report.plan is not None and not report.plan.allow_dynamic_update:
@@ -96,17 +97,18 @@ def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:
     Raises:
         InputError: There is none.
     """
-    _check_is_steered(report, is_direct=is_direct)
+    instead = "Begin a new one, with its edited document as the plan."
+    _check_is_steered(report, instead, is_direct=is_direct)
     if report.plan is None:
         raise InputError("The run has no plan yet. Repeat this once it has one.")
     return report.plan
 
 
-def _check_is_steered(report: RunReport, *, is_direct: bool) -> None:
+def _check_is_steered(report: RunReport, instead: str, *, is_direct: bool) -> None:
     if is_direct:
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:
-        raise InputError("The run is over. Begin a new one, with its edited document as the plan.")
+        raise InputError(f"The run is over. {instead}")
     if any(each.kind == "plan" for each in report.pending_questions):
         raise InputError(
             "The run waits for approval of its plan. Answer that: with the edited plan, or with "
