@@ -224,7 +224,7 @@ async def at_terminal(house, *words):
 async def test_a_terminal_continues_what_a_worker_left_waiting_and_a_worker_what_it_began(house):
     document = house.folder / "plan.md"
     document.write_text("- [ ] 1. Paint @asker\n")
-    async with queued(house) as (runtime, _):
+    async with queued(house) as (runtime, storage, _):
         run = await runtime.start({"plan": document.read_text()}, run_id="asks")
         house.worker()
         assert (await run).outcome == "waiting"
@@ -234,6 +234,6 @@ async def test_a_terminal_continues_what_a_worker_left_waiting_and_a_worker_what
 
         told = await at_terminal(house, "run", document)
         assert told.returncode == 3, told.stderr
-        newest, _ = await runtime.storage.runs.recent(2, {})
+        newest, _ = await storage.runs.recent(2, {})
         result = await (await runtime.answer(newest.run_id, "green", by="anna"))
         assert (result.outcome, result.results[1].text) == ("completed", "It is green.")

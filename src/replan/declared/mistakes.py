@@ -54,7 +54,7 @@ _FORMER = {
 }
 _NUMBER = "Write a number, without quotes."
 _MAPPING = ("wrong_type", "This must have fields.", "Write {{NAME: VALUE}}, or one on each line.")
-_FIELDS = ("wrong_type", "This must have fields.", "Write fields under it, or {class_name}(...).")
+_FIELDS = ("wrong_type", "This must have fields.", "In Python, write {class_name}(...).")
 # What pydantic finds: the code of the mistake, the reason, the fix.
 _WORDS = {
     "missing": ("missing", "This is missing.", "Add it."),
@@ -129,7 +129,8 @@ def _mistake(
     else:
         code, reason, fix = code_reason_fix(error, see)
     if error["type"] == "model_type":
-        fix = f"Write its fields under it, such as {_some_fields(_model_at(where, kind))}."
+        fields = _some_fields(_model_at(where, kind))
+        fix = f"Write its fields under it, such as {fields}. {fix}"
     value = MASK if code == "literal_secret" else value
     return mistake_at(where, value, reason, fix, code, source, in_name=in_name)
 
