@@ -115,11 +115,12 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
 
 
 def test_show_ends_with_what_can_be_typed_next(where):
-    both = "--answer 3/buyer/2=approve --answer 4/manager/1=TEXT"
+    both, no = "--answer 3/buyer/2=approve --answer 4/manager/1=TEXT", "3/buyer/2=reject: WHY"
     told = CliRunner().invoke(app, ["show", "r1", "--storage", where]).stdout
     assert [line.strip() for line in told.partition("next:\n")[2].splitlines()] == [
         f"do step 1 again with: replan retry r1 1 --storage {where}",
         f"leave it out with: replan skip r1 1 --storage {where}",
+        f'reject 3/buyer/2 with: replan resume r1 --storage {where} --answer "{no}"',
         f"continue with: replan resume r1 --storage {where} {both}",
     ]
 
@@ -149,7 +150,7 @@ async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about(
         # What is in doubt is shown with its arguments, and with each way to settle it.
         assert lines[2:5] == ["    step 1: Order lamps", "    article: lamp", "    pieces: 48"]
         assert lines[-3:] == [
-            'do it again with: replan resume r1 --answer "run again"',
+            'if it did not happen, do it again with: replan resume r1 --answer "run again"',
             'say that it failed with: replan resume r1 --answer "fail: REASON"',
             'continue with: replan resume r1 --answer "it is done: RESULT"',
         ]

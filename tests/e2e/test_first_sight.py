@@ -121,7 +121,9 @@ async def test_what_a_stop_cut_off_is_told_where_the_run_is_resumed(tmp_path):
         [Specialist("counter", "Counts.", run=counts), Specialist("reader", "Reads.", run=reads)],
         name="house",
     )
-    plan = "- [ ] 1. Read @reader\n- [ ] 2. Count @counter (after 1)\n"
+    plan = (
+        "- [ ] 1. Read @reader\n- [ ] 2. Count @counter (after 1)\n- [ ] 3. Pay @reader (after 2)\n"
+    )
     path = str(tmp_path / "stopped.db")
     async with open_storage(path) as storage:
         async with open_runtime(own, storage=storage) as runtime:
@@ -136,12 +138,15 @@ async def test_what_a_stop_cut_off_is_told_where_the_run_is_resumed(tmp_path):
     assert "1 cut off</span>" in page
     assert "; step 2 was cut off</p>" in page
     assert "cut off · @counter" in re.sub("<.*?>", "", page)
-    assert "Step 2 was cut off, and is taken up again: Count." in sure
-    assert "Not done yet, and to be done: step 2." in sure
+    cut_off = "tep 2 was cut off, and is taken up again: Count; you are asked first if it must"
+    assert f"S{cut_off} not happen twice." in sure
+    then = "hen these run, without asking unless their team asks: step 3, Pay"
+    assert f"T{then}." in sure
     shown_run = await asyncio.to_thread(said, path, "show", "r1")
-    assert "interrupted: 1 of 2 steps done, 1 cut off" in shown_run
-    safe, ways = shown_run.rstrip().splitlines()[-2:]
-    assert safe.endswith("you are asked before an effect is repeated")
+    assert "interrupted: 1 of 3 steps done, 1 cut off" in shown_run
+    again, new, ways = shown_run.rstrip().splitlines()[-3:]
+    assert again.strip() == f"s{cut_off} not happen twice"
+    assert new.strip() == f"t{then}"
     assert ways.strip() == f"continue with: replan resume r1 --storage {path}"
 
 

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from replan.calling.compiled import team_of
 from replan.errors import ReplanError
 from replan.log.report import RunReport
-from replan.plan.model import TaskPlan
 from replan.runs.continued.correcting import Correction, check, failed_in, repeated_by
 from replan.runs.reads import state_of
 from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
@@ -29,9 +28,7 @@ from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
 from replan.ui.site import Site, page_path
 from replan.user_files.orders import read_limits
-from replan.views.cells import one_line
-
-_MOST_TOLD = 20  # steps that are named
+from replan.views.run.next_steps import what_continues
 
 MOVED = "The run has changed since the page was loaded."
 
@@ -81,9 +78,7 @@ def _resume_page(
 ) -> Response:
     limit = state.get("limit_reached", "")
     does = ["What is finished is kept. The run continues, and what it calls may cost."]
-    does += _cut_off_text(reading.run)
-    if reading.run.plan:
-        does += _open_steps_text(reading.run.plan)
+    does += _what_continues(reading.run)
     limits = ""
     if limit:
         value = limit_value(state, limit)
@@ -99,22 +94,9 @@ def _resume_page(
     return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
 
 
-def _open_steps_text(plan: TaskPlan, but: int = 0) -> list[str]:
-    """The steps that are not done yet, but for one."""
-    left = [step.id for step in plan.open_steps() if step.id != but]
-    others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
-    text = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
-    return [f"Not done yet, and to be done: step {text}."] if left else []
-
-
-def _cut_off_text(report: RunReport) -> list[str]:
-    """What happens to the steps in the middle of which a run was stopped or killed."""
-    cut_off = [each.step for each in report.planned if each.is_cut_off and not report.is_over]
-    return [
-        f"Step {step.id} was cut off, and is taken up again: {one_line(step.description)}. "
-        "What must not happen twice is not repeated without asking."
-        for step in cut_off[:_MOST_TOLD]
-    ]
+def _what_continues(report: RunReport, but: int = 0) -> list[str]:
+    """What becomes of the steps that are not done yet, but for one."""
+    return [f"{line[0].upper()}{line[1:]}." for line in what_continues(report, but)]
 
 
 def _can_resume(report: RunReport) -> bool:
@@ -184,7 +166,7 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     planned = report.plan.step(step) if report.plan else None
     again = correction.reruns(report.plan) if report.plan else ()
     reruns = [f"Step {e.step if e.reason == 'reopened' else e} runs again." for e in again]
-    reruns += _open_steps_text(report.plan, but=step) if report.plan else []
+    reruns += _what_continues(report, but=step)
     where = "A new run begins from this plan" if report.is_final else "The run continues"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"

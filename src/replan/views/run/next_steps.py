@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import CUTS
+from replan.views.cells import one_line
 
 _SHORT, _MOST_STEPS = 8, 5
-_SAFE = "what was cut off is taken up again; you are asked before an effect is repeated"
 
 
 def next_lines(report: RunReport, option: str = "") -> list[str]:
@@ -24,12 +24,37 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
 
         return [*failed, *ways_to_answer(report.pending_questions, f"replan resume {run}")]
     if not report.is_over:
-        is_cut_off = any(each.is_cut_off for each in report.planned)
-        return [*failed, *([_SAFE] if is_cut_off else ()), f"continue with: replan resume {run}"]
+        return [*failed, *what_continues(report), f"continue with: replan resume {run}"]
     limit = report.limit_reached
     if limit and limit not in CUTS:
         return [*failed, f"continue with: replan resume {run} --set {limit}=NUMBER"]
     return failed
+
+
+def what_continues(report: RunReport, but: int = 0) -> list[str]:
+    """What becomes of the steps of a run that continues: of those cut off, and of those to come.
+
+    Args:
+        report: The run.
+        but: A step of which something else is said.
+    """
+    planned = [each for each in report.planned if each.step.id != but]
+    cut_off = [each.step for each in planned if each.is_cut_off]
+    lines = [
+        f"step {step.id} was cut off, and is taken up again: {one_line(step.description)}; you "
+        "are asked first if it must not happen twice"
+        for step in cut_off[:_MOST_STEPS]
+    ]
+    left = [
+        f"step {each.step.id}, {one_line(each.step.description)}"
+        for each in planned
+        if each.status is StepStatus.PENDING and not (each.is_cut_off or each.is_asking)
+    ]
+    if left:
+        more = f"; {len(left) - _MOST_STEPS} more" if len(left) > _MOST_STEPS else ""
+        told = "; ".join(left[:_MOST_STEPS])
+        lines.append(f"then these run, without asking unless their team asks: {told}{more}")
+    return lines
 
 
 def corrections(report: RunReport, option: str = "") -> Iterator[str]:

@@ -42,6 +42,9 @@ def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
     """The commands that answer; the last one lets the work go on."""
     kinds = [ask.kind for ask in asks]
     others = _OTHER_WAYS.get(kinds[0], {}) if len(asks) == 1 else {}
+    if len(asks) > 1:
+        named = (each for each in asks if each.kind == "approval")
+        others = {f"reject {each.key}": f'--answer "{each.key}=reject: WHY"' for each in named}
     options = "".join(_option(ask, len(asks)) for ask in asks)
     ways = [f"{what} with: {resume} {option}" for what, option in others.items()]
     return [*ways, f"continue with: {resume}{options}"]
@@ -52,7 +55,7 @@ _OTHER_WAYS = {
     PLAN: {**_REJECT, "change it": "--plan FILE"},
     "approval": _REJECT,
     "unknown_outcome": {
-        "do it again": '--answer "run again"',
+        "if it did not happen, do it again": '--answer "run again"',
         "say that it failed": '--answer "fail: REASON"',
     },
 }
