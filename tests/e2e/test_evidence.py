@@ -240,6 +240,34 @@ async def test_a_call_of_the_same_tool_at_another_step_is_shown_too():
     assert {each.kind for each in known.arguments} == {"same"}
 
 
+async def test_what_a_tool_takes_by_itself_is_shown_beside_its_arguments():
+    def send(article: str, place: str = "Hall 3", pieces: int = 1) -> str:
+        """Send an article."""
+        return f"{article} to {place}"
+
+    def sends(messages):
+        is_done = any(isinstance(each, ToolMessage) for each in messages)
+        return "Sent." if is_done else called("send", 0, article="lamp", pieces=2)
+
+    model = ScriptedModel({"specialist": always(sends), "feedback": always(END)})
+    sender = Specialist("sender", "Sends.", chat_model=model, tools=[send], approve=["send"])
+    async with (
+        open_storage(":memory:") as storage,
+        open_runtime(Team(Host(model), [sender], name="house"), storage=storage) as runtime,
+        shown(runtime.graph, storage) as client,
+    ):
+        labels = {"team": "house"}
+        await (await runtime.start({"plan": "- [ ] 1. Send @sender\n"}, run_id="r", labels=labels))
+        (ask,) = (await runtime.get("r")).pending_questions
+        known = evidence_of(ask, await runtime.get("r"))
+        page = (await client.get("/runs/r")).text
+        result = await (await runtime.answer("r", {ask.key: "approve"}))
+    lines = waiting_lines([ask], [known], "r", "")
+    assert lines[-3:] == ["    article: lamp", "    pieces: 2", "    place: Hall 3 (default)"]
+    assert '<th scope="row">place</th><td><pre>Hall 3</pre><small>default</small></td>' in page
+    assert result.outcome == "completed"
+
+
 async def test_a_client_is_given_it_with_the_run(where):
     async with open_storage(where) as storage, served({"house": team()}, storage) as client:
         run = (await client.get("/runs/r1")).json()

@@ -72,7 +72,7 @@ def test_the_terminal_edits_the_plan_of_a_run_of_another_process(owner, tmp_path
     (tmp_path / "go on").touch()
     assert last_line(owner) == "completed 2 Plant"
     done = typed(tmp_path, "edit", "r", "--plan", str(plan), "--version", "2")
-    assert (done.returncode, "The run is over. Begin a new one, and" in done.stderr) == (2, True)
+    assert (done.returncode, "The run is over. Begin a new one, with" in done.stderr) == (2, True)
     assert " makes version 2 of the plan" in typed(tmp_path, "show", "r").stdout
 
 
@@ -171,7 +171,7 @@ def test_the_terminal_tells_the_host_of_a_run_something(owner, tmp_path):
     (tmp_path / "go on").touch()
     assert last_line(owner) == "completed 1 Sow"
     done = typed(tmp_path, "message", "r", "Also compare 2023.")
-    assert (done.returncode, "The run is over" in done.stderr) == (2, True)
+    assert (done.returncode, "The run is over. Begin a new one, and" in done.stderr) == (2, True)
     shown_run = typed(tmp_path, "show", "r").stdout
     assert "said: Also compare 2023." in shown_run
 

@@ -178,20 +178,20 @@ def _kind(block: str | dict[str, Any]) -> str:
 
 def _decision_about(request: ToolCallRequest, place: str) -> Decision:
     """Ask a person about a call, again while the arguments that they give do not fit the tool."""
-    called, refused = request.tool_call, 0
-    decision = read_call_decision(_ask_approval(called, place))
+    refused = 0
+    decision = read_call_decision(_ask_approval(request, place))
     # The run's bound on questions ends this; the number makes each question one of its own.
     while problem := _problem_in(request.tool, decision):
         refused += 1
         told = f" Edit {refused} was refused: {problem}"
-        decision = read_call_decision(_ask_approval(called, place, told))
+        decision = read_call_decision(_ask_approval(request, place, told))
     return decision
 
 
 def _problem_in(tool: BaseTool | None, decision: Decision) -> str:
     """Why a tool would not take the arguments of an edit; empty if it would."""
-    kind = tool.tool_call_schema if tool is not None and decision.action == "edit" else None
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+    kind = _schema_of(tool) if decision.action == "edit" else None
+    if kind is None:
         return ""
     try:
         kind.model_validate(decision.arguments or {})
@@ -200,12 +200,31 @@ def _problem_in(tool: BaseTool | None, decision: Decision) -> str:
     return ""
 
 
-def _ask_approval(called: ToolCall, place: str, told: str = "") -> JsonValue:
+def _schema_of(tool: BaseTool | None) -> type[BaseModel] | None:
+    kind = None if tool is None else tool.tool_call_schema
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _defaults(request: ToolCallRequest) -> dict[str, JsonValue]:
+    """What the tool takes where its model gives nothing: that is called, too."""
+    kind, given = _schema_of(request.tool), request.tool_call["args"]
+    fields = {} if kind is None else kind.model_fields
+    found = {name: each.default for name, each in fields.items() if not each.is_required()}
+    return {
+        name: plain(value)
+        for name, value in found.items()
+        if name not in given and isinstance(value, str | int | float | bool) and value != ""
+    }
+
+
+def _ask_approval(request: ToolCallRequest, place: str, told: str = "") -> JsonValue:
+    called, defaults = request.tool_call, _defaults(request)
     # With its place, since an equal call elsewhere is another call.
-    details: JsonValue = {
+    details: dict[str, JsonValue] = {
         "tool": called["name"],
         "arguments": plain(called["args"]),
         "call": place,
+        **({"defaults": defaults} if defaults else {}),
     }
     text = f"May the tool {called['name']} be called?{told}"
     return ask(text, kind="approval", details=details)

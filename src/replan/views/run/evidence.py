@@ -35,7 +35,7 @@ class Change:
     """An argument of a call, and what it was when a person was asked about such a call before."""
 
     name: str
-    kind: Literal["same", "new", "changed", "removed"]
+    kind: Literal["same", "new", "changed", "removed", "default"]  # the last: the tool's own value
     value: JsonValue = None
     before: JsonValue = None
 
@@ -86,7 +86,7 @@ def evidence_of(
     return Evidence(
         task=one_line(step.step.description) if step else "",
         said=_said(_reply_before(ask, report), texts),
-        arguments=tuple(_changes(ask, asked_before, report)),
+        arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
         grounds=tuple(grounds[-_MOST:]),
         left_out=max(0, len(grounds) - _MOST),
@@ -138,7 +138,7 @@ def argument_text(change: Change) -> str:
     before = f"before: {_shown(change.before)}"
     if change.kind == "removed":
         return f"{one_line(change.name)}: left out ({before})"
-    notes = {"new": " (new)", "changed": f" ({before})"}
+    notes = {"new": " (new)", "changed": f" ({before})", "default": " (default)"}
     return f"{one_line(change.name)}: {_shown(change.value)}{notes.get(change.kind, '')}"
 
 
@@ -235,6 +235,14 @@ def _changes(
             yield Change(name=name, kind="same", value=value)
     for name in before.keys() - now.keys():
         yield Change(name=name, kind="removed", before=before[name])
+
+
+def _defaults(ask: Question) -> Iterator[Change]:
+    """What the tool takes by itself, where its model gave nothing."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    defaults = details.get("defaults")
+    for name, value in defaults.items() if isinstance(defaults, dict) else ():
+        yield Change(name=name, kind="default", value=value)
 
 
 def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
