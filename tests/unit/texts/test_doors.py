@@ -35,6 +35,7 @@ from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.planning import planned
 from replan_local.refusals import CannotAnswerError
+from untraced import untraced
 
 # A line is to be read in 10 ms; the rest is for slow machines, and for doors that read it often.
 _SECONDS = 0.6
@@ -250,13 +251,14 @@ def test_more_attributes_than_a_step_may_have_are_told() -> None:
 def _least_seconds(work: Callable[[], object], bound: float = _SECONDS) -> float:
     """The CPU time of work that is not in a cache; the least of up to three, which share a CPU."""
     least = float("inf")
-    for _ in range(3):
-        _forget()
-        started = time.process_time()
-        work()
-        least = min(least, time.process_time() - started)
-        if least < bound / 4:
-            break
+    with untraced():
+        for _ in range(3):
+            _forget()
+            started = time.process_time()
+            work()
+            least = min(least, time.process_time() - started)
+            if least < bound / 4:
+                break
     return least
 
 
@@ -294,12 +296,14 @@ async def test_the_largest_head_of_a_table_is_read_soon(tmp_path: Path) -> None:
     names = [f"c{at} {'revenue x ' * 50}"[:COLUMN_NAME] for at in range(TABLE_COLUMNS)]
     values = ",".join("1" for _ in names)
     (tmp_path / "wide.csv").write_text(f"{','.join(names)}\n{values}\n{values}\n")
-    started = time.process_time()
 
-    result = await _asked(tmp_path, "total revenue by region from wide.csv")
+    with untraced():
+        started = time.process_time()
+        result = await _asked(tmp_path, "total revenue by region from wide.csv")
+        seconds = time.process_time() - started
 
     assert result.is_failed
-    assert time.process_time() - started < _LONG
+    assert seconds < _LONG
 
 
 async def _asked(folder: Path, task: str) -> SpecialistResult:
