@@ -179,8 +179,7 @@ class Option:
         changes: What it changes.
         removed_by: Who may take it away again; what only the team may remove stays in a revision
             of a model, and a client is refused.
-        in_prompt: Whether the prompts of models name it.
-        meaning: What they say about it beside its example, if that is not enough.
+        meaning: What the prompts of models say about it; those without one they do not name.
     """
 
     field: str
@@ -189,7 +188,6 @@ class Option:
     example: str
     changes: Effect = "nothing"
     removed_by: Literal["anybody", "team"] = "anybody"
-    in_prompt: bool = False
     meaning: str = ""
 
     @property
@@ -199,13 +197,11 @@ class Option:
 
 
 _WAITS = "after|depends on|dependencies|依赖于|依赖|前置步骤|前置"
-_USED = "the steps whose results it uses"
+_IF = "if|condition|如果|条件"
 OPTIONS = (
-    Option("dependencies", _WAITS, STEPS, "after 1, 2", "order", in_prompt=True, meaning=_USED),
-    Option(
-        "condition", "if|condition|如果|条件", CONDITION, "if 2 failed", "order", in_prompt=True
-    ),
-    Option("optional", "optional|可选", FLAG, "optional", in_prompt=True),
+    Option("dependencies", _WAITS, STEPS, "after 1, 2", "order", meaning="uses their results"),
+    Option("condition", _IF, CONDITION, "if 2 failed", "order", meaning="else skipped"),
+    Option("optional", "optional|可选", FLAG, "optional", meaning="its failure stops nothing"),
     Option("priority", "priority|优先级", WHOLE, "priority 2", "attempt"),
     Option("max_retries", "retries|retry|重试", COUNT, "retries 1", "attempt"),
     Option("timeout", "timeout|time limit|超时", DURATION, "timeout 30s", "attempt"),
@@ -246,11 +242,7 @@ _SPLIT = re.compile(r"(?:&#[0-9]{1,7};|`[^`]*`|\"[^\"]*\"|[^;；,，、])+")
 _LETTERS = re.compile(r"[a-z]+", re.IGNORECASE)
 _LEAST_LETTERS = 5
 
-PROMPTED = ", ".join(
-    f"`{option.example}`" + (f" ({option.meaning})" if option.meaning else "")
-    for option in OPTIONS
-    if option.in_prompt
-)
+PROMPTED = ", ".join(f"`{each.example}` ({each.meaning})" for each in OPTIONS if each.meaning)
 """The options that the prompts of models name."""
 
 KNOWN = "; ".join(option.example for option in (*OPTIONS, ASSIGNED))

@@ -62,7 +62,7 @@ def test_only_what_the_team_may_remove_alone_stays(option):
 
 
 def test_prompts_name_the_options_of_models():
-    assert PROMPTED.startswith("`after 1, 2` (the steps whose results it uses), `if 2 failed`")
+    assert PROMPTED.startswith("`after 1, 2` (uses their results), `if 2 failed`")
     assert "ask first" not in PROMPTED
 
 
