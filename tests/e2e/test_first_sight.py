@@ -166,7 +166,8 @@ async def test_http_and_the_page_tell_the_same(where):
         only = (await client.get("/runs", params={"outcome": "waiting"})).json()["runs"]
         assert [each["run_id"] for each in only] == ["waits"]
         (day,) = (await client.get("/stats")).json()["sums"]
-        assert day["currency"] == "EUR"
+        assert day["costs"].keys() == {"EUR"}
+        assert (day["failed"], day["partial"]) == (0, 2)
     async with open_storage(where) as storage, shown(team(), storage) as client:
         page = (await client.get("/")).text
         waits = page[page.rindex("/runs/waits") :]

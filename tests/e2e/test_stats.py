@@ -9,9 +9,10 @@ from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 
 from pages import shown
-from replan import Host, Limits, Specialist, Team, open_runtime, open_storage
+from replan import Host, Limits, Price, Specialist, Team, open_runtime, open_storage
 from replan.cli.main import app
 from replan.testing import ScriptedModel, always
+from replan.views.cells import amount
 from scripts import END
 from served import as_, served, tokens_of
 
@@ -31,7 +32,7 @@ def breaks(_):
     raise ValueError("broken")
 
 
-def team():
+def team(**options):
     calls = [
         AIMessage("", tool_calls=[{"name": "price", "args": {"item": item}, "id": item}])
         for item in ("tea", "gold")
@@ -42,7 +43,7 @@ def team():
         Specialist("buyer", "Buys.", chat_model=model, tools=[price], effects="pure"),
         Specialist("breaker", "Breaks.", run=breaks),
     ]
-    return Team(Host(model), members, name="house", limits=Limits(step_retries=0))
+    return Team(Host(model), members, name="house", limits=Limits(step_retries=0), **options)
 
 
 async def ran(storage, *labels):
@@ -101,6 +102,34 @@ def test_a_table_has_the_same_numbers(where, by):
     assert [int(row[: len(failed)].split()[-1]) for row in rows] == [
         each["failed"] for each in sums
     ]
+
+
+async def test_a_day_is_one_row_with_what_it_cost_in_each_currency(tmp_path):
+    path = str(tmp_path / "runs.db")
+    async with open_storage(path) as storage:
+        for currency in ("EUR", "USD"):
+            prices = {"ScriptedModel": Price(input=1, output=6)}
+            priced = team(prices=prices, currency=currency)
+            async with open_runtime(priced, storage=storage) as runtime:
+                await runtime.run({"plan": PLAN}, run_id=currency)
+        await ran(storage, {"team": "house"})
+    (day,) = await asyncio.to_thread(sums_of, path, "day")
+    assert day["runs"] == 3
+    assert list(day["costs"]) == ["EUR", "USD", ""]
+    table = (await asyncio.to_thread(in_terminal, path)).stdout
+    euros, dollars = (amount(day["costs"][each], each) for each in ("EUR", "USD"))
+    assert f"{euros} + {dollars} + unknown" in table
+    async with open_storage(path) as storage, shown(team(), storage) as client:
+        page = (await client.get("/stats")).text
+    assert f"<td>{euros} + {dollars} + unknown</td>" in page
+    assert page.count(f"<td>{TODAY}</td>") == 1
+
+
+def test_runs_that_ended_with_a_part_are_counted_apart(where):
+    head, row = in_terminal(where).stdout.splitlines()
+    assert head.split()[:4] == ["day", "runs", "failed", "partial"]
+    (day,) = sums_of(where, "day")
+    assert row.split()[1:4] == [str(day[name]) for name in ("runs", "failed", "partial")]
 
 
 def test_a_period_without_such_a_thing_says_so(where):

@@ -26,10 +26,11 @@ class Sums(Value):
         runs: The runs in which it occurs.
         number: By day and team, these runs; by specialist, attempts; else, calls.
         failed: Those of them that failed.
+        partial: By day and team, the runs that ended with a part of what was wanted; else none.
         input_tokens: The counted tokens that models read.
         output_tokens: The counted tokens that models wrote.
-        cost: Money in the currency of the prices; null where a price is not known.
-        currency: That currency; empty where the team names none. Each has sums of its own.
+        costs: Money by its currency, which is empty where a team names none; null where a price is
+            not known.
         seconds: Their time at work.
         waited: By day and team, the seconds in which they waited for a person.
     """
@@ -38,15 +39,12 @@ class Sums(Value):
     runs: int
     number: int
     failed: int
+    partial: int
     input_tokens: int
     output_tokens: int
-    cost: float | None
-    currency: str
+    costs: dict[str, float | None]
     seconds: float
     waited: float
-
-
-_Key = tuple[str, str]  # a name, and the currency of its cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,7 @@ class _Part:
     calls: Calls = Calls()  # noqa: RUF009 - it is frozen
     waited: float = 0.0
     number: int = 1
+    is_partial: bool = False
 
 
 def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
@@ -68,38 +67,56 @@ def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
         reports: The runs, each with all of its events.
         by: What they are added up by.
     """
-    parts = defaultdict[_Key, list[_Part]](list)
-    runs = defaultdict[_Key, set[str]](set)
+    parts = defaultdict[str, list[tuple[RunReport, _Part]]](list)
     for report in reports:
         for part in _PARTS[by](report):
-            key = part.name, report.currency
-            parts[key].append(part)
-            runs[key].add(report.run_id)
-    sums = [_sums(key, len(runs[key]), own) for key, own in parts.items()]
+            parts[part.name].append((report, part))
+    sums = [_sums(name, own) for name, own in parts.items()]
     if by == "day":
-        return tuple(sorted(sums, key=lambda each: (each.name, each.currency)))
-    return tuple(sorted(sums, key=lambda each: (-(each.cost or 0), -each.seconds, each.name)))
+        return tuple(sorted(sums, key=lambda each: each.name))
+    return tuple(sorted(sums, key=lambda each: (-_most(each), -each.seconds, each.name)))
 
 
-def _sums(key: _Key, runs: int, parts: list[_Part]) -> Sums:
-    calls, (name, currency) = sum_of([each.calls for each in parts]), key
+def _most(sums: Sums) -> float:
+    return max((cost or 0.0 for cost in sums.costs.values()), default=0.0)
+
+
+def _sums(name: str, own: list[tuple[RunReport, _Part]]) -> Sums:
+    parts = [part for _, part in own]
+    calls = sum_of(each.calls for each in parts)
     return Sums(
         name=name,
-        currency=currency,
-        runs=runs,
+        costs=_costs(own),
+        runs=len({report.run_id for report, _ in own}),
         number=sum(each.number for each in parts),
         failed=sum(each.is_failed for each in parts),
+        partial=sum(each.is_partial for each in parts),
         input_tokens=calls.input_tokens,
         output_tokens=calls.output_tokens,
-        cost=calls.cost,
         seconds=round(sum(each.seconds for each in parts), 3),
         waited=round(sum(each.waited for each in parts), 3),
     )
 
 
+def _costs(own: list[tuple[RunReport, _Part]]) -> dict[str, float | None]:
+    """What was charged in each currency; what is free needs none."""
+    calls = defaultdict[str, list[Calls]](list)
+    for report, part in own:
+        calls[report.currency].append(part.calls)
+    costs = {currency: sum_of(each).cost for currency, each in calls.items()}
+    order = sorted(costs, key=lambda currency: (not currency, currency))
+    return {currency: costs[currency] for currency in order if costs[currency] != 0}
+
+
 def _of_run(name: str, report: RunReport) -> _Part:
-    is_failed = report.outcome == "failed"
-    return _Part(name, is_failed, report.worked, report.calls, report.waited)
+    return _Part(
+        name,
+        is_failed=report.outcome == "failed",
+        is_partial=report.outcome == "partial",
+        seconds=report.worked,
+        calls=report.calls,
+        waited=report.waited,
+    )
 
 
 def _days(report: RunReport) -> Iterator[_Part]:

@@ -30,7 +30,8 @@ def period_lines(sums: Sequence[Sums], by: By) -> list[str]:
 def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:
     """The cells of the table; days and teams have no number besides their runs, tools no tokens."""
     number = _NUMBERS.get(by)
-    head = [by, "runs", *([number] if number else []), "failed", "at work"]
+    head = [by, "runs", *([number] if number else []), "failed"]
+    head += ["partial", "at work"] if number is None else ["at work"]
     head += ["tokens in", "out", "cost"] if by != "tool" else []
     head += ["waited"] if number is None else []
     return [head, *(_row(each, by) for each in sums)]
@@ -39,8 +40,17 @@ def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:
 def _row(each: Sums, by: By) -> list[str]:
     cells = [cut(one_line(each.name), _WIDEST), f"{each.runs:,}"]
     cells += [f"{each.number:,}"] if by in _NUMBERS else []
-    cells += [f"{each.failed:,}", seconds(each.seconds)]
+    cells += [f"{each.failed:,}", *([f"{each.partial:,}"] if by not in _NUMBERS else [])]
+    cells += [seconds(each.seconds)]
     if by != "tool":
-        cost = "unknown" if each.cost is None else amount(each.cost, each.currency)
-        cells += [f"{each.input_tokens:,}", f"{each.output_tokens:,}", cost]
+        cells += [f"{each.input_tokens:,}", f"{each.output_tokens:,}", _cost(each)]
     return [*cells, seconds(each.waited)] if by not in _NUMBERS else cells
+
+
+def _cost(sums: Sums) -> str:
+    """What was charged in each currency, one after the other; money of none is not added to any."""
+    texts = [
+        f"unknown {one_line(currency)}".rstrip() if cost is None else amount(cost, currency)
+        for currency, cost in sums.costs.items()
+    ]
+    return " + ".join(texts) or amount(0)
