@@ -11,6 +11,7 @@ from pages import shown
 from replan import Host, Limits, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.cli.main import app
 from replan.errors import ToolCallLostError
+from replan.log.kept_events import events_of
 from replan.testing import ScriptedModel, always
 from replan.views.run.evidence import evidence_of
 from replan.views.run.open_asks import waiting_lines
@@ -101,6 +102,7 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
     assert own[: own.index("4/manager/1: How much?")] == [
         "3/buyer/2: May the tool order be called?",
         "step 3: Order lamps",
+        "it does: Order an article.",
         "article: lamp",
         "pieces: 48 (before: 480)",
         "note: fair (new)",
@@ -123,6 +125,33 @@ def test_show_ends_with_what_can_be_typed_next(where):
         f'reject 3/buyer/2 with: replan resume r1 --storage {where} --answer "{no}"',
         f"continue with: replan resume r1 --storage {where} {both}",
     ]
+
+
+async def test_the_page_says_what_a_tool_does_and_when_each_question_was_asked(where):
+    async with open_storage(where) as storage, shown(team(), storage) as client:
+        page = (await client.get("/runs/r1")).text
+        events = events_of("r1", await storage.log.events("r1"))
+    assert '<p class="does-it"><code>order</code>: Order an article.</p>' in page
+    asked = {each.key: each.at for each in events if each.type == "input_requested"}
+    for key in ("3/buyer/2", "4/manager/1"):
+        assert f"<small>asked {asked[key].astimezone():%H:%M:%S}</small>" in page
+
+
+async def test_an_edit_that_a_tool_does_not_take_is_told_with_who_made_it():
+    model = ScriptedModel({"specialist": called("order", 0, article="lamp", pieces=48)})
+    buyer = Specialist("buyer", "Buys.", chat_model=model, tools=[order], approve=["order"])
+    async with open_runtime(Team(Host("offline"), [buyer]), storage=":memory:") as runtime:
+        await runtime.run({"plan": "- [ ] 1. Order lamps @buyer\n"}, run_id="r1")
+        for pieces, who in (("many", "eva"), ("few", "otto")):
+            edited = {"action": "edit", "arguments": {"article": "lamp", "pieces": pieces}}
+            (ask,) = (await runtime.get("r1")).pending_questions
+            await (await runtime.answer("r1", {ask.key: edited}, by=who))
+            report = await runtime.get("r1")
+            (ask,) = report.pending_questions
+            assert "Its edited arguments were refused: pieces: this must be" in ask.text
+            before = evidence_of(ask, report).before
+            assert f"edited by {who}: " in before
+            assert before.endswith(", which the tool does not take")
 
 
 async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about():

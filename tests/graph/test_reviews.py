@@ -154,10 +154,10 @@ async def test_who_edits_a_call_wrongly_is_told_and_the_model_is_not(wrong):
         clerk = Specialist("clerk", "Pays.", chat_model=model, tools=[pay], approve=["pay"])
         graph = build_graph(Team(Host("offline"), [clerk]), checkpointer=InMemorySaver())
         await asked(graph, {"plan": "- [ ] 1. Pay Ann @clerk\n"})
-        for number in (1, 2):
+        for _ in range(2):
             _, interrupt = await asked(graph, decided(edit("pay", **wrong)))
             (action,) = interrupt.value["action_requests"]
-            refused = action["description"].partition(f"Edit {number} was refused: ")[2]
+            refused = action["description"].partition("edited arguments were refused: ")[2]
             assert refused.startswith(("amount: this must be", "amount: this is missing"))
             assert "Input should" not in refused
             assert action["args"] == {"amount": 5}

@@ -35,6 +35,7 @@ from replan.state.questions import Decision
 from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees
+_LONGEST_DESCRIPTION = 300
 LONGEST_OTHER_BLOCKS = 5_000_000  # characters of its blocks that are not text, such as pictures
 
 Content = str | list[str | dict[str, Any]]
@@ -180,11 +181,10 @@ def _decision_about(request: ToolCallRequest, place: str) -> Decision:
     """Ask a person about a call, again while the arguments that they give do not fit the tool."""
     refused = 0
     decision = read_call_decision(_ask_approval(request, place))
-    # The run's bound on questions ends this; the number makes each question one of its own.
+    # The run's bound on questions ends this.
     while problem := _problem_in(request.tool, decision):
         refused += 1
-        told = f" Edit {refused} was refused: {problem}"
-        decision = read_call_decision(_ask_approval(request, place, told))
+        decision = read_call_decision(_ask_approval(request, place, refused, problem))
     return decision
 
 
@@ -217,17 +217,31 @@ def _defaults(request: ToolCallRequest) -> dict[str, JsonValue]:
     }
 
 
-def _ask_approval(request: ToolCallRequest, place: str, told: str = "") -> JsonValue:
-    called, defaults = request.tool_call, _defaults(request)
+def _description(tool: BaseTool | None) -> str:
+    """What the tool does: the first line of its description."""
+    lines = ("" if tool is None else tool.description).strip().splitlines()
+    return lines[0][:_LONGEST_DESCRIPTION] if lines else ""
+
+
+def _ask_approval(
+    request: ToolCallRequest, place: str, refused: int = 0, problem: str = ""
+) -> JsonValue:
+    """Ask whether a tool may be called; so many edits of its arguments were refused before."""
+    called = request.tool_call
     # With its place, since an equal call elsewhere is another call.
     details: dict[str, JsonValue] = {
         "tool": called["name"],
         "arguments": plain(called["args"]),
         "call": place,
-        **({"defaults": defaults} if defaults else {}),
     }
-    text = f"May the tool {called['name']} be called?{told}"
-    return ask(text, kind="approval", details=details)
+    more: dict[str, JsonValue] = {
+        "defaults": _defaults(request),
+        "description": _description(request.tool),
+        "refused_edits": refused,
+    }
+    details |= {name: each for name, each in more.items() if each}
+    told = f" Its edited arguments were refused: {problem}" if problem else ""
+    return ask(f"May the tool {called['name']} be called?{told}", kind="approval", details=details)
 
 
 def _record_of(answer: ToolAnswer) -> JsonValue:

@@ -23,13 +23,6 @@ def verdict_effects(ask: Question) -> Mapping[str, str]:
     return leads_to(ask.details)
 
 
-def call_arguments(ask: Question) -> Mapping[str, JsonValue]:
-    """The arguments of the call that is asked about."""
-    details = ask.details if isinstance(ask.details, dict) else {}
-    arguments = details.get("arguments")
-    return arguments if isinstance(arguments, dict) else {}
-
-
 def argument_text(value: JsonValue) -> str:
     """An argument in a field of a form: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -28,14 +28,14 @@ from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
-from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verdict_effects
+from replan.ui.shown import argument_text, ask_fingerprint, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, minute, seconds
 from replan.views.event_lines import steering_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
-from replan.views.run.evidence import subject_text
-from replan.views.run.history import why_text
+from replan.views.run.evidence import arguments_of_call, subject_text
+from replan.views.run.history import time_text, why_text
 from replan.views.run.next_steps import corrections
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
 
@@ -166,6 +166,7 @@ def templates() -> Environment:
         "short": short_error,
         "moment": moment_of,
         "clock": _clock,
+        "time": time_text,
         "minute": minute,
         "tick": _tick,
         "json": _json,
@@ -176,7 +177,7 @@ def templates() -> Environment:
         "corrections": corrections,
         "details": details_shown,
         "leads": verdict_effects,
-        "arguments": call_arguments,
+        "arguments": arguments_of_call,
         "argument": argument_text,
         "lines": lines_of,
         "mark": _mark,

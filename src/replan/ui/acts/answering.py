@@ -18,9 +18,9 @@ from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import call_for, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
-from replan.ui.shown import argument_text, ask_fingerprint, call_arguments
+from replan.ui.shown import argument_text, ask_fingerprint
 from replan.ui.site import Site, page_path
-from replan.views.run.evidence import Evidence, evidence_of
+from replan.views.run.evidence import Evidence, arguments_of_call, evidence_of
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
@@ -113,7 +113,7 @@ def read_arguments(ask: Question, fields: Mapping[str, str]) -> dict[str, JsonVa
     further = fields.get("arguments", "").strip()
     given = {
         name: _argument(name, value, fields.get(f"argument {name}"))
-        for name, value in call_arguments(ask).items()
+        for name, value in arguments_of_call(ask).items()
     }
     return {**given, **(arguments_of(further) if further else {})}
 
@@ -156,7 +156,7 @@ def confirm_answer(
     lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")
-        sent = (call_arguments(ask), value["arguments"]) if "arguments" in value else ()
+        sent = (arguments_of_call(ask), value["arguments"]) if "arguments" in value else ()
         texts = [json.dumps(each, ensure_ascii=False, indent=2).splitlines() for each in sent]
         lines = [*difference(*texts)] if texts else []
     return confirm(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Literal
 
@@ -10,6 +11,7 @@ from pydantic import JsonValue
 
 from replan.events.types import (
     AnswerReceived,
+    ApprovalRequested,
     InputRequested,
     ModelCompleted,
     SpecialistCompleted,
@@ -21,7 +23,7 @@ from replan.log.step_reports import AttemptReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import read_verdict
-from replan.state.questions import Question, short_key
+from replan.state.questions import PLAN, Question, short_key
 from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, one_line
 from replan.views.run.error_lines import error_of, short_error
@@ -54,7 +56,9 @@ class Ground:
 class Evidence:
     """What a person decides a question on."""
 
+    asked_at: datetime | None = None  # when it was asked
     task: str = ""  # the step that asks, in the words of the plan
+    does: str = ""  # what the tool does that is to be called, in its own words
     said: str = ""  # what the model said before it asked
     arguments: tuple[Change, ...] = ()  # those of the call
     before: str = ""  # what was asked before, and the answer; empty where nothing was
@@ -84,7 +88,9 @@ def evidence_of(
     ]
     step = report.by_id.get(ask.step_id)
     return Evidence(
+        asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
+        does=one_line(str(_details(ask).get("description", ""))),
         said=_said(_reply_before(ask, report), texts),
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
@@ -150,16 +156,20 @@ def _shown(value: JsonValue) -> str:
     return f"{text[:_LONGEST_VALUE]}… ({len(text):,} characters; `replan show RUN --json` has all)"
 
 
+def _details(ask: Question) -> Mapping[str, JsonValue]:
+    return ask.details if isinstance(ask.details, dict) else {}
+
+
 def arguments_of_call(ask: Question) -> Mapping[str, JsonValue]:
     """The arguments of the call that is asked about; none where it is no call."""
-    details = ask.details if isinstance(ask.details, dict) else {}
+    details = _details(ask)
     arguments = details.get("arguments") if "tool" in details else None
     return arguments if isinstance(arguments, dict) else {}
 
 
 def subject_text(ask: Question) -> str:
     """What a decision is about, in a line: the call, or the task; empty for a question."""
-    details = ask.details if isinstance(ask.details, dict) else {}
+    details = _details(ask)
     arguments, tool = arguments_of_call(ask), str(details.get("tool", ""))
     if ask.kind == "question" or not (tool or ask.kind == "unknown_outcome"):
         return ""
@@ -178,6 +188,13 @@ def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
     return next((each for each in own if each.reply is not None), None) if ask.step_id else None
 
 
+def _asked_at(ask: Question, report: RunReport) -> datetime | None:
+    if ask.kind != PLAN:
+        return report.fold.asked_at.get(ask.key)
+    asked = (each.at for each in reversed(report.events) if isinstance(each, ApprovalRequested))
+    return next(asked, None)
+
+
 def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
     """The words of a reply, without the calls that it makes."""
     if event is None or event.reply is None:
@@ -188,8 +205,7 @@ def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
 
 def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
     """The newest such question before: of the step, else of any that wants to call the tool."""
-    details = ask.details if isinstance(ask.details, dict) else {}
-    tool = str(details.get("tool", "")) if ask.kind == "approval" else ""
+    tool = str(_details(ask).get("tool", "")) if ask.kind == "approval" else ""
     before = list[InputRequested]()
     for event in report.events:
         if isinstance(event, InputRequested) and event.key == ask.key:
@@ -213,7 +229,8 @@ def _before_text(ask: Question, asked: InputRequested, report: RunReport) -> str
         return cut(what, _LONGEST)
     last = answers[-1]
     by, text = (f" by {last.by}" if last.by else ""), (f": {last.text}" if last.text else "")
-    return f"{cut(what, _LONGEST)}, {cut(one_line(f'{last.action}{by}{text}'), _LONGEST)}"
+    refused = ", which the tool does not take" if "refused_edits" in _details(ask) else ""
+    return f"{cut(what, _LONGEST)}, {cut(one_line(f'{last.action}{by}{text}'), _LONGEST)}{refused}"
 
 
 def _changes(
@@ -239,8 +256,7 @@ def _changes(
 
 def _defaults(ask: Question) -> Iterator[Change]:
     """What the tool takes by itself, where its model gave nothing."""
-    details = ask.details if isinstance(ask.details, dict) else {}
-    defaults = details.get("defaults")
+    defaults = _details(ask).get("defaults")
     for name, value in defaults.items() if isinstance(defaults, dict) else ():
         yield Change(name=name, kind="default", value=value)
 
@@ -307,7 +323,7 @@ def _is_cut_off(call: ToolEvent, attempt: AttemptReport, doubt: Question | None)
 
 def _is_about(ask: Question, call: ToolEvent) -> bool:
     """Whether a question is what became of a call."""
-    details = ask.details if isinstance(ask.details, dict) else {}
+    details = _details(ask)
     asked = ask.kind, ask.step_id, details.get("tool"), details.get("attempt")
     return asked == ("unknown_outcome", call.step_id, call.tool, call.attempt)
 

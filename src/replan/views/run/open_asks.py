@@ -82,7 +82,8 @@ def ask_lines(ask: Question, known: Evidence) -> list[str]:
     if ask.kind == PLAN:
         told = [line for text in ask.remarks for line in _remark(text)]
         return ["May this plan run?", *(f"  {line}" for line in told)]
-    return [one_line(ask.text), *(f"  {argument_text(each)}" for each in known.arguments)]
+    does = [f"  it does: {known.does}"] if known.does else []
+    return [one_line(ask.text), *does, *(f"  {argument_text(each)}" for each in known.arguments)]
 
 
 def _remark(text: str) -> list[str]:

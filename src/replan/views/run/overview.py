@@ -163,6 +163,9 @@ def _counts(report: RunReport) -> str:
     return f": {', '.join([*counts, *remark_texts(report.anomalies)])}" if counts else ""
 
 
+_TOLD = (StepStatus.EXECUTING, StepStatus.FAILED, StepStatus.SKIPPED)
+
+
 def step_counts(report: RunReport) -> list[str]:
     """How many steps are done, failed and so on, in words; nothing where there are none."""
     if not report.steps:
@@ -171,12 +174,10 @@ def step_counts(report: RunReport) -> list[str]:
         return [f"{counted(len(report.steps), 'step')} begun {EARLY}"]
     done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
     asking = sum(each.is_asking for each in report.planned)
-    others = {WORDS[status]: report.count(status) for status in StepStatus}
-    del others[WORDS[StepStatus.COMPLETED]]
-    pending = WORDS[StepStatus.PENDING]
     cut_off = 0 if report.is_over else sum(each.is_cut_off for each in report.planned)
-    left = others[pending] - asking - cut_off
-    others = {WAITING: asking, CUT_OFF: cut_off, **others, pending: left}
+    left, word = report.count(StepStatus.PENDING), "not done" if report.is_over else "pending"
+    others = {WAITING: asking, CUT_OFF: cut_off, word: left - asking - cut_off}
+    others |= {WORDS[each]: report.count(each) for each in _TOLD}
     return [done, *(f"{n} {each}" for each, n in others.items() if n)]
 
 
