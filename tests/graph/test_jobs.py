@@ -123,6 +123,18 @@ async def test_an_action_is_told_without_secrets():
     assert (ended.status, ended.result) == ("success", '"booked Rome to Oslo"')
 
 
+async def test_answers_that_were_handed_in_are_used_behind_one_that_was_asked_for():
+    done = []
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(spec_of(done), model)
+        known = {"1/booker/1": "Rome", "1/booker/3": "4711"}
+        plan = {"messages": [("user", "Go.")], "plan": PLAN, "answers": known}
+        state = (await run(graph, plan, config=THREAD)).state
+        state, asked = await answered(graph, state, ["Oslo", "yes"])
+    assert ["Where to?" in asked[0].text, "Shall I do it?" in asked[1].text] == [True, True]
+    assert done == [("Rome", "Oslo", "4711")]
+
+
 async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
     done = []
     plan = PLAN.partition("- [ ] 2")[0] + '\n  ```yaml\n  origin: Rome\n  pin: "1"\n  ```\n'

@@ -1,34 +1,23 @@
-"""Actions on record, so that none is done twice; and what was read and put in other words."""
+"""Actions on record, so that none is done twice."""
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.messages import ToolCall
-from pydantic import JsonValue
 
 from replan.errors import InDoubtError
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
-from replan.jobs.extraction.port import Extracted, Extractor, Wanted
-from replan.jobs.phrasing import Phraser
-from replan.jobs.sayings import Language
 from replan.jobs.views import without_secrets
 from replan.log.run_log import RunLog
 from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
 from replan.state.person.verdicts import ask_what_became_of
-from replan.state.session.session import Seal
 from replan.values import restored
 
-ACTION, PHRASE = "job/", "phrase/"
-"""What the places of a job's actions and questions begin with in its record."""
-
-FOUND = "found"
-"""Where the note of a turn has what was read in it."""
+ACTION = "job/"
+"""What the places of a job's actions begin with in its record."""
 
 
 @dataclass(frozen=True)
@@ -113,59 +102,6 @@ class LoggedExecutor:
         """Return what is on record of an action; else do it."""
         record = Transcript(self.log, f"job/{call.job.id}", call.job.id, "tell")
         return await RecordedExecutor(self.executor, record).execute(call)
-
-
-@dataclass(frozen=True)
-class RecordedExtractor:
-    """Looks through each turn once: what was found is on record, and a model is not asked again."""
-
-    extractor: Extractor
-    record: Transcript
-    seal: Seal | None = None  # closes what is recorded; None: nothing is secret
-
-    async def extract(self, wanted: Wanted) -> Extracted:
-        """Return what is on record of the turn, if it is about the same words."""
-        turn = wanted.job.turns
-        kept = self._opened(await self.record.reply(turn))
-        if kept.get("said") == wanted.said:
-            return restored(Extracted, kept.get(FOUND))
-        found = await self.extractor.extract(wanted)
-        note: dict[str, Any] = {"said": wanted.said, FOUND: found.model_dump(mode="json")}
-        if self.seal is not None:
-            note = {FOUND: self.seal.closed(note)}
-        await self.record.note_reply(turn, note)
-        return found
-
-    def _opened(self, note: JsonValue) -> Mapping[str, Any]:
-        """What a note says, if it is about a turn of a job."""
-        if not isinstance(note, dict):
-            return {}
-        found = note.get(FOUND)
-        if self.seal is not None and isinstance(found, str):
-            return self.seal.opened(found)
-        return note
-
-
-@dataclass(frozen=True)
-class RecordedPhraser:
-    """Puts each question in its words once: they are on record, and are the same when it is asked.
-
-    A step that waits is begun again, and its question is known by its words.
-    """
-
-    phraser: Phraser
-    record: Transcript
-
-    async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
-        """Return what is on record of the question; else let it be put in other words."""
-        asked = json.dumps([text, language], ensure_ascii=True)
-        place = f"{PHRASE}{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
-        kept = await self.record.outcome(place)
-        if isinstance(kept, str):
-            return kept
-        phrased = await self.phraser.phrase(text, keeps, language)
-        await self.record.end(place, phrased)
-        return phrased
 
 
 def _doubts(call: ActionCall) -> int:

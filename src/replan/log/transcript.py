@@ -64,6 +64,17 @@ class Transcript:
     async def note_reply(self, number: int, message: JsonValue) -> None:
         await self._note(f"{self._replies}{number}", message)
 
+    async def newest_reply(self) -> tuple[int, JsonValue]:
+        """The reply that came last, with its number; 0 and `None` if none is on record."""
+        replies = [each for each in await self._load() if each.startswith(self._replies)]
+        number = max((int(each.removeprefix(self._replies)) for each in replies), default=0)
+        return number, await self.reply(number)
+
+    async def replace_reply(self, number: int, message: JsonValue) -> None:
+        """Record a reply in place of the one before it."""
+        await self.note_reply(number, message)
+        await self._strike(f"{self._replies}{number - 1}")
+
     async def outcome(self, place: str) -> JsonValue:
         """The outcome of a call; None if it is not on record."""
         return (await self._load()).get(f"{self._calls}{place}{ENDED}")

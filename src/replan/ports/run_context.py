@@ -62,6 +62,10 @@ class Asks(Protocol):
         """Return the answer to a question, or raise `Waiting` if there is none."""
         ...
 
+    def skip(self, number: int) -> None:
+        """Count questions that earlier attempts asked, and this one does not ask again."""
+        ...
+
     def remember(self, questions: Iterable[Question]) -> None:
         """Know the answers to the same questions that were asked before this step."""
         ...

@@ -1,6 +1,6 @@
 """A specialist that is a job: it asks the user for what it needs, and acts once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -15,9 +15,10 @@ from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
+from replan.jobs.job_reading import unconfirmed
 from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor, ProcessResult
-from replan.jobs.recorded import RecordedExecutor, RecordedExtractor, RecordedPhraser
+from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
@@ -31,13 +32,16 @@ from replan.state.team import SpecialistCard
 OPENING = "What is it about?"
 """What a job with secret slots asks in a session, and its first message answers."""
 
+ASKED = "asked"
+"""Where the note of a job that waits has what it asks."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpecialist:
     """Does a step as a job.
 
-    A step that waits is done again from its beginning when the answer is there. So what was found
-    in each answer is on record, and so are the words of each question and each action.
+    A step that waits is done again when the answer is there. So the job is on record with what it
+    asks, and so is each action.
     """
 
     card: SpecialistCard
@@ -65,43 +69,58 @@ class JobSpecialist:
     async def _process(
         self, context: ExecutionContext, config: RunnableConfig, work: SessionWork | None
     ) -> ProcessResult:
+        record, processor = here().transcript, self._processor(config)
         seal = None if work is None else work.seal
-        processor = self._processor(config, seal)
-        # The words of a run's request are not sealed, those of an answer are.
-        task = context.task if seal is None else _said(ask(OPENING, secret=True), seal)
-        found: Any = None if work is None else work.state.get(JOB)
-        given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
-        command = context.parameters.get("command")
-        known = isinstance(command, str) and self.spec.command(command) is not None
-        job = processor.new_job(
-            str(command) if known else "", given, job_id=context.idempotency_key or None
-        )
-        result = await processor.process(job if found is None else found, [task])
-        while result.need_user_input:
-            job, spec = result.job, self.spec
-            answer = ask(
-                without_secrets(spec, job, result.response_message),
-                details=view_of(spec, job),
+        number, note = await record.newest_reply()
+        waits = _opened(note, seal)
+        if waits and (asker := here().asker):
+            asker.skip(number - 1)
+        result = None if waits else await self._begun(processor, context, work)
+        while result is None or result.need_user_input:
+            if result is not None:
+                number, waits = number + 1, self._waiting(result)
+                await record.replace_reply(number, _closed(waits, seal))
+            job = processor.read(waits[JOB])
+            with using(place=str(number)):
                 # Whatever is asked for, the answer may have a secret in it.
-                secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
-            )
-            result = await processor.process(result.job, [_said(answer, seal)])
+                names = self.spec.slots_of(job.command)
+                secret = any(self.spec.slot(name).secret for name in names)
+                answer = ask(waits[ASKED], details=view_of(self.spec, job), secret=secret)
+            # A person may have written the record of a run that nobody signed.
+            result = await processor.process(unconfirmed(job), [_said(answer, seal)])
         return result
 
-    def _processor(self, config: RunnableConfig, seal: Seal | None) -> JobProcessor:
+    async def _begun(
+        self, processor: JobProcessor, context: ExecutionContext, work: SessionWork | None
+    ) -> ProcessResult:
+        """Take the first turn, of a new job or of that of the session."""
+        seal = None if work is None else work.seal
+        # The words of a run's request are not sealed, those of an answer are.
+        task = context.task if seal is None else _said(ask(OPENING, secret=True), seal)
+        given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
+        command = str(context.parameters.get("command"))
+        command = command if self.spec.command(command) is not None else ""
+        job: Any = None if work is None else work.state.get(JOB)
+        if job is None:
+            job = processor.new_job(command, given, job_id=context.idempotency_key or None)
+        return await processor.process(job, [task])
+
+    def _waiting(self, result: ProcessResult) -> dict[str, Any]:
+        """The job that waits, and what it asks."""
+        asked = without_secrets(self.spec, result.job, result.response_message)
+        return {JOB: result.job.to_dict(), ASKED: asked}
+
+    def _processor(self, config: RunnableConfig) -> JobProcessor:
         record = here().transcript
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
             extractor = RulesThenModel(ModelExtractor(self.chat, config))
-        phraser = None
-        if self.phrases is not None:
-            phraser = RecordedPhraser(ModelPhraser(self.phrases, config), record)
         executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
         return JobProcessor(
             self.spec,
-            extractor=RecordedExtractor(extractor, record, seal),
+            extractor=extractor,
             executor=RecordedExecutor(executor, record),
-            phraser=phraser,
+            phraser=None if self.phrases is None else ModelPhraser(self.phrases, config),
             clock=self.clock,
             new_id=lambda: record.key,
         )
@@ -125,6 +144,19 @@ class JobSpecialist:
             output=output,
             project_state=kept,
         )
+
+
+def _closed(waits: Mapping[str, Any], seal: Seal | None) -> dict[str, Any]:
+    """A note about a job that waits."""
+    return {**waits} if seal is None else {JOB: seal.closed({**waits})}
+
+
+def _opened(note: Any, seal: Seal | None) -> dict[str, Any]:
+    """What a note says of a job that waits; empty if there is none that can be read here."""
+    waits: dict[str, Any] = note or {}
+    if isinstance(waits.get(JOB), str):
+        return {} if seal is None else seal.opened(waits[JOB])
+    return waits
 
 
 def _said(answer: JsonValue, seal: Seal | None) -> str:

@@ -300,6 +300,7 @@ class Asker:
         self._known = list(known)
         self._admit = new
         self._taken: set[str] = set()
+        self._skipped = 0
         self._is_over = False
         # Tools that are called at the same time ask from several threads.
         self._guard = threading.Lock()
@@ -314,6 +315,10 @@ class Asker:
         """End it: code that outlives the attempt asks nothing more."""
         with self._guard:
             self._is_over = True
+
+    def skip(self, number: int) -> None:
+        """Count questions that earlier attempts asked, and this one does not ask again."""
+        self._skipped = number
 
     def remember(self, questions: Iterable[Question]) -> None:
         with self._guard:
@@ -354,7 +359,8 @@ class Asker:
         # An answer from before the question may not be what the person would have approved.
         for question in self._known if kind == "question" else ():
             # An answer that was handed in before its question is found by its position.
-            if not question.text and question.ordinal == len(self._taken) + 1:
+            position = self._skipped + len(self._taken) + 1
+            if not question.text and question.ordinal == position:
                 return question
         used = {question.ordinal for question in self._known}
         ordinal = next(number for number in count(1) if number not in used)

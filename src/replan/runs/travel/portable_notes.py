@@ -7,14 +7,15 @@ from langchain_core.messages import AIMessage
 from pydantic import JsonValue
 
 from replan.jobs.actions import Outcome
-from replan.jobs.extraction.port import Extracted
-from replan.jobs.recorded import ACTION, FOUND, PHRASE
+from replan.jobs.job import Job
+from replan.jobs.recorded import ACTION
 from replan.log.run_log import TOLD, RunRows
 from replan.log.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.state.knowledge import Knowledge
 from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
 from replan.state.session.context_fields import Path, ValueReader
+from replan.state.session.session import JOB
 from replan.steps.board import QUESTIONS
 from replan.steps.outcomes import KEPT
 from replan.steps.step_record import KNOWLEDGE
@@ -32,13 +33,10 @@ def check_notes(rows: RunRows, path: Path, reading: ValueReader) -> None:
     """Read the notes as their users will; mistakes are collected."""
     for place, (key, note) in enumerate(rows.notes):
         where = (*path, place, 1)
-        if key.startswith(REPLY) and isinstance(note, dict) and FOUND in note:
-            # What a job read in a turn; what is sealed is checked when it is opened.
-            if isinstance(note[FOUND], str):
-                continue
-            reading.value(
-                Extracted, note[FOUND], (*where, FOUND), restored_strictly, is_copied=True
-            )
+        if key.startswith(REPLY) and isinstance(note, dict) and JOB in note:
+            # A job that waits; what is sealed is checked when it is opened.
+            if not isinstance(note[JOB], str):
+                reading.value(Job, note[JOB], (*where, JOB), is_copied=True)
             continue
         kind = _kind_of(key, note)
         value = kind and reading.value(kind, note, where, restored_strictly, is_copied=True)
@@ -73,5 +71,4 @@ def _kind_of_call(key: str) -> Any:
     if not key.endswith(ENDED):
         return None
     place = key.removeprefix(CALL).partition("/")[2]
-    kinds: dict[str, Any] = {ACTION: Outcome, PHRASE: str}
-    return next((kind for each, kind in kinds.items() if place.startswith(each)), ToolEnd)
+    return Outcome if place.startswith(ACTION) else ToolEnd
