@@ -1,6 +1,6 @@
 """Apply changes to a plan: a new version of it, with the revision in its history."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from replan.errors import PlanChangeError, Refusal
@@ -16,7 +16,7 @@ from replan.plan.changes import (
 )
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import apply_changes, check_changes, step_of, unstarted
+from replan.plan.revision import Refused, apply_changes, check_changes, unstarted
 
 
 def apply(
@@ -91,16 +91,17 @@ def applicable_part(
 ) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
     """Divide changes as `apply_valid` does: into those to apply, and the refusals of the others."""
     gone = set(misread)
-    left, found = _kept_changes(plan, changes, gone)
-    refusals = dict.fromkeys(found)
-    while refused := check_changes(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
-        first = refused[0]
-        refusals[first.refusal] = None
-        change = left.pop(first.change)
-        if (step_id := needed_step(change)) is not None:
-            gone.add(step_id)
-        left, found = _kept_changes(plan, left, gone)
-        refusals |= dict.fromkeys(found)
+    left, refusals = list(changes), dict[Refusal, None]()
+    wanted = _wanted_steps(plan, changes)
+    # Of what is refused for itself the first one counts: the next may only follow from it.
+    while (
+        refused := [*_refused_for_others(left, wanted, gone)]
+        or check_changes(plan, left := _without_lost_ids(plan, left, gone), team)[1][:1]
+    ):
+        refusals |= {each.refusal: None for each in refused}
+        places = {each.change for each in refused}
+        gone |= {step for at in places if (step := needed_step(left[at])) is not None}
+        left = [change for at, change in enumerate(left) if at not in places]
     return left, tuple(refusals)
 
 
@@ -167,24 +168,7 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
 
 def needed_step(change: PlanChange) -> int | None:
     """Return the step that a change adds or modifies, so that others may need it; else None."""
-    return step_of(change) if isinstance(change, AddStep | ModifyStep) else None
-
-
-def _kept_changes(
-    plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
-) -> tuple[list[PlanChange], list[Refusal]]:
-    """Return the changes that are kept, and the refusals of those that depend on refused ones."""
-    left = list(changes)
-    refusals: list[Refusal] = []
-    wanted = _wanted_steps(plan, left)
-    while True:
-        found = [_refusal_for_others(change, wanted, gone) for change in left]
-        new = [refusal for refusal in found if refusal is not None]
-        if not new:
-            return left, refusals
-        refusals += new
-        gone.update(refusal.step_id for refusal in new if refusal.step_id is not None)
-        left = [change for change, refusal in zip(left, found, strict=True) if refusal is None]
+    return change.step_id if isinstance(change, AddStep | ModifyStep) else None
 
 
 def _without_lost_ids(
@@ -211,17 +195,18 @@ def _wanted_steps(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, Pl
     return steps
 
 
-def _refusal_for_others(
-    change: PlanChange, wanted: Mapping[int, PlanStep], gone: set[int]
-) -> Refusal | None:
-    """Refuse a change whose step, or a step that it waits for, has a refused change."""
-    step_id = needed_step(change)
-    if step_id is None:
-        return None
-    if step_id in gone:
-        reason = f"Step {step_id} stays as it is: a part of its change is refused."
-    elif awaited := sorted(gone & set(wanted[step_id].awaits)) if step_id in wanted else []:
-        reason = f"Step {step_id} waits for step {awaited[0]}, whose change is refused."
-    else:
-        return None
-    return Refusal(code="depends_on_refused", step_id=step_id, reason=reason)
+def _refused_for_others(
+    changes: Sequence[PlanChange], wanted: dict[int, PlanStep], gone: set[int]
+) -> Iterator[Refused]:
+    """Refuse each change whose step, or a step that it waits for, has a refused change."""
+    for at, change in enumerate(changes):
+        step_id = needed_step(change)
+        awaited = gone.intersection(wanted[step_id].awaits if step_id in wanted else ())
+        if step_id in gone:
+            reason = f"Step {step_id} stays as it is: a part of its change is refused."
+        elif awaited:
+            reason = f"Step {step_id} waits for step {min(awaited)}, whose change is refused."
+        else:
+            continue
+        refusal = Refusal(code="depends_on_refused", step_id=step_id, reason=reason)
+        yield Refused(at, refusal)

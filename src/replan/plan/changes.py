@@ -1,7 +1,7 @@
 """The changes of a plan, and the difference between two plans."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter, field_validator
 
@@ -21,6 +21,11 @@ class AddStep(Value):
     kind: Literal["add_step"] = "add_step"
     step: PlanStep
     index: int = Field(ge=0)
+
+    @property
+    def step_id(self) -> int:
+        """The step's id."""
+        return self.step.id
 
 
 class RemoveStep(Value):
@@ -122,12 +127,13 @@ def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
         same = missing.get(title_key(step), [])
         if step.id not in before and same:
             renamed[step.id] = same.pop(0)
-    return renumbered(new, renamed) if renamed else new
+    return renumbered(new, renamed)
 
 
 def renumbered(plan: TaskPlan, renamed: Mapping[int, int]) -> TaskPlan:
     """Return a plan in which some steps have other ids, in every reference to them, too."""
-    return plan.replace(steps=tuple(_renumbered(step, renamed) for step in plan.steps))
+    steps = tuple(_renumbered(step, renamed) for step in plan.steps)
+    return plan.replace(steps=steps) if renamed else plan
 
 
 def title_key(step: PlanStep) -> str:
@@ -145,34 +151,28 @@ def update_type(changes: Sequence[PlanChange]) -> PlanUpdateType:
 
 def to_record(changes: Sequence[PlanChange]) -> dict[str, JsonValue]:
     """Write changes as `difference` gives them into the JSON mapping of a history."""
-    record: dict[str, JsonValue] = {}
-    added: list[JsonValue] = []
-    removed: list[JsonValue] = []
-    modified: dict[str, JsonValue] = {}
+    record: dict[str, Any] = {"added": [], "removed": [], "modified": {}}
     for change in changes:
         match change:
             case AddStep():
                 step = change.step.model_dump(mode="json", exclude_defaults=True)
-                added.append({"index": change.index, "step": step})
+                record["added"].append({"index": change.index, "step": step})
             case RemoveStep():
-                removed.append(change.step_id)
+                record["removed"].append(change.step_id)
             case ModifyStep():
-                modified[str(change.step_id)] = change.fields
+                record["modified"][str(change.step_id)] = change.fields
             case ReorderSteps():
                 record["reordered"] = list(change.order)
             case ModifyPlan():
                 record["title"] = change.title
-    lists = {"added": added, "removed": removed, "modified": modified}
-    return {**{key: cast("JsonValue", value) for key, value in lists.items() if value}, **record}
+    return {key: value for key, value in record.items() if value or key == "title"}
 
 
-def from_record(record: Mapping[str, JsonValue]) -> tuple[PlanChange, ...]:
-    removed = cast("list[int]", record.get("removed", []))
-    added = cast("list[dict[str, Any]]", record.get("added", []))
-    modified = cast("dict[str, Any]", record.get("modified", {}))
+def from_record(record: Mapping[str, Any]) -> tuple[PlanChange, ...]:
+    modified: dict[str, Any] = record.get("modified", {})
     found: list[dict[str, Any]] = [
-        *({"kind": "remove_step", "step_id": step_id} for step_id in removed),
-        *({"kind": "add_step", **addition} for addition in added),
+        *({"kind": "remove_step", "step_id": each} for each in record.get("removed", ())),
+        *({"kind": "add_step", **each} for each in record.get("added", ())),
         *({"kind": "modify_step", "step_id": key, "fields": modified[key]} for key in modified),
     ]
     if "reordered" in record:

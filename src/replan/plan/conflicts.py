@@ -33,23 +33,22 @@ def write_conflicts(plan: TaskPlan) -> tuple[WriteConflict, ...]:
         plan: A plan without cycles.
     """
     never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
-    writers: dict[str, list[PlanStep]] = {}
+    writers: dict[str, dict[int, PlanStep]] = {}
     names: dict[str, str] = {}
     for step in plan.open_steps():
-        for name in dict.fromkeys(map(normpath, () if step.id in never else step.writes)):
-            writers.setdefault(name, []).append(step)
-            names.setdefault(name, next(each for each in step.writes if normpath(each) == name))
-    shared = {name: steps for name, steps in writers.items() if len(steps) > 1}
-    places, ahead = open_order(plan) if shared else ({}, {})
+        for name in () if step.id in never else step.writes:
+            writers.setdefault(normpath(name), {})[step.id] = step
+            names.setdefault(normpath(name), name)
+    places, ahead = open_order(plan) if writers else ({}, {})
     conflicts: list[WriteConflict] = []
-    for name, steps in shared.items():
+    for name, steps in writers.items():
         found: set[int] = set()
-        for one, two in combinations(steps, 2):
+        for one, two in combinations(steps.values(), 2):
             waits = ahead[one.id] >> places[two.id] | ahead[two.id] >> places[one.id]
             if not (waits & 1 or _exclude_each_other(one, two)):
                 found |= {one.id, two.id}
         if found:
-            ids = tuple(step.id for step in steps if step.id in found)
+            ids = tuple(step_id for step_id in steps if step_id in found)
             conflicts.append(WriteConflict(resource=names[name], steps=ids))
     return tuple(conflicts)
 

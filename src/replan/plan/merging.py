@@ -45,8 +45,11 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
         the old plan, and with the old plan's document. It may still ask for what cannot be:
         `compare` and `apply` tell.
     """
+    return _with_revision(old, matched(old, new), keep)
+
+
+def _with_revision(old: TaskPlan, new: TaskPlan, keep: Collection[int]) -> TaskPlan:
     before = old.by_id
-    new = matched(old, new)
     steps = [_merged(before.get(step.id), step) for step in new.steps]
     mentioned = {step.id for step in steps}
     for at, step in enumerate(old.steps):
@@ -59,10 +62,10 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
 def merged_plan(
     old: TaskPlan, new: TaskPlan, gone: Collection[int]
 ) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
-    """Read a model's whole revised plan; only the steps that it removes explicitly are removed."""
-    unsaid = left_out(old, matched(old, new), gone)
-    keep = {step.id for step in unsaid} | set(gone)
-    return without_steps(merge_revision(old, new, keep=keep), gone), unsaid
+    """Read a revised plan that is `matched`; only steps that it removes explicitly are removed."""
+    unsaid = left_out(old, new, gone)
+    keep = {*gone, *(step.id for step in unsaid)}
+    return without_steps(_with_revision(old, new, keep), gone), unsaid
 
 
 def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
@@ -85,7 +88,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
             ids[step.id] = next(free) if step.id in taken else step.id
             taken.add(ids[step.id])
     renamed = {given: known for given, known in ids.items() if given != known}
-    return renumbered(new, renamed) if renamed else new
+    return renumbered(new, renamed)
 
 
 def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
@@ -125,13 +128,11 @@ def _inherited(
     ahead = list(reversed(step.dependencies))
     while ahead:
         other = ahead.pop()
-        if other in seen:
-            continue
-        seen.add(other)
-        if other in gone and other in steps:
+        if other in gone and other in steps and other not in seen:
             ahead += reversed(steps[other].awaits)
-        else:
+        elif other not in seen:
             found[other] = None
+        seen.add(other)
     return found
 
 

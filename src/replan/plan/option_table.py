@@ -261,14 +261,9 @@ def set_options(step: PlanStep, effect: Effect | None = None) -> dict[str, Any]:
 
 def removed_options(before: PlanStep, after: PlanStep) -> dict[str, Any]:
     """What a step had, and only the team may remove, by field; empty if it still has all."""
-    kept = set_options(after)
-    return {
-        option.field: value
-        for option in OPTIONS
-        if option.removed_by == "team"
-        if (value := set_options(before).get(option.field)) is not None
-        if kept.get(option.field) != value
-    }
+    had, kept = set_options(before), set_options(after)
+    of_team = (each.field for each in OPTIONS if each.removed_by == "team" and each.field in had)
+    return {field: had[field] for field in of_team if kept.get(field) != had[field]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from replan.plan.markdown.normal import normalised_step
 from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
-WAITS = ("dependencies", "condition")
-"""The fields of a step that define what it waits for."""
+_WAITS = frozenset(("dependencies", "condition"))
 
 
 class Refused(NamedTuple):
@@ -40,34 +39,26 @@ def check_changes(
     """Apply the valid changes, and return why the others are refused."""
     draft, used = plan, set(plan.by_id)
     refused: list[Refused] = []
-    touched: dict[int, int] = {}
+    touched: dict[int | None, int] = {}  # which change rewired a step last
     for at, change in enumerate(changes):
         found = [Refused(at, refusal) for refusal in _refusals(draft, change, used, team)]
         refused += found
         if not found:
             draft = _carried_out(draft, change)
-            used |= {change.step.id} if isinstance(change, AddStep) else set()
-            touched.update(dict.fromkeys(_rewired_steps(change), at))
+            used |= {change.step_id} if isinstance(change, AddStep) else set()
+            touched[_rewired_step(change)] = at
     return draft, refused + list(_misfits(draft, touched))
 
 
-def step_of(change: PlanChange) -> int | None:
+def _rewired_step(change: PlanChange) -> int | None:
+    """The step whose waits, or the waits for which, a change may alter."""
     match change:
-        case AddStep():
-            return change.step.id
-        case RemoveStep() | ModifyStep():
+        case AddStep() | RemoveStep():
             return change.step_id
-        case ReorderSteps() | ModifyPlan():
+        case ModifyStep() if not _WAITS.isdisjoint(change.fields):
+            return change.step_id
+        case _:
             return None
-
-
-def _rewired_steps(change: PlanChange) -> Iterator[int]:
-    """Yield the step whose waits, or those for which, a change may alter."""
-    if isinstance(change, (AddStep, RemoveStep)) or (
-        isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
-    ):
-        step_id = step_of(change)
-        yield from () if step_id is None else (step_id,)
 
 
 def _carried_out(plan: TaskPlan, change: PlanChange) -> TaskPlan:
@@ -119,13 +110,14 @@ def _refusals(
     """Refuse a change, and explain how it would be possible."""
     if not draft.allow_dynamic_update:
         reason = "This plan must not change while it runs; only its steps' statuses do."
-        yield Refusal(code="not_allowed", step_id=step_of(change), reason=reason)
+        step_id = None if isinstance(change, ReorderSteps | ModifyPlan) else change.step_id
+        yield Refusal(code="not_allowed", step_id=step_id, reason=reason)
         return
     match change:
         case AddStep():
-            if change.step.id in used:
-                reason = f"The number {change.step.id} is taken. {_instead(used)}"
-                yield Refusal(code="duplicate_step", step_id=change.step.id, reason=reason)
+            if change.step_id in used:
+                reason = f"The number {change.step_id} is taken. {_instead(used)}"
+                yield Refusal(code="duplicate_step", step_id=change.step_id, reason=reason)
             yield from _of_specialists(change.step, team)
         case RemoveStep():
             yield from _of_open(draft, change.step_id, used)
@@ -177,7 +169,7 @@ def _of_specialists(step: PlanStep, team: Collection[str] | None) -> Iterator[Re
             yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
-def _misfits(draft: TaskPlan, touched: Mapping[int, int]) -> Iterator[Refused]:
+def _misfits(draft: TaskPlan, touched: Mapping[int | None, int]) -> Iterator[Refused]:
     """Yield what is wrong with the steps after the changes, each with the change to blame."""
     for found in misfits(draft.steps):
         blamed = [touched[each] for each in found.cycle or found[:2] if each in touched]

@@ -64,6 +64,7 @@ LEAST_RESULT = 100
 _CONFIDENCE = {ExecutionStatus.SUCCESS: 1.0, ExecutionStatus.FAILED: 0.0}
 """The confidence in a result that goes without saying, by its status."""
 
+_RUN_ENDS = "The run ends now. Give the best answer there is, and say what is missing."
 _MOST_NAMED = 20
 _IN_TENTHS = 10  # seconds: shorter durations are shown in tenths
 _AS_BUILT_IN = MemoryOptions()
@@ -272,23 +273,19 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
     seen = host.visible_messages(state)
-    parts = [summary_section(seen.summary)]
-    parts += request_sections(seen.messages, earlier_budget=budget, budget=budget)
-    parts += [_result(result, plan, each) for result in shown]
-    if left_out:
-        parts.append(f"[… {len(left_out)} more results left out]")
-    if any(result.sources for result in shown):
-        parts.append(KEEP_MARKS)
-    parts.append(section("plan", within_budget(_judged_plan(plan, shown), budget)))
-    if feedback is not None:
-        judged = (feedback.feedback, feedback.plan_update_suggestion)
-        parts.append(section("feedback", "\n".join(text for text in judged if text)))
-    if said:
-        parts.append(section("said", within_budget(said, budget)))
-    if missing:
-        parts.append(section("missing", within_budget(missing, budget)))
-        parts.append("The run ends now. Give the best answer there is, and say what is missing.")
-    return data_message(*parts)
+    judged = () if feedback is None else (feedback.feedback, feedback.plan_update_suggestion)
+    return data_message(
+        summary_section(seen.summary),
+        *request_sections(seen.messages, earlier_budget=budget, budget=budget),
+        *(_result(result, plan, each) for result in shown),
+        f"[… {len(left_out)} more results left out]" if left_out else "",
+        KEEP_MARKS if any(result.sources for result in shown) else "",
+        section("plan", within_budget(_judged_plan(plan, shown), budget)),
+        section("feedback", "\n".join(filter(None, judged))) if judged else "",
+        said and section("said", within_budget(said, budget)),
+        missing and section("missing", within_budget(missing, budget)),
+        _RUN_ENDS if missing else "",
+    )
 
 
 def _judged_plan(plan: TaskPlan, shown: Sequence[SpecialistResult]) -> str:
@@ -362,18 +359,10 @@ def _result(result: SpecialistResult, plan: TaskPlan, budget: int) -> str:
         text += f"\n\nError: {result.error}"
     if result.artifacts:
         text += "\n\nFiles: " + ", ".join(artifact.path for artifact in result.artifacts)
-    return section(
-        "result",
-        text,
-        step=result.step_id,
-        **_beside_plan(result, plan),
-        **_seconds(result.duration),
-        **({"attempts": result.retry_count + 1} if result.retry_count else {}),
-        **({"wants": "a revised plan"} if result.replan_needed else {}),
-    )
+    return section("result", text, step=result.step_id, **_beside_plan(result, plan))
 
 
-def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, str]:
+def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, object]:
     """What to say about a result that the plan beside it does not say already.
 
     The line of its step names the specialist. A result is a success if no status stands there.
@@ -381,14 +370,13 @@ def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, str]:
     step, status = plan.by_id.get(result.step_id), result.status
     is_named = step is not None and step.specialists == (result.specialist_name,)
     is_plain = result.confidence == _CONFIDENCE.get(status)
-    return {
-        **({} if is_named else {"specialist": result.specialist_name}),
-        **({} if status is ExecutionStatus.SUCCESS else {"status": status.value}),
-        **({} if is_plain else {"confidence": f"{result.confidence:g}"}),
+    seconds = round(result.duration, None if result.duration >= _IN_TENTHS else 1)
+    said = {
+        "specialist": not is_named and result.specialist_name,
+        "status": status is not ExecutionStatus.SUCCESS and status.value,
+        "confidence": not is_plain and f"{result.confidence:g}",
+        "seconds": seconds and f"{seconds:g}",
+        "attempts": result.retry_count and result.retry_count + 1,
+        "wants": result.replan_needed and "a revised plan",
     }
-
-
-def _seconds(duration: float) -> dict[str, str]:
-    """How long a step took, in tenths of a second below ten; nothing if it is none."""
-    shown = round(duration) if duration >= _IN_TENTHS else round(duration, 1)
-    return {"seconds": f"{shown:g}"} if shown else {}
+    return {name: value for name, value in said.items() if value}

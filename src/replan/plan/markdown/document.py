@@ -146,8 +146,8 @@ def _half_characters(text: str) -> tuple[Mistake, ...]:
     found = _SURROGATE.search(text)
     if found is None:
         return ()
-    lines = text[: found.start()].split("\n")
-    return (_HALF.at(len(lines), len(lines[-1]) + 1),)
+    at = found.start()
+    return (_HALF.at(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)),)
 
 
 _HALF = UnplacedMistake(

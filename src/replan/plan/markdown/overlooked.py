@@ -78,18 +78,14 @@ class ParseWarning(Value):
 
 def overlooked(text: str) -> tuple[ParseWarning, ...]:
     """Find what a document may have meant differently, in the order of its lines."""
-    reading = read_document(text)
-    found: list[ParseWarning] = []
-    numbers: list[ParseWarning] = []
-    for at, block in reading.placed():
-        found += _in_title(block.step, at + 1)
-        found += _in_details(block, at + 1)
-        number = _PARTED_NUMBER.match(block.step.description)
-        if number and not block.explicit:
-            numbers.append(
-                ParseWarning(line=at + 1, kind="number", step=block.step.id, text=number[0])
-            )
-    found += numbers if len(numbers) > 1 else []
+    found = [
+        ParseWarning(line=at + place + 1, kind=kind, step=block.step.id, text=piece)
+        for at, block in read_document(text).placed()
+        for place, kind, piece in _in_block(block)
+    ]
+    # One number with parts may be a version; several are a way to number.
+    if sum(each.kind == "number" for each in found) == 1:
+        found = [each for each in found if each.kind != "number"]
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -104,10 +100,46 @@ def prose_between(text: str) -> Iterator[ParseWarning]:
             yield ParseWarning(line=line, kind="prose", step=block.step.id, text=shown)
 
 
-def sequence_word(step: PlanStep) -> str:
-    """The first word of a step that suggests a dependency, if the step has none."""
-    found = None if step.awaits else _SEQUENCE.match(step.description)
-    return found[0] if found else ""
+def _in_block(block: Block) -> Iterator[tuple[int, Kind, str]]:
+    """The pieces of a step that may mean something, each with its line and what it looks like."""
+    yield from ((0, kind, piece) for kind, piece in _in_title(block))
+    lines = [line.text for line in block.lines[block.head :]]
+    others = {*block.said.key_lines, *block.said.quoted}
+    # Lines in fences are code.
+    free = zip(lines, outside_fences(lines), strict=True)
+    for at, (line, is_text) in enumerate(free, block.head):
+        if is_text and at not in others and not is_blank(line):
+            found = _in_detail(line[:_LONGEST_LOOKED_AT], block.step)
+            yield from ((at, kind, piece) for kind, piece in found)
+
+
+def _in_title(block: Block) -> Iterator[tuple[Kind, str]]:
+    step = block.step
+    text = _CODE.sub(_blanked, step.description[:_LONGEST_LOOKED_AT])
+    piece = _dependency(text, step, _IN_TITLE)
+    if not (piece or step.awaits or step.id == 1) and (word := _SEQUENCE.match(step.description)):
+        piece = word[0]
+    if piece:
+        yield "dependency", piece
+    for option in (*_BRACKETS.findall(text), *_OPTIONAL.findall(text)):
+        phrases = read_group(option.strip("()（）[]:："))
+        if option not in piece and any(phrase.is_read for phrase in phrases):
+            yield "option", option
+    for name in _NAME.findall(text):
+        yield "name", name
+    if not block.explicit and (number := _PARTED_NUMBER.match(step.description)):
+        yield "number", number[0]
+
+
+def _in_detail(line: str, step: PlanStep) -> Iterator[tuple[Kind, str]]:
+    text = _CODE.sub(_blanked, line)
+    if _TASK.match(text):
+        yield "nested_task", line.strip()
+        return
+    if _dependency(text, step, _IN_BRIEF):
+        yield "dependency", line.strip()
+    for name in _NAME.findall(text):
+        yield "name", name
 
 
 def _dependency(text: str, step: PlanStep, pattern: re.Pattern[str]) -> str:
@@ -118,41 +150,6 @@ def _dependency(text: str, step: PlanStep, pattern: re.Pattern[str]) -> str:
         if not numbers or numbers - known:
             return text[match.start() :].strip()
     return ""
-
-
-def _in_title(step: PlanStep, at: int) -> Iterator[ParseWarning]:
-    text = _CODE.sub(_blanked, step.description[:_LONGEST_LOOKED_AT])
-    piece = _dependency(text, step, _IN_TITLE) or (sequence_word(step) if step.id > 1 else "")
-    if piece:
-        yield ParseWarning(line=at, kind="dependency", step=step.id, text=piece)
-    for option in (*_BRACKETS.findall(text), *_OPTIONAL.findall(text)):
-        phrases = read_group(option.strip("()（）[]:："))
-        if option not in piece and any(phrase.is_read for phrase in phrases):
-            yield ParseWarning(line=at, kind="option", step=step.id, text=option)
-    for name in _NAME.findall(text):
-        yield ParseWarning(line=at, kind="name", step=step.id, text=name)
-
-
-def _in_details(block: Block, start: int) -> Iterator[ParseWarning]:
-    """What the lines of a step's brief may mean; lines in fences are code."""
-    lines = [line.text for line in block.lines[block.head :]]
-    others = {*block.said.key_lines, *block.said.quoted}
-    for at, (line, is_text) in enumerate(
-        zip(lines, outside_fences(lines), strict=True), block.head
-    ):
-        if is_text and at not in others and not is_blank(line):
-            yield from _in_detail(line[:_LONGEST_LOOKED_AT], start + at, block.step)
-
-
-def _in_detail(line: str, at: int, step: PlanStep) -> Iterator[ParseWarning]:
-    text = _CODE.sub(_blanked, line)
-    if _TASK.match(text):
-        yield ParseWarning(line=at, kind="nested_task", step=step.id, text=line.strip())
-        return
-    if _dependency(text, step, _IN_BRIEF):
-        yield ParseWarning(line=at, kind="dependency", step=step.id, text=line.strip())
-    for name in _NAME.findall(text):
-        yield ParseWarning(line=at, kind="name", step=step.id, text=name)
 
 
 def _blanked(match: re.Match[str]) -> str:

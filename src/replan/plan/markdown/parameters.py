@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from datetime import date
-from typing import cast
+from typing import Any, cast
 
 import yaml
 from pydantic import JsonValue
@@ -47,22 +47,17 @@ def read_parameters(text: str) -> dict[str, JsonValue]:
 
 def write_parameters(parameters: Mapping[str, JsonValue]) -> str:
     """Write parameters as YAML that reads back equal, without a last line end."""
-    plain: str = yaml.safe_dump(
-        dict(parameters), allow_unicode=True, sort_keys=False, width=_ONE_LINE
-    )
+    plain = _written(parameters, allow_unicode=True)
     try:
-        if same(read_parameters(plain), dict(parameters)):
-            return plain.removesuffix("\n")
+        is_same = same(read_parameters(plain), dict(parameters))
     except ParametersError:
         # PyYAML writes a few rare line ends and marks so that it cannot read them again.
-        return _quoted(parameters)
-    return _quoted(parameters)
+        is_same = False
+    return plain if is_same else _written(parameters, allow_unicode=False, default_style='"')
 
 
-def _quoted(parameters: Mapping[str, JsonValue]) -> str:
-    text: str = yaml.safe_dump(
-        dict(parameters), allow_unicode=False, sort_keys=False, width=_ONE_LINE, default_style='"'
-    )
+def _written(parameters: Mapping[str, JsonValue], **style: Any) -> str:
+    text: str = yaml.safe_dump(dict(parameters), sort_keys=False, width=_ONE_LINE, **style)
     return text.removesuffix("\n")
 
 
