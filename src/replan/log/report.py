@@ -244,9 +244,16 @@ class RunReport(StateFacts):
                 is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
                 until=self._until(each),
                 went_on=each.number < newest[each.step_id, each.specialist],
+                was_killed=self._was_killed(each),
             )
             for each in self.entries
         )
+
+    def _was_killed(self, entry: LedgerEntry) -> bool:
+        """Whether an attempt was killed that asks: who continues the run asks in its place."""
+        asked_at = entry.ended_at if entry.outcome == "waiting" else None
+        ends = (each.ended for each in self.pauses if each.why == "killed" and each.ended)
+        return asked_at is not None and any(entry.started_at <= at <= asked_at for at in ends)
 
     def _until(self, entry: LedgerEntry) -> datetime:
         if entry.outcome == "waiting":

@@ -27,6 +27,7 @@ class AttemptReport(Value):
     # was cut off, when work on the run did.
     until: datetime
     went_on: bool = False  # whether another one came after it
+    was_killed: bool = False  # whether its process was, before a person was asked what it did
 
     @property
     def asked_at(self) -> datetime | None:
@@ -36,7 +37,7 @@ class AttemptReport(Value):
     @property
     def seconds(self) -> float | None:
         """How long it took, or has taken until now; None if its end is unknown."""
-        ended = self.entry.ended_at or self.running_at
+        ended = None if self.was_killed else self.entry.ended_at or self.running_at
         return ended and (ended - self.entry.started_at).total_seconds()
 
     @property

@@ -20,12 +20,12 @@ from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport, with_texts
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, step_states
-from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
 from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
+from replan.views.run.bars import LEGEND, timeline_of
 from replan.views.run.compared import compared
 from replan.views.run.evidence import evidence_of
 from replan.views.run.history import history_lines, why_text

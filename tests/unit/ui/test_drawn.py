@@ -3,16 +3,16 @@
 from hypothesis import given, strategies as st
 
 from counting import calls
-from made_runs import at, attempt, whole
+from made_runs import at, attempt, event, whole
 from replan.log.calls import Calls
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import ThreadView
 from replan.ui.drawn.columns import moment_of, with_sign
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw
 from replan.ui.drawn.revision_diffs import difference
-from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.step_page import threads_of
+from replan.views.run.bars import LEGEND, timeline_of
 from replan.views.run.history import history_lines
 from replan.views.run.overview import money
 
@@ -69,6 +69,18 @@ def test_a_plan_of_500_steps_is_drawn_with_few_calls():
     graphs = []
     assert calls(lambda: graphs.append(draw(plan, {}))) < 300 * len(steps)
     assert len(graphs[0].boxes) == 500
+
+
+def test_an_attempt_that_was_killed_looks_so_also_when_a_person_was_asked_about_it_later():
+    # Who resumes the run after the kill, 60 s from its beginning, asks in the place of attempt 1.
+    events = (*whole().events[:5], event(6, 60, "run_resumed"))
+    ledger = (attempt(1, 1, 0, 10), attempt(2, 1, 20, 62, "waiting"))
+    report = whole(ledger=ledger, events=events, outcome="waiting", last_seen_at=at(70))
+    killed = next(row for row in timeline_of(report).rows if row.step == 2)
+    kinds = [bar.kind for bar in killed.bars if bar.kind != "planned"]
+    assert kinds == ["killed", "waiting"]
+    assert killed.seconds is None
+    assert {bar.kind for row in timeline_of(report).rows for bar in row.bars} <= set(LEGEND)
 
 
 def test_a_timeline_marks_the_longest_chain_of_steps():

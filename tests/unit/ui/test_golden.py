@@ -7,8 +7,8 @@ import pytest
 from golden import as_yaml, check_golden
 from replan.ui.drawn.graph import graph_of
 from replan.ui.drawn.revision_diffs import lines_of
-from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
+from replan.views.run.bars import timeline_of
 from shown_runs import RUNS
 
 

@@ -14,24 +14,25 @@ from replan.plan.order import critical_path
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
 _LENGTHS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
-_PAUSES = {"waiting": "waits", "killed": "unknown"}
-_WHY = {
-    "waiting": "waited for a person",
-    "killed": "killed: nobody knows how long it worked",
+_PAUSES = {
+    "waiting": ("waiting", "waited for a person"),
+    "killed": ("killed", "killed: nobody knows how long it worked"),
 }
+_KINDS = {"cancelled": "cut-off", "unknown_outcome": "killed"}
+ALL = "all"
+"""The name of the row of the whole run."""
+
 LEGEND = {
     "planned": "waits for steps, or its turn",
     "running": "at work",
     "done": "done",
     "failed": "failed",
     "waiting": "waits for a person",
-    "waits": "the run waits for a person",
-    "cut-off": "cut off",
-    "unknown-outcome": "unknown outcome",
+    "cut-off": "stopped in the middle of its work",
+    "killed": "killed, or timed out: outcome unknown",
     "idle": "nobody at work",
-    "unknown": "killed: nobody knows how long it worked",
 }
-"""What the colours of bars mean."""
+"""What the patterns of bars mean."""
 
 _HOST_BEGINNINGS = ("thinking_started", "specialist_completed", "input_requested", "run_resumed")
 _HOST_ENDS = {
@@ -47,9 +48,7 @@ class Bar:
 
     left: float
     width: float
-    # planned (not begun, or between attempts), running, done, failed, waiting (for a person),
-    # cut-off, in-doubt; of a pause waits, unknown or idle.
-    kind: str
+    kind: str  # one of the legend
     text: str
 
 
@@ -106,7 +105,7 @@ def timeline_of(report: RunReport) -> Timeline:
         pauses=tuple(pauses),
         rows=(
             Row(
-                name="all",
+                name=ALL,
                 seconds=report.seconds,
                 calls=report.calls,
                 bars=tuple(_at_work(report, scale)),
@@ -138,8 +137,8 @@ def _at_work(report: RunReport, scale: _Scale) -> Iterator[Bar]:
 
 
 def _pause(pause: Pause, report: RunReport, scale: _Scale) -> Iterable[Bar]:
-    why = _WHY.get(pause.why, "nobody worked on it")
-    return scale.bar(pause.began, pause.ended or report.ended, _PAUSES.get(pause.why, "idle"), why)
+    kind, why = _PAUSES.get(pause.why, ("idle", "nobody worked on it"))
+    return scale.bar(pause.began, pause.ended or report.ended, kind, why)
 
 
 def _host(report: RunReport, scale: _Scale) -> Row:
@@ -154,9 +153,7 @@ def _host(report: RunReport, scale: _Scale) -> Row:
             kind = "failed" if not isinstance(event, ToolCompleted) and event.error else "done"
             text = f"{event.node}: {event.seconds:.2f} s"
             bars += scale.bar(event.at - timedelta(seconds=event.seconds), event.at, kind, text)
-    return Row(
-        name="host: plans, judges, answers", seconds=host.seconds, calls=host, bars=tuple(bars)
-    )
+    return Row(name="host", seconds=host.seconds, calls=host, bars=tuple(bars))
 
 
 def _host_at_work(report: RunReport) -> Iterator[tuple[datetime, datetime, str]]:
@@ -179,15 +176,17 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
     for each in sorted(tried, key=lambda each: each.outcome != "waiting"):
-        told, who = each.outcome_text, f"{each.entry.specialist}, attempt {each.entry.number}"
-        kind = told if told in ("cut off", "unknown outcome") else each.outcome
+        who = f"{each.entry.specialist}, attempt {each.entry.number}"
+        kind = _KINDS.get(each.outcome, each.outcome)
+        told = LEGEND["killed"] if kind == "killed" else each.outcome_text
         if each.asked_at is not None:
-            text = f"{who}: at work, then asked"
-            bars += scale.bar(each.entry.started_at, each.asked_at, "done", text)
+            before = "killed" if each.was_killed else "done"
+            text = f"{who}: {LEGEND['killed'] if each.was_killed else 'at work'}, then asked"
+            bars += scale.bar(each.entry.started_at, each.asked_at, before, text)
         began = each.asked_at or each.entry.started_at
         lasted = f", {(each.until - began).total_seconds():.2f} s"
         text = f"{who}: {told}{'' if each.seconds is None else lasted}"
-        bars += scale.bar(began, each.until, kind.replace(" ", "-"), text)
+        bars += scale.bar(began, each.until, kind, text)
     return Row(
         name=step.step.description,
         step=step.step.id,
