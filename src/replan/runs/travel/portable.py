@@ -36,7 +36,9 @@ from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_jso
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
 from replan.state.enhanced import EnhancedState
+from replan.state.questions import Question
 from replan.state.session.context_fields import Path, ValueReader
+from replan.steps.board import QUESTIONS
 from replan.values import Value, restored_strictly
 
 FORMAT = 1  # The newest format of a run that travels. A newer one is refused.
@@ -217,13 +219,18 @@ async def exported(
 
 
 def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
-    """The rows without results that later ones of the same steps replaced."""
+    """The rows without results that later ones replaced, and questions with their answers in the state."""
     newest = {result.key: key for key, result in rows.results.items()}
     named = [*state.get("current_specialist_results", {}).values()]
     named += state.get("carried_results", {}).values()
     used = {key: each for key, each in rows.results.items() if key == newest[each.key]}
     earlier = {key: each for key, each in rows.results.items() if key not in used}
-    return rows.replace(results=used | {k: one for k, one in earlier.items() if one in named})
+    questions: Mapping[str, Question] = state.get("questions", {})
+    answered = {f"{QUESTIONS}{key}" for key, each in questions.items() if not each.is_open}
+    return rows.replace(
+        results=used | {k: one for k, one in earlier.items() if one in named},
+        notes=tuple(each for each in rows.notes if each[0] not in answered),
+    )
 
 
 async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -> None:
