@@ -63,7 +63,7 @@ def work(errand: Errand) -> None:
 
 async def _agent(errand: Errand, storage: Any) -> str:
     """Say it in a turn with a name, as a queue would."""
-    client = ClientAgentAdapter(storage, job_agent(errand.spec, log=storage.log))
+    client = ClientAgentAdapter(storage, job_agent(errand.spec))
     result = await client.process(errand.name, "publish PC-100", turn_id="message-0")
     return str(result.metadata.get("outcome") or result.error)
 

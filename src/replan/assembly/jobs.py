@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from replan.adapters.job_api import ApiExecutor
+from replan.assembly.agents import build_agent
 from replan.assembly.environment import chosen_models, now, random_id
 from replan.errors import ConfigurationError
 from replan.jobs.action_executor import ActionExecutor
@@ -26,13 +27,12 @@ from replan.jobs.recorded import LoggedExecutor
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
 from replan.log.run_log import RunLog
-from replan.ports.agent import Agent
 from replan.ports.model_provider import ModelProvider
-from replan.sessions.carried_run import context_key_of
-from replan.sessions.job_agent import JobAgent
-from replan.sessions.sealed_job import job_seal
+from replan.sessions.stateless_agent import StatelessAgent
 from replan.specialists.function import in_thread
 from replan.team.chats import Chats
+from replan.team.specialist import Specialist
+from replan.team.team import Team
 
 
 def job_processor(  # noqa: PLR0913 - what a job leaves open
@@ -102,31 +102,55 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
 def job_agent(
     spec: JobSpec | Path | str,
     *,
-    others: Agent | None = None,
+    model: BaseChatModel | str | None = None,
+    phrasing_model: BaseChatModel | str | None = None,
     context_key: str | bytes | None = None,
-    clock: Callable[[], datetime] | None = None,
-    **parts: Any,
-) -> JobAgent:
-    """Build an agent for one job; its client keeps the sessions, which contain the job.
+    **options: Any,
+) -> StatelessAgent:
+    """Build an agent for one job: each turn of a session is a message to the job.
+
+    It is the agent of a team without a host, whose one specialist is the job. While the job waits,
+    the context carries its run; when the run is over, the job is in `project_state["job"]`.
 
     Args:
         spec: The spec, or the path of a job file.
-        others: Answers other requests of the user, such as an agent from `build_agent`; then
-            the job asks its question again.
-        context_key: Signs the job in contexts, and seals the values of secret slots. At least 16
-            bytes, the same for all agents that take turns of a session. Without a key, the agent
-            makes one of its own for a job with secret slots, so that no other agent can continue
-            it; of any other job, the plan and its confirmation are not taken from the context.
-        clock: Returns the time, with a time zone.
-        parts: What `job_processor` takes: model, phrasing_model, base_url, models, log, new_id,
-            extractor, planner, corrector, handlers.
+        model: Reads what the rules do not understand: a chat model or its name.
+        phrasing_model: Rephrases each question: a chat model or its name.
+        context_key: As for `build_agent`: it signs what contexts carry, and seals the values of
+            secret slots. Without a key, the agent makes one of its own for a job with secret slots,
+            so that no other agent can continue it.
+        options: Other options of `build_agent`: base_url, models, store, tenant, clock, new_id.
 
     Raises:
         ConfigurationError: The model or the key cannot be used, or the extra `encryption` is
             missing, which secret slots need.
         JobFileError: The job file has mistakes.
     """
-    clock = clock or now
-    processor = job_processor(spec, clock=clock, **parts)
-    seal = job_seal(processor.spec, context_key_of(context_key))
-    return JobAgent(processor, clock, others, seal)
+    team = job_team(spec, model=model, phrasing_model=phrasing_model)
+    return build_agent(team, context_key=context_key, **options)
+
+
+def job_team(
+    spec: JobSpec | Path | str,
+    *,
+    model: BaseChatModel | str | None = None,
+    phrasing_model: BaseChatModel | str | None = None,
+    **fields: Any,
+) -> Team:
+    """The team of a job alone, without a host.
+
+    Args:
+        spec: The spec, or the path of a job file.
+        model: Reads what the rules do not understand.
+        phrasing_model: Rephrases each question.
+        fields: Other fields of the team.
+    """
+    spec = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
+    asking = Specialist(
+        spec.name,
+        "Asks for what the job needs, and does it.",
+        job=spec,
+        extraction_model=model,
+        phrasing_model=phrasing_model,
+    )
+    return Team([asking], name=spec.name, **fields)

@@ -43,7 +43,6 @@ class ProcessResult(Value):
         need_user_input: Whether the job waits for the user.
         is_completed: Whether the job is done.
         job: The job after the turn; pass it to the next turn.
-        understood: Whether something was found in what the user said.
     """
 
     next_phase: JobPhase
@@ -51,7 +50,6 @@ class ProcessResult(Value):
     need_user_input: bool
     is_completed: bool
     job: Job
-    understood: bool = False
 
 
 class JobProcessor:
@@ -165,15 +163,12 @@ class JobProcessor:
             return _result(replace(failed(job), user_prompt=say("over", job.language)))
         job = self._begun(job, turn.message)
         found = await turn.extracted(job)
-        understood = bool(
-            found.command or found.values or found.cancelled or found.confirmed is not None
-        )
         if found.cancelled:
             output = fail(job, "cancelled", say("cancelled", job.language))
         else:
             output = await self._phrased(await self._through_phases(job, turn))
             output = self._with_understood(output, turn)
-        return _result(output, understood=understood)
+        return _result(output)
 
     async def _through_phases(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         for _ in range(MOST_TRANSITIONS):
@@ -234,12 +229,11 @@ class JobProcessor:
         return job.replace(turns=job.turns + 1, language=language)
 
 
-def _result(output: ProcessOutput, *, understood: bool = False) -> ProcessResult:
+def _result(output: ProcessOutput) -> ProcessResult:
     return ProcessResult(
         next_phase=output.job.phase,
         response_message=output.user_prompt,
         need_user_input=output.needs_user_interaction,
         is_completed=output.job.phase is JobPhase.COMPLETED,
         job=output.job,
-        understood=understood,
     )

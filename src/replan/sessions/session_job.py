@@ -1,21 +1,39 @@
-"""The job of a session between its turns, as its context carries it."""
+"""The job of a session between its turns, as its context carries it: signed, its secrets sealed."""
 
+import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.errors import JobError, mistake
+from replan.jobs.job import Job
 from replan.jobs.job_reading import read_job, unconfirmed
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of
 from replan.ports.thread_repository import ThreadRepository
+from replan.secrets.signature import is_signature, signature_of
 from replan.sessions.carried_run import RunCarrier, SessionSeal
-from replan.sessions.sealed_job import OWN_NAMES, JobSeal, job_seal
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.session import JOB
+from replan.storage.faults import UnreadableRecordError
+from replan.texts.storable import as_stored
+
+SECRETS = "job_secrets"
+"""The key of the sealed part of the job in a session."""
+
+SIGNATURE = "job_signature"
+"""The key of the signature of both in a session."""
+
+OWN_NAMES = (JOB, SECRETS, SIGNATURE)
+"""The keys of `project_state` that are about the job."""
+
+# A plan has the values in it, and what an action gave may repeat one.
+_HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
 
 @dataclass(frozen=True)
@@ -31,25 +49,20 @@ class JobWork:
         return any(slot.secret for slot in self.spec.slots)
 
     @cached_property
-    def _seal(self) -> JobSeal | None:
-        """What writes jobs; None if secrets have no key that other processes have, too."""
-        if not self._has_secrets:
-            return job_seal(self.spec, self.carrier.key)
-        key = self.carrier.key if self.stays else self.carrier.secret_key
-        return None if key is None else job_seal(self.spec, key)
+    def _key(self) -> bytes | None:
+        """The key of jobs; None if there is none that all who read them have."""
+        is_own = self._has_secrets and not self.stays
+        return self.carrier.secret_key if is_own else self.carrier.key
 
     def seal(self, session_id: str) -> SessionSeal | None:
-        is_sealed = self._has_secrets and self._seal is not None
+        is_sealed = self._has_secrets and self._key is not None
         return SessionSeal(self.carrier, session_id) if is_sealed else None
 
     def before(self, session: AgentContext) -> Mapping[str, JsonValue]:
-        seal = self._seal
-        written = session.project_state.get(JOB) if seal is None else seal.opened(session)
-        if written is None:
+        if session.project_state.get(JOB) is None:
             return {}
-        job = read_job(written, self.spec)
-        is_signed = seal is not None and seal.key is not None
-        return {JOB: (job if is_signed else unconfirmed(job)).to_dict()}
+        job = read_job(self._opened(session), self.spec)
+        return {JOB: (unconfirmed(job) if self._key is None else job).to_dict()}
 
     def is_unfinished(self, session: AgentContext) -> bool:
         del session
@@ -69,11 +82,7 @@ class JobWork:
         job = kept[-1]
         if isinstance(job, str):
             job = SessionSeal(self.carrier, session.session_id).opened(job)
-        whole = read_job(job, self.spec)
-        if self._seal is not None:
-            return self._seal.written(whole, session)
-        # What is secret is asked for again.
-        return {**session.project_state, JOB: shown_job(self.spec, whole).to_dict()}
+        return self._written(read_job(job, self.spec), session)
 
     def view(
         self, session: AgentContext, asks: tuple[Question, ...]
@@ -84,3 +93,70 @@ class JobWork:
             return asked[0]
         written = self.before(session).get(JOB)
         return None if written is None else view_of(self.spec, read_job(written, self.spec))
+
+    def _written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
+        """The project state of a session with a job in it."""
+        state = {**self.given_up(session.project_state), **self._parts(job, session)}
+        if self._key is None:
+            return state
+        return {**state, SIGNATURE: signature_of(self._key, *_signed(state, session))}
+
+    def _parts(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
+        """The job as it is shown, and what belongs to it that is not."""
+        whole = cast("dict[str, JsonValue]", job.to_dict())
+        if not self._has_secrets:
+            return {JOB: whole}
+        shown = shown_job(self.spec, job)
+        if self._key is None:
+            # What is secret is asked for again.
+            return {JOB: cast("JsonValue", shown.to_dict())}
+        # A value that repeats a secret one is masked, too.
+        masked = {
+            name: value
+            for name, value in job.collected_info.items()
+            if shown.collected_info[name] != value
+        }
+        secret: JsonValue = {"collected_info": masked, **{name: whole[name] for name in _HIDDEN}}
+        shown = shown.replace(plan=None, confirmed="", intermediate_results=())
+        return {
+            JOB: cast("JsonValue", shown.to_dict()),
+            SECRETS: self.carrier.closed(secret, _place(whole, session)),
+        }
+
+    def _opened(self, session: AgentContext) -> Any:
+        """The JSON of the whole job of a session.
+
+        Raises:
+            JobError: What is sealed cannot be opened here, or somebody changed it.
+        """
+        state, job = session.project_state, session.project_state[JOB]
+        signed = _signed(state, session)
+        if self._key and not is_signature(state.get(SIGNATURE), self._key, *signed):
+            raise _unopened(SECRETS if self._has_secrets else SIGNATURE)
+        if SECRETS not in state or self._key is None or not isinstance(job, dict):
+            return job
+        try:
+            secret = self.carrier.opened(str(state[SECRETS]), _place(job, session))
+        except (binascii.Error, UnreadableRecordError) as error:
+            raise _unopened(SECRETS) from error
+        known = cast("dict[str, JsonValue]", job["collected_info"])
+        return {**job, **secret, "collected_info": {**known, **secret["collected_info"]}}
+
+
+def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ...]:
+    return (JOB, session.session_id, str(job.get("type")), str(job.get("id")))
+
+
+def _signed(state: Mapping[str, JsonValue], session: AgentContext) -> list[JsonValue]:
+    """What is signed of a session."""
+    return [JOB, session.session_id, as_stored(state.get(JOB)), state.get(SECRETS)]
+
+
+def _unopened(name: str) -> JobError:
+    # Asking again for what is lost would do again what was done with it.
+    problem = "it was sealed with another key or for another session, or somebody changed it"
+    fix = (
+        "Give all agents of a session the same context_key and the unchanged job, or start again "
+        "with new_request."
+    )
+    return JobError([mistake(f"project_state.{name}", "***", problem, fix)])

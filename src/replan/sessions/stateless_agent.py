@@ -1,34 +1,40 @@
 """An agent without its own memory: a function of the input and the context."""
 
-from collections.abc import Callable
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, Unpack
+from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
 from replan.calling.compiled import Graph, services_in, tool_servers_of
 from replan.errors import InputError
+from replan.events.types import Event
+from replan.failures import describe
 from replan.langgraph_inside.graphs import declares_interrupts
-from replan.ports.agent import TurnOptions
+from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
-from replan.runs.stopping import GRACE
+from replan.runs.stopping import GRACE, put_an_end_to
 from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
 from replan.services import Services
 from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
-from replan.sessions.request import UserMessage
+from replan.sessions.request import UserMessage, read_input
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
-from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.session_work import kept_work
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
-from replan.state.session.context_fields import ValueReader
+from replan.state.session.context_fields import ValueReader, is_large
+
+_beginnings: WeakKeyDictionary[AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +51,7 @@ class Workplace:
     stays: bool = False  # whether contexts stay in the storage of their runs
 
 
-class StatelessAgent(SessionAgent):
+class StatelessAgent:
     """An agent that stores nothing between two calls; `build_agent` creates it.
 
     Any agent of the same team, in any process, can take the next turn of any session. Close it, or
@@ -94,12 +100,71 @@ class StatelessAgent(SessionAgent):
         """
         return KeptAgent(self._workplace, storage)
 
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session. The context stays as it is; the result has the updates.
+
+        Args:
+            user_input: What the user says, in a form that the agent takes.
+            context: The session, or a dictionary that `AgentContext.from_dict` reads.
+            options: Those that the agent takes.
+
+        Returns:
+            The result. Errors are results without success; only a cancellation passes through.
+        """
+        return await self._result_of(user_input, context, options, None)
+
+    async def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields its events as they happen, the result last.
+
+        Closing the iterator before its end cancels the turn.
+        """
+        parts: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
+
+        async def take() -> None:
+            report = parts.put_nowait
+            report(await self._result_of(user_input, context, options, report))
+
+        task = asyncio.ensure_future(take())
+        task.add_done_callback(lambda _: parts.put_nowait(None))
+        try:
+            while (part := await parts.get()) is not None:
+                yield part
+            await task
+        finally:
+            await put_an_end_to(task)
+
+    async def _result_of(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        options: TurnOptions,
+        report: Callable[[Event], None] | None,
+    ) -> AgentResult:
+        await _begin()
+        try:
+            # A context is checked where it is made, and nothing here changes what is in it.
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else await read_context(context)
+            return await self._turn(read_input(user_input), session, options, report)
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
+
     async def _turn(
         self,
         message: UserMessage,
         session: AgentContext,
         options: TurnOptions,
-        report: Report | None,
+        report: Callable[[Event], None] | None,
     ) -> AgentResult:
         place = self._workplace
         if place.refusal:
@@ -206,6 +271,25 @@ def refusal_of(services: Services) -> str:
                 "(ClientAgentAdapter), or let its nodes ask with `ask_user`."
             )
     return ""
+
+
+async def read_context(data: Mapping[str, Any]) -> AgentContext:
+    """Read a context, a large one in a thread: the event loop stays free.
+
+    Raises:
+        ContextError: Something is wrong; names every bad field.
+    """
+    if is_large(data):
+        return await asyncio.to_thread(AgentContext.from_dict, data)
+    return AgentContext.from_dict(data)
+
+
+async def _begin() -> None:
+    """Let turns begin in the order of their arrival, one in each cycle of the event loop."""
+    # Each time a loop comes round it does all that can be done: of a thousand turns that began
+    # together, a thousand first parts, before anything else.
+    async with _beginnings.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        await asyncio.sleep(0)
 
 
 def _check(message: UserMessage, run: PortableRun | None, *, begins_anew: bool) -> None:

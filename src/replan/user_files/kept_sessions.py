@@ -1,16 +1,14 @@
 """The sessions of a user in a storage, found by their ids; those of files, and whether to trust."""
 
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 from replan.errors import ContextError, InputError
-from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
 from replan.sessions.carried_run import RUN, RunCarrier
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.sessions.request import UserMessage
-from replan.sessions.session_agent import SessionAgent
 from replan.state.session.context import AgentContext, AgentResult
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
@@ -19,13 +17,14 @@ _MOST = 1_000
 _TOLD = 3
 
 
-class _Nobody(SessionAgent):
+class _Nobody:
     """Takes no turns: who only looks at sessions needs no team."""
 
-    async def _turn(
-        self, message: UserMessage, session: AgentContext, options: TurnOptions, report: Any
-    ) -> AgentResult:
+    async def process(self, *_: Any, **__: Any) -> AgentResult:
         raise InputError("No agent is here to take turns.")
+
+    async def stream(self, *given: Any, **options: Any) -> AsyncGenerator[AgentResult]:
+        yield await self.process(*given, **options)
 
 
 def client_of(storage: Storage, user: str) -> ClientAgentAdapter:

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import open_storage
-from replan.assembly.jobs import job_agent
+from replan.assembly.jobs import job_processor
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.state.session.context import AgentContext
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -41,39 +40,38 @@ class Shop:
         )
 
 
-async def turn(where, spec, session, said):
-    """Take a turn in a process of its own: another storage, another agent."""
+async def turn(where, spec, job, said):
+    """Take a turn in a process of its own: another storage, another processor."""
     async with open_storage(where) as storage:
-        agent = job_agent(spec, log=storage.log, clock=lambda: NOW)
-        result = await agent.process(said, session)
-    kept = AgentContext.from_dict(session).apply(result.context_updates)
-    return result, json.loads(json.dumps(kept.to_dict()))
+        processor = job_processor(spec, log=storage.log, clock=lambda: NOW)
+        result = await processor.process(job or processor.new_job(), [said])
+    return result, json.loads(json.dumps(result.job.to_dict()))
 
 
 async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
     shop = Shop(honours_keys=False)
     spec = shop.spec("unsafe")
-    _, session = await turn(where, spec, {"session_id": "s"}, "product: lamp")
+    _, job = await turn(where, spec, None, "product: lamp")
     with pytest.raises(asyncio.CancelledError):
-        await turn(where, spec, session, "yes")
+        await turn(where, spec, job, "yes")
     shop.dies = False
-    doubt, session = await turn(where, spec, session, "yes")
-    assert "Nobody knows whether it took effect" in doubt.error
+    doubt, job = await turn(where, spec, job, "yes")
+    assert "Nobody knows whether it took effect" in doubt.job.error
     assert shop.listed == ["lamp"]
-    asked, session = await turn(where, spec, session, "what now?")
-    assert "An earlier attempt may have taken effect: " in asked.response
-    unclear, session = await turn(where, spec, session, "something else")
-    assert unclear.response.startswith("I did not understand that. Say 'yes', or")
+    asked, job = await turn(where, spec, job, "what now?")
+    assert "An earlier attempt may have taken effect: " in asked.response_message
+    unclear, job = await turn(where, spec, job, "something else")
+    assert unclear.response_message.startswith("I did not understand that. Say 'yes', or")
     assert shop.listed == ["lamp"]
     # The second attempt is cut off, too, and that is another doubt.
     shop.dies = True
     with pytest.raises(asyncio.CancelledError):
-        await turn(where, spec, session, "yes")
+        await turn(where, spec, job, "yes")
     shop.dies = False
-    doubt, session = await turn(where, spec, session, "yes")
-    assert "was cut off in attempt 2" in doubt.error
+    doubt, job = await turn(where, spec, job, "yes")
+    assert "was cut off in attempt 2" in doubt.job.error
     assert shop.listed == ["lamp", "lamp"]
-    _, session = await turn(where, spec, session, "what now?")
-    done, _ = await turn(where, spec, session, "yes")
-    assert done.metadata["outcome"] == "completed"
+    _, job = await turn(where, spec, job, "what now?")
+    done, _ = await turn(where, spec, job, "yes")
+    assert done.is_completed
     assert shop.listed == ["lamp", "lamp", "lamp"]

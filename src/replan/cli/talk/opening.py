@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import models_from_environment
+from replan.assembly.jobs import job_team
 from replan.assembly.pipelines import pipeline_team
 from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
@@ -29,7 +30,6 @@ from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, 
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
-from replan.team.specialist import Specialist
 from replan.team.team import Team
 from replan.team.team_file import TeamFile
 from replan.traces.option import Traces
@@ -211,15 +211,9 @@ def partner_of_job(
     """A job alone."""
     spec = read_job_file(path)
     offers = ", ".join(each.called("en") for each in spec.commands)
-    asking = Specialist(
-        spec.name,
-        "Asks for what the job needs, and does it.",
-        job=spec,
-        extraction_model=_own_model(order),
-        phrasing_model=phrasing_model,
-    )
+    team = job_team(spec, model=_own_model(order), phrasing_model=phrasing_model, traces=traces)
     return Partner(
-        team=Team([asking], name=spec.name, traces=traces),
+        team=team,
         models=models_from_environment(order.base_url, site.environment),
         name=f"the job '{spec.name}'",
         workspace=path.parent,

@@ -219,7 +219,7 @@ async def exported(
 
 
 def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
-    """The rows without results that later ones replaced, and questions with their answers in the state."""
+    """The rows, without results that later ones replaced, and questions answered in the state."""
     newest = {result.key: key for key, result in rows.results.items()}
     named = [*state.get("current_specialist_results", {}).values()]
     named += state.get("carried_results", {}).values()

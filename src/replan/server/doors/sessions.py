@@ -35,7 +35,7 @@ from replan.server.stream import Stream
 from replan.server.web import Call, Called, api_router, needs, streams
 from replan.sessions.carried_run import RUN
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.sessions.session_agent import read_context
+from replan.sessions.stateless_agent import read_context
 from replan.state.session.context import AgentResult
 
 T = TypeVar("T")

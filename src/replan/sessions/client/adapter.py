@@ -33,9 +33,8 @@ from replan.sessions.client.kept_turn import (
 )
 from replan.sessions.client.user_sessions import UserSessions, at_work, sessions_of
 from replan.sessions.request import read_input
-from replan.sessions.session_agent import read_context
 from replan.sessions.session_runs import labels_of, run_in
-from replan.sessions.stateless_agent import KeptAgent
+from replan.sessions.stateless_agent import KeptAgent, read_context
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 from replan.texts.storable import unstorable
