@@ -199,7 +199,7 @@ async def steered(life: Life) -> Any:
         if is_first and step == 1:
             at_work.set()
             await leave.wait()
-        life.meets({3: "at work", 4: "ahead"}.get(step, ""))
+        life.meets({3: "at work", 4: "ahead", 5: "ahead, unsafe"}.get(step, ""))
         return f"done {step}"
 
     def row_of(write: str, given: Any) -> str:
@@ -208,7 +208,8 @@ async def steered(life: Life) -> Any:
         is_steered = write == "note" and given[1].startswith("steer")
         return given[1].partition("/")[0] if is_steered else write
 
-    team = Team(Host(life.given), worker(work))
+    clerk = Specialist("b", "Works once.", run=work, effects="unsafe")
+    team = Team(Host(life.given), [*worker(work), clerk])
     async with open_storage(life.where) as storage, open_runtime(team, storage=storage) as runtime:
         if is_first:
             life.watch(storage.log, "add_request", "note", "take_requests", row_of=row_of)
@@ -220,6 +221,9 @@ async def steered(life: Life) -> Any:
             leave.set()
             await going
         result = await runtime.resume("r")
+        while asked := (await runtime.get("r")).pending_questions:
+            life.say(*(f"asked {each.key} {each.kind}" for each in asked))
+            result = await (await runtime.answer("r", {asked[0].key: "run again"}))
         statuses = [e.status async for e in runtime.events("r") if e.type == "run_steered"]
         return {
             "outcome": result.outcome,
@@ -235,10 +239,10 @@ async def steer(life: Life, going: Any) -> None:
         await going.send_message("Speak German.", by="anna")
         return
     text = (await going.report()).plan.content.replace("Two", "Zwei").replace("Three", "Drei")
-    if life.moment == "ahead":
-        text += "- [ ] 4. Vier @a\n"
+    ahead = {"ahead": "- [ ] 4. Vier @a\n", "ahead, unsafe": "- [ ] 5. Fuenf @b\n"}
+    text += ahead.get(str(life.moment), "")
     await going.edit_plan(text, version=1, by="anna")
-    if life.moment == "ahead":
+    if life.moment in ahead:
         await asyncio.Event().wait()
 
 

@@ -121,7 +121,7 @@ def test_what_was_done_early_counts_after_a_kill(life, moment):
 STEERED = ("add_request", "steered", "steering_outcome", "stored", "at work", "take_requests")
 
 
-@pytest.mark.parametrize("moment", [*STEERED, "ahead"])
+@pytest.mark.parametrize("moment", [*STEERED, "ahead", "ahead, unsafe"])
 def test_an_edit_is_made_once_whenever_the_process_is_killed(life, moment):
     check_steered(replace(life, given="offline"), moment, "person")
 
@@ -149,11 +149,14 @@ def check_steered(life, moment, by):
     assert (ended["warnings"], ended["requests"]) == (0, 0)
     assert "refused" not in ended["statuses"]
     assert ended["statuses"].count("taken") == 1
-    done = ["ran 1 One", "ran 2 Zwei", "ran 3 Drei", *["ran 4 Vier"] * (moment == "ahead")]
-    # What was cut off, and is declared to be harmless, is done again.
-    cut_off = {"add_request": [1], "at work": [3], "ahead": [1, 4]}.get(moment, [])
+    new = {"ahead": ["ran 4 Vier"], "ahead, unsafe": ["ran 5 Fuenf"]}.get(moment, [])
+    done = ["ran 1 One", "ran 2 Zwei", "ran 3 Drei", *new]
+    # What was cut off, and is declared to be harmless, is done again, and the rest when asked.
+    cut_off = {"add_request": [1], "at work": [3]}.get(moment, [1, 4] if new else [])
     ran = [line for line in life.said if line.startswith("ran")]
     assert sorted(ran) == sorted([*done, *(done[step - 1] for step in cut_off)])
+    asked = [line for line in life.said if line.startswith("asked")]
+    assert asked == ["asked 5/b/1 unknown_outcome"] * (moment == "ahead, unsafe")
 
 
 PLAN = """\

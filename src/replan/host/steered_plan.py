@@ -6,7 +6,7 @@ from datetime import datetime
 from replan.errors import InputError, PlanConflictError
 from replan.events.emitter import Emitter
 from replan.events.types import PlanParseWarning, PlanUpdated
-from replan.host.approvals import BY_PERSON, approval_of, changed_by_person
+from replan.host.approvals import BY_PERSON, changed_by_person
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steering_outcome import report_outcome
 from replan.log.rows import Request
@@ -17,7 +17,7 @@ from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.team import SpecialistCard, seats_of
 
@@ -72,7 +72,7 @@ def _with_newer_marks(plan: TaskPlan, text: str) -> str:
         if step.id in shown
         and step.status.is_open
         and not plan.step(step.id).status.is_open
-        and _is_same_work(shown[step.id], step)
+        and is_same_work(shown[step.id], step)
     ]
     if document.mistakes or not ended:
         return text
@@ -83,7 +83,8 @@ def _as_it_ended(step: PlanStep, now: PlanStep) -> PlanStep:
     return step.replace(status=now.status, result=now.result, feedback=now.feedback)
 
 
-def _is_same_work(old: PlanStep, new: PlanStep) -> bool:
+def is_same_work(old: PlanStep, new: PlanStep) -> bool:
+    """Whether two versions of a step differ in nothing but how it stands."""
     return not difference(TaskPlan(steps=(old,)), TaskPlan(steps=(new,)))
 
 
@@ -102,7 +103,7 @@ def waits_for_approval(
 
 
 def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
-    return step.id in plan.by_id and _is_same_work(plan.step(step.id), step)
+    return step.id in plan.by_id and is_same_work(plan.step(step.id), step)
 
 
 def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
@@ -112,17 +113,21 @@ def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
 
 
 async def with_edits(
-    plan: TaskPlan,  # as the round leaves it, with its history
+    plan: TaskPlan,  # with the results of the round, and its history
     edits: Sequence[Request],
     state: EnhancedState,
     services: Services,
     emitter: Emitter,
-) -> EnhancedState:
-    """Merge edits, one after the other, and report each: what it became, or why it is refused."""
-    settled, update = plan, EnhancedState()
+) -> tuple[TaskPlan, bool]:
+    """Merge edits, one after the other, and report each: what it became, or why it is refused.
+
+    Returns:
+        The merged plan, and whether it needs approval.
+    """
+    waits = False
     for edit in edits:
         try:
-            new = _taken(plan, edit, state, services)
+            new = taken_edit(plan, edit, state, services)
         except InputError as error:
             await _report_refusal(edit, plan, str(error), emitter, services.log)
             continue
@@ -133,14 +138,17 @@ async def with_edits(
         )
         if doubts := _new_doubts(plan, new):
             await emitter.emit(PlanParseWarning, parse_warnings=doubts)
-        if waits_for_approval(plan, new, settings_of(state), services):
-            following = state.get("current_round", 0) + 1
-            update["approval"] = approval_of(new, following, before=settled, reason=UNSAFE)
+        waits = waits or waits_for_approval(plan, new, settings_of(state), services)
         plan = new
-    return {**update, **new_version(plan, settled, state)} if plan != settled else update
+    return plan, waits
 
 
-def _taken(plan: TaskPlan, edit: Request, state: EnhancedState, services: Services) -> TaskPlan:
+def taken_edit(plan: TaskPlan, edit: Request, state: EnhancedState, services: Services) -> TaskPlan:
+    """Apply an edit to the plan of a run, as `merged_edit` does, if the run can still follow it.
+
+    Raises:
+        InputError: The edit is refused.
+    """
     if state.get("current_round", 0) >= rounds_of(state):
         raise InputError(
             f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that the "

@@ -1,14 +1,16 @@
 """`result_collector`: write the round's results into the plan and sum them up, without a model."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
 from replan.events.warnings import secret_warnings
+from replan.host.approvals import approval_of
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
-from replan.host.steered_plan import with_edits
+from replan.host.steered_plan import UNSAFE, with_edits
 from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
@@ -18,20 +20,17 @@ from replan.ports.run_context import here
 from replan.services import Services
 from replan.state.changed_steps import plan_write
 from replan.state.digests import collect
-from replan.state.enhanced import EnhancedState, plan_of, with_history
+from replan.state.enhanced import EnhancedState, new_version, plan_of, with_history
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
-from replan.state.results import (
-    ExecutionRecord,
-    SpecialistResult,
-)
+from replan.state.results import Assignment, ExecutionRecord, SpecialistResult
 from replan.state.rules import (
     asked_questions,
     get_current_execution_step,
     round_hits,
     round_results,
 )
-from replan.state.usage import Usage
+from replan.state.usage import TokenCount, Usage
 from replan.steps.outcomes import settled
 
 
@@ -40,31 +39,29 @@ async def result_collector(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
     """Settle the steps of the round, keep its digest, and merge what people edited meanwhile."""
-    before = plan_of(state)
-    results = round_results(state)
+    before, results = with_history(plan_of(state), state), round_results(state)
     now = services.clock()
-    plan = settle_round(before, state, now)
     collected = collect(results)
     steering = here().steering
     is_cut_short = steering is not None and bool(steering.asked)
     edits = await steering.take("edit", checkpoint_of(runtime), services.log) if steering else ()
     emitter = emitter_of(state, services, runtime)
+    ended = with_results_of_round(before, state, now)
+    edited, waits = ended, False
+    if edits:
+        edited, waits = await with_edits(ended, edits, state, services, emitter)
+    is_edited = edited.version > ended.version
+    sent = _sent_with(edited, state) if is_edited else []
+    plan = with_results_of_round(edited, {**state, "dispatched": sent}, now) if is_edited else ended
+    plan = settle_conditions(plan, now)
+    told = edited if is_edited else before
     # That another step leads the round is no news of the plan.
-    if plan.replace(current_step=before.current_step) != before:
-        whole = with_history(plan, state)
-        await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
+    if plan.replace(current_step=told.current_step) != told:
+        await emitter.emit(PlanUpdated, plan=plan, markdown=plan.content, by="rule")
     await emitter.warn(*_warnings_about_secrets(results))
-    used = [(result.specialist_name, result.usage) for result in results.values()]
-    used += [(question.specialist, question.usage) for question in asked_questions(state)]
-    used += [(hit.specialist, hit.usage) for hit in round_hits(state).values()]
-    edited = (
-        await with_edits(with_history(plan, state), edits, state, services, emitter)
-        if edits
-        else EnhancedState()
-    )
     stalls = state.get("stalls", 0)
-    return {
-        "current_plan": plan_write(state.get("current_plan"), plan),
+    update: EnhancedState = {
+        "current_plan": plan_write(state.get("current_plan"), plan.replace(update_history=())),
         "current_collected_results": collected,
         "execution_history": [
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
@@ -72,10 +69,23 @@ async def result_collector(
         "generations": after_round(state.get("generations", {}), before, plan),
         # What a person cut short is no round without progress.
         "stalls": stalls if is_cut_short else _count_stalls(before, plan, state),
-        "usage": state.get("usage", Usage()).plus(*used),
+        "usage": state.get("usage", Usage()).plus(*_used_in_round(state)),
         "warnings": emitter.warnings,
-        **edited,
     }
+    if is_edited:
+        joined = {each.step_id for each in state.get("dispatched", []) if each.is_of_edit}
+        update |= {"dispatched": sent, **new_version(plan, ended, state, joined)}
+    if waits:
+        following = state.get("current_round", 0) + 1
+        update["approval"] = approval_of(plan, following, before=ended, reason=UNSAFE)
+    return update
+
+
+def _used_in_round(state: EnhancedState) -> Iterator[tuple[str, TokenCount]]:
+    for result in round_results(state).values():
+        yield result.specialist_name, result.usage
+    for part in (*asked_questions(state), *round_hits(state).values()):
+        yield part.specialist, part.usage
 
 
 def _warnings_about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
@@ -99,12 +109,23 @@ def _count_stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> in
 
 def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:
     """Write the round's results into their steps, and skip the steps whose condition fails."""
+    return settle_conditions(with_results_of_round(plan, state, now), now)
+
+
+def with_results_of_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:
+    """Write the round's results into their steps.
+
+    Those of steps that began with an edited plan count once it is the plan.
+    """
     results, hits = round_results(state), round_hits(state)
+    sent = state.get("dispatched", [])
+    not_yet = hits.keys() | {each.key for each in sent if each.is_of_edit}
     by_step: dict[int, list[SpecialistResult | None]] = {}
-    for assignment in state.get("dispatched", []):
-        # A part that a limit of the run left is shown, and its step stays open.
-        result = None if assignment.key in hits else results.get(assignment.key)
-        by_step.setdefault(assignment.step_id, []).append(result)
+    for each in sent:
+        if not each.is_of_edit:
+            # A part that a limit of the run left is shown, and its step stays open.
+            result = None if each.key in not_yet else results.get(each.key)
+            by_step.setdefault(each.step_id, []).append(result)
     ended = [
         settled(plan.step(step_id), [result for result in found if result is not None])
         for step_id, found in by_step.items()
@@ -114,4 +135,15 @@ def settle_round(plan: TaskPlan, state: EnhancedState, now: datetime) -> TaskPla
     leading = get_current_execution_step(plan, state)
     if leading is not None:
         plan = plan.replace(current_step=leading.id)
-    return settle_conditions(with_statuses(plan, ended, now), now)
+    return with_statuses(plan, ended, now)
+
+
+def _sent_with(edited: TaskPlan, state: EnhancedState) -> list[Assignment]:
+    """What the round sent, with the steps that began with an edited plan."""
+    sent = state.get("dispatched", [])
+    joined = {each.step_id for each in sent if each.is_of_edit}
+    return [
+        each.replace(is_of_edit=False)
+        for each in sent
+        if each.step_id in edited.by_id and (each.is_of_edit or each.step_id not in joined)
+    ]

@@ -5,25 +5,26 @@ Its `Attempts` call the specialist, and its `StepRecord` keeps what must survive
 """
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
 from replan.errors import InputError
 from replan.host.new_settings import with_settings_of_call
-from replan.host.steered_plan import merged_edit, waits_for_approval
+from replan.host.steered_plan import is_same_work, taken_edit, waits_for_approval
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of
 from replan.log.whole_results import short_results
-from replan.nodes.result_collector import settle_round
+from replan.nodes.result_collector import with_results_of_round
 from replan.ports.run_context import here
 from replan.ports.steering import Steering
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
+from replan.steps.beside import do_beside, joined
 from replan.steps.board import Boards, Sent, read_state
 from replan.steps.early_steps import EarlySteps
 from replan.steps.step_run import StepRun
@@ -48,42 +49,49 @@ async def specialist(
     )
     assignment = Assignment(step_id=sent["step_id"], specialist=sent["specialist"])
     step = StepRun.of(assignment, board, services, runtime, config)
-    with board.seat(step.key):
-        if early is not None and (steering := here().steering) is not None:
-            board.beside(partial(_follow_edit, steering, early, step))
+    async with board.seat(step.key):
+        if (steering := here().steering) is not None:
+            board.beside(partial(_follow_edit, steering, step))
         # All siblings of the super-step take their seats before any of them looks for one.
         await asyncio.sleep(0)
         await board.complete(services.log)
-        result = await (step.result() if early is None else early.outcome(step))
+        try:
+            result = await (step.result() if early is None else early.outcome(step))
+        except GraphDrained:
+            # What began beside the round may end as its steps may.
+            await board.end_beside()
+            raise
+        beside = await board.end_beside()
     # Nothing waits for this step any longer, and its place is free.
     await step.emitter.hooks.wait()
-    update: EnhancedState = {}
-    if result is not None:
-        update["current_specialist_results"] = {step.key: result}
-    if step.asked:
-        update["questions"] = {question.key: question for question in step.asked}
-    if step.emitter.warnings:
-        update["warnings"] = step.emitter.warnings
-    if step.limit is not None:
-        update["limit_hits"] = {step.key: step.limit}
+    update = joined(step.update(result), beside)
     return cast("EnhancedState", short_results(update, services.log))
 
 
-async def _follow_edit(steering: Steering, early: EarlySteps, step: StepRun) -> None:
-    """Begin pure steps of an edited plan at once, while others of the round are still at work."""
+async def _follow_edit(steering: Steering, step: StepRun) -> EnhancedState:
+    """Begin steps of an edited plan at once, while others of the round are still at work."""
     board, services = step.board, step.services
     if board.settings.round_scope != "plan" or board.round >= rounds_of(board.state):
-        return
+        return {}
     await steering.edited.wait()
     edit = steering.waiting("edit")[0]
     await board.complete(services.log)
-    state, now = board.state_so_far, services.clock()
-    plan = with_history(settle_round(plan_of(state), state, now), state)
-    # Its merge says why, when the round is over.
-    with suppress(InputError):
-        edited = merged_edit(plan, edit, services.team, now)
-        if not waits_for_approval(plan, edited, board.settings, services):
-            early.begin_ahead(state, edited, board, step.runtime, step.config)
+    state = board.state_so_far
+    plan = with_history(with_results_of_round(plan_of(state), state, services.clock()), state)
+    try:
+        edited = taken_edit(plan, edit, state, services)
+    except InputError:
+        # Its merge says why, when the round is over.
+        return {}
+    at_work = [plan.step(each) for each in board.begun]
+    is_kept = all(
+        each.id in edited.by_id and is_same_work(each, edited.step(each.id)) for each in at_work
+    )
+    if not is_kept or steering.waiting("message"):
+        return {}
+    if waits_for_approval(plan, edited, board.settings, services):
+        return {}
+    return await do_beside(state, edited, edit.name, step)
 
 
 def _state_of_round(

@@ -1,5 +1,6 @@
 """The typed state of the graph: one key for everything that a run knows."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
@@ -181,14 +182,19 @@ def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
     return plan.replace(update_history=tuple(state.get("plan_history", [])))
 
 
-def new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
-    """The update for a revised plan: its new revisions, and without questions that it answers."""
+def new_version(
+    new: TaskPlan, old: TaskPlan, state: EnhancedState, begun: Collection[int] = ()
+) -> EnhancedState:
+    """The update for a revised plan: its new revisions, and without questions that it answers.
+
+    Steps that have `begun` with it ask for themselves.
+    """
     update: EnhancedState = {
         "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
         "plan_history": [*new.update_history[len(old.update_history) :]],
     }
     questions = state.get("questions", {})
-    kept = still_asked(questions, old, new)
+    kept = still_asked(questions, old, new, begun)
     if kept != questions:
         update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
     return update

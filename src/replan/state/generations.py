@@ -28,7 +28,7 @@ def after_round(
     known: Mapping[int, Generation], before: TaskPlan, after: TaskPlan
 ) -> dict[int, Generation]:
     """Return the generations of the steps that a round settled, if they are ever reopened."""
-    was_open = {step.id for step in before.open_steps()}
+    was_open = {step.id for step in before.open_steps()} | (after.by_id.keys() - before.by_id)
     return {
         step.id: _next(known.get(step.id, FIRST), step)
         for step in after.steps

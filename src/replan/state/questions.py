@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -216,13 +216,17 @@ def questions_of(
 
 
 def still_asked(
-    questions: Mapping[str, Question], before: TaskPlan, after: TaskPlan
+    questions: Mapping[str, Question],
+    before: TaskPlan,
+    after: TaskPlan,
+    begun: Collection[int] = (),  # the steps that ask as the revision describes them
 ) -> dict[str, Question]:
     """Drop the open questions of steps that a revision removed or changed."""
     return {
         key: question
         for key, question in questions.items()
         if not question.is_open
+        or question.step_id in begun
         or _asks_the_same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
     }
 

@@ -286,11 +286,13 @@ class Assignment(Value):
         step_id: The step.
         specialist: Who does it.
         refused: Why nobody can do it; empty if somebody can.
+        is_of_edit: Whether the step began with an edited plan that is not merged yet.
     """
 
     step_id: int
     specialist: str
     refused: str = ""
+    is_of_edit: bool = False
 
     @property
     def key(self) -> str:

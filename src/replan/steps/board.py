@@ -11,8 +11,16 @@ tool node does. If a version of LangGraph does not allow this, the whole state i
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
@@ -54,6 +62,9 @@ _READ = (
 )
 
 QUESTIONS = "question/"  # the prefix of notes that hold questions; the question's key follows
+
+SECONDS_TO_END = 5.0
+"""How long cancelled work may take to end; then it is left alone."""
 
 Outcome = SpecialistResult | Literal["skipped"] | None
 """The outcome of a seat: a result, a condition that does not hold, or nothing in this round."""
@@ -161,9 +172,10 @@ class Board:
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
         self.begun = set[int]()  # the steps that somebody has begun in the round
-        # Whether nothing begins while people ask something of the run.
-        self.heeds_steering = True
-        self._beside: asyncio.Task[None] | None = None
+        self.follows = frozenset[str]()  # the names of the edits that its plan has
+        self.is_closed = False  # whether nothing more begins
+        self._beside: asyncio.Task[EnhancedState] | None = None
+        self.edited: Board | None = None  # the board of steps of an edited plan, beside the round
 
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; a resumed round may have other settings."""
@@ -196,8 +208,8 @@ class Board:
     def is_taken(self) -> bool:
         return self._seated > 0
 
-    @contextmanager
-    def seat(self, key: str) -> Generator[None]:
+    @asynccontextmanager
+    async def seat(self, key: str) -> AsyncGenerator[None]:
         """Take a seat; leaving it without an outcome publishes None, so that no waiter hangs."""
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
@@ -210,13 +222,21 @@ class Board:
                 # A task that comes back to the same round, after a question, must read again.
                 self.read_again()
                 self.ended.clear()
-                if self._beside is not None:
-                    self._beside.cancel()
+                beside, self._beside, self.edited = self._beside, None, None
+                if beside is not None:
+                    await cancelled([beside])
 
-    def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def beside(self, work: Callable[[], Coroutine[Any, Any, EnhancedState]]) -> None:
         """Do something beside the round, from its first task until its last one ends."""
         if self._beside is None:
             self._beside = asyncio.ensure_future(work())
+
+    async def end_beside(self) -> EnhancedState:
+        """The update by the steps beside the round; only its last task waits for their end."""
+        if self.edited is None or self._beside is None or self._seated > 1:
+            return {}
+        self.edited.is_closed = True
+        return await self._beside
 
     def read_again(self) -> None:
         """Read results and attempts again when they are needed next."""
@@ -286,9 +306,9 @@ class Board:
         # Nothing is awaited after it, so an edit that comes later finds the step begun.
         steering = here().steering
         # In its last round, a run follows nobody any longer.
-        if steering is not None and self.heeds_steering and self.round < rounds_of(self.state):
+        if steering is not None and self.round < rounds_of(self.state):
             await steering.checked.wait()
-            if steering.asked:
+            if self.is_closed or steering.asked.keys() - self.follows:
                 return True
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
@@ -307,6 +327,15 @@ class Board:
         if is_first:
             self._seats[key].set_result(outcome)
         return is_first
+
+
+async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait for their end; one that does not end is left alone."""
+    at_work = [task for task in tasks if not task.done()]
+    for task in at_work:
+        task.cancel()
+    if at_work:
+        await asyncio.wait(at_work, timeout=SECONDS_TO_END)
 
 
 class Boards:

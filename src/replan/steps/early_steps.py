@@ -8,7 +8,7 @@ work. What the finished plan does not hold is cancelled, and told.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
@@ -22,10 +22,10 @@ from replan.plan.model import PlanStep, TaskPlan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.limits import RunSettings
-from replan.state.results import Assignment, SpecialistResult
+from replan.state.results import SpecialistResult
 from replan.state.rules import within_limit
-from replan.state.team import seats_of
-from replan.steps.board import Board
+from replan.steps.beside import seated, seats_to_begin
+from replan.steps.board import Board, cancelled
 from replan.steps.on_record import keys_in
 from replan.steps.step_run import StepRun
 
@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 MOST_EARLY = 50
 """Steps of a plan that begin before it is complete: it is read again for each of them."""
-
-SECONDS_TO_END = 5.0
-"""How long cancelled work may take to end; then it is left alone."""
 
 Outcome = SpecialistResult | None
 
@@ -81,13 +78,8 @@ class EarlySteps:
             config: That node's configuration.
         """
         before: EnhancedState = {**state, "current_round": number}
-        if self.board is None or not self._begun:
+        if not self._begun:
             self.board = Board(before, bounds_in(config).max_concurrency)
-        else:
-            # What began ahead of an edit: the round has ended since, with its results.
-            now = self.board.state
-            kept = EnhancedState(current_plan=plan_of(now), dispatched=now.get("dispatched", []))
-            self.board.read({**before, **kept})
         known, most = plan_of(state).by_id, settings_of(state).limits.max_steps
         # A step inherits what the node has, and not what the call of its model has.
         context = contextvars.copy_context()
@@ -96,75 +88,25 @@ class EarlySteps:
             if self.board is None or len(self._begun) >= MOST_EARLY:
                 return
             plan = within_limit(read(text), most)
-            new = self._new_seats(
-                [step for step in plan.open_steps() if step.id not in known], plan
-            )
-            self._begin_all(new, plan, runtime, config, context)
+            begun = {each.run.step.id for each in self._begun.values()}
+            steps = (step for step in plan.open_steps() if step.id not in known)
+            new = seats_to_begin(steps, plan, begun, self._services.team, self._may_begin)
+            if not new:
+                return
+            self.board.add(plan, new)
+            for each in new:
+                node = as_node(config, f"specialist_{each.specialist}")
+                own = context.copy()
+                run = own.run(StepRun.of, each, self.board, self._services, runtime, node)
+                self._begin(run, own)
 
         return take
 
-    def begin_ahead(
-        self,
-        state: EnhancedState,
-        plan: TaskPlan,
-        beside: Board,
-        runtime: Runtime[RunSettings],
-        config: RunnableConfig,
-    ) -> None:
-        """Begin steps of the plan of the next round, beside the round that is at work.
-
-        Args:
-            state: The state, with the results of the round so far.
-            plan: The plan of the next round.
-            beside: The board of the round at work, whose places they share.
-            runtime: LangGraph's, of a node of the round.
-            config: That node's configuration.
-        """
-        if self._begun:
-            return
-        number = state.get("current_round", 0) + 1
-        before: EnhancedState = {**state, "current_round": number, "dispatched": []}
-        self.board = Board(before, early=beside)
-        self.board.heeds_steering = False
-        plan = within_limit(plan, settings_of(state).limits.max_steps)
-        steps = [step for step in plan.open_steps() if step.id not in beside.begun]
-        new = self._new_seats(steps, plan)
-        self._begin_all(new, plan, runtime, config, contextvars.copy_context())
-
-    def _begin_all(
-        self,
-        new: Sequence[Assignment],
-        plan: TaskPlan,
-        runtime: Runtime[RunSettings],
-        config: RunnableConfig,
-        context: contextvars.Context,
-    ) -> None:
-        if self.board is None or not new:
-            return
-        self.board.add(plan, new)
-        for each in new:
-            node = as_node(config, f"specialist_{each.specialist}")
-            own = context.copy()
-            run = own.run(StepRun.of, each, self.board, self._services, runtime, node)
-            self._begin(run, own)
-
-    def _new_seats(self, steps: Iterable[PlanStep], plan: TaskPlan) -> list[Assignment]:
-        """The seats of steps that can begin and have not begun yet."""
-        begun = {each.run.step.id for each in self._begun.values()}
-        found: list[Assignment] = []
-        for step in steps:
-            waits = {each for each in step.awaits if not plan.by_id[each].is_finished}
-            if step.id in begun or step.ask_first or not waits <= begun:
-                continue
-            seats = seats_of(step, self._services.team)
-            able = {each.specialist for each in seats if not each.refused}
-            if len(able) == len(seats) and able <= self._services.early_members:
-                begun.add(step.id)
-                found += [Assignment(step_id=step.id, specialist=each.specialist) for each in seats]
-        return found
+    def _may_begin(self, step: PlanStep, members: Collection[str]) -> bool:
+        return not step.ask_first and self._services.early_members.issuperset(members)
 
     def _begin(self, run: StepRun, context: contextvars.Context) -> None:
-        task = asyncio.get_running_loop().create_task(_work(run), context=context)
+        task = asyncio.get_running_loop().create_task(seated(run), context=context)
         self._begun[run.key] = _Early(run, task)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -187,7 +129,7 @@ class EarlySteps:
             else:
                 dropped.append(early)
         self._begun = {key: each for key, each in self._begun.items() if each.run.step.id in kept}
-        await _cancel(early.task for early in dropped)
+        await cancelled(early.task for early in dropped)
         for early in dropped:
             step = early.run.step
             await emitter.emit(
@@ -205,7 +147,7 @@ class EarlySteps:
         step.board.begun.add(step.step.id)
         if _key(early.run) != _key(step) or _words(early.run.step) != _words(step.step):
             # The plan was edited in the meantime.
-            await _cancel([early.task])
+            await cancelled([early.task])
         await asyncio.wait([early.task])
         if not (early.task.cancelled() or isinstance(early.task.exception(), GraphInterrupt)):
             result = early.task.result()
@@ -218,21 +160,7 @@ class EarlySteps:
     async def end(self) -> None:
         """Cancel what is left: the call of the graph is over."""
         self._begun.clear()
-        await _cancel(self._tasks)
-
-
-async def _work(run: StepRun) -> Outcome:
-    with run.board.seat(run.key):
-        return await run.result()
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[Outcome]]) -> None:
-    """Cancel tasks, and wait for their end; one that does not end is left alone."""
-    at_work = [task for task in tasks if not task.done()]
-    for task in at_work:
-        task.cancel()
-    if at_work:
-        await asyncio.wait(at_work, timeout=SECONDS_TO_END)
+        await cancelled(self._tasks)
 
 
 def _key(run: StepRun) -> str:

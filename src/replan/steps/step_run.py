@@ -83,6 +83,19 @@ class StepRun:
         if result is not None and self.limit is None:
             self.board.publish(self.key, result)
 
+    def update(self, result: SpecialistResult | None) -> EnhancedState:
+        """What the step writes into the state, with its result or without one."""
+        update: EnhancedState = {}
+        if result is not None:
+            update["current_specialist_results"] = {self.key: result}
+        if self.asked:
+            update["questions"] = {question.key: question for question in self.asked}
+        if self.emitter.warnings:
+            update["warnings"] = self.emitter.warnings
+        if self.limit is not None:
+            update["limit_hits"] = {self.key: self.limit}
+        return update
+
     def _recall(self, result: SpecialistResult) -> SpecialistResult:
         """Take a recorded result; one of an earlier round costs nothing in this one."""
         if result.round == self.board.round:

@@ -125,7 +125,7 @@ async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
     board = Board({})
 
     async def fail():
-        with board.seat("1/a"):
+        async with board.seat("1/a"):
             await asyncio.sleep(0)
             raise ValueError("no")
 
@@ -138,7 +138,7 @@ async def test_a_seat_that_is_left_without_a_word_lets_nobody_hang():
 
 async def test_a_waiter_that_is_cancelled_does_not_take_the_result_from_the_others():
     board = Board({})
-    with board.seat("1/a"):
+    async with board.seat("1/a"):
         cancelled, waiting = (asyncio.ensure_future(board.outcome("1/a")) for _ in range(2))
         await settle()
         cancelled.cancel()
