@@ -270,7 +270,9 @@ async def test_a_call_of_the_same_tool_at_another_step_is_shown_too():
 
 
 async def test_what_a_tool_takes_by_itself_is_shown_beside_its_arguments():
-    def send(article: str, place: str = "Hall 3", pieces: int = 1) -> str:
+    def send(
+        article: str, place: str = "Hall 3", pieces: int = 1, marks: tuple[str, ...] = ("fragile",)
+    ) -> str:
         """Send an article."""
         return f"{article} to {place}"
 
@@ -292,7 +294,10 @@ async def test_what_a_tool_takes_by_itself_is_shown_beside_its_arguments():
         page = (await client.get("/runs/r")).text
         result = await (await runtime.answer("r", {ask.key: "approve"}))
     lines = waiting_lines([ask], [known], "r", "")
-    assert lines[-3:] == ["    article: lamp", "    pieces: 2", "    place: Hall 3 (default)"]
+    assert lines[-4:] == [
+        *("    article: lamp", "    pieces: 2", "    place: Hall 3 (default)"),
+        '    marks: ["fragile"] (default)',
+    ]
     assert '<th scope="row">place</th><td><pre>Hall 3</pre><small>default</small></td>' in page
     assert result.outcome == "completed"
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
@@ -209,12 +210,15 @@ class Exchange:
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
-        return await self.told(report, resume_run(self.served, self.who, report, None), names)
+        resume = partial(resume_run, self.served, self.who, report, None)
+        return await self.told(report, resume, names)
 
-    async def told(self, report: RunReport, tell: Awaitable[object], names: Names) -> Begun:
+    async def told(
+        self, report: RunReport, tell: Callable[[], Awaitable[object]], names: Names
+    ) -> Begun:
         """Tell a run something, and follow it from there."""
         known = len(await self.served.storage.log.events(report.run_id))
-        await tell
+        await tell()
         noted = {"run_id": report.run_id, "after": known, "answered": True}
         await self._note_request(names, noted)
         run = Run(self.served.runtime_of(report), report.run_id)

@@ -213,8 +213,13 @@ def _defaults(request: ToolCallRequest) -> dict[str, JsonValue]:
     return {
         name: plain(value)
         for name, value in found.items()
-        if name not in given and isinstance(value, str | int | float | bool) and value != ""
+        if name not in given and _says_something(value)
     }
+
+
+def _says_something(value: object) -> bool:
+    is_plain = isinstance(value, str | int | float | list | tuple | dict)
+    return is_plain and value not in ("", [], (), {})
 
 
 def _description(tool: BaseTool | None) -> str:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from a2a.helpers.proto_helpers import new_text_part
@@ -188,8 +189,8 @@ class CallerTasks(RequestHandler):
         is_cancelled = await self._is_cancelled(report.run_id)
         state = a2a_wire.task_of(report, is_cancelled=is_cancelled).status.state
         if state == a2a.TaskState.TASK_STATE_WORKING and not is_cancelled:
-            told = self._steer(report, a2a_wire.steering_in(message), names.run_id)
-            return await self._exchange.told(report, told, names)
+            tell = partial(self._steer, report, a2a_wire.steering_in(message), names.run_id)
+            return await self._exchange.told(report, tell, names)
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {report.outcome}. GetTask shows it."
