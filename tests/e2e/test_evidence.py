@@ -101,6 +101,7 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
     own = [line.strip() for line in told.partition("waits for:\n")[2].splitlines()]
     assert own[: own.index("4/manager/1: How much?")] == [
         "3/buyer/2: May the tool order be called?",
+        "it does: Order an article.",
         "step 3: Order lamps",
         "it does: Order an article.",
         "article: lamp",
@@ -118,12 +119,16 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
 
 def test_show_ends_with_what_can_be_typed_next(where):
     both, no = "--answer 3/buyer/2=approve --answer 4/manager/1=TEXT", "3/buyer/2=reject: WHY"
+    at = f"--storage {where} --team FILE"
     told = CliRunner().invoke(app, ["show", "r1", "--storage", where]).stdout
     assert [line.strip() for line in told.partition("next:\n")[2].splitlines()] == [
-        f"do step 1 again with: replan retry r1 1 --storage {where}",
-        f"leave it out with: replan skip r1 1 --storage {where}",
-        f'reject 3/buyer/2 with: replan resume r1 --storage {where} --answer "{no}"',
-        f"continue with: replan resume r1 --storage {where} {both}",
+        "a program began it: FILE is a team file whose name is house, or act in the program",
+        "retry: this run goes on, keeps step 2, and runs step 1, Look the last fair up (unsafe)",
+        f"do step 1 again with: replan retry r1 1 {at}",
+        "skip: this run goes on, keeps step 2, and runs no step",
+        f"leave it out with: replan skip r1 1 {at}",
+        f'reject 3/buyer/2 with: replan resume r1 {at} --answer "{no}"',
+        f"continue with: replan resume r1 {at} {both}",
     ]
 
 
@@ -178,10 +183,12 @@ async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about(
         )
         # What is in doubt is shown with its arguments, and with each way to settle it.
         assert lines[2:5] == ["    step 1: Order lamps", "    article: lamp", "    pieces: 48"]
-        assert lines[-3:] == [
-            'if it did not happen, do it again with: replan resume r1 --answer "run again"',
-            'say that it failed with: replan resume r1 --answer "fail: REASON"',
-            'continue with: replan resume r1 --answer "it is done: RESULT"',
+        look = 'look first whether it happened: order(article="lamp", pieces=48), begun 20'
+        assert lines[-4].strip().startswith(look)
+        assert [line.partition(" with: replan resume r1 --answer ")[2] for line in lines[-3:]] == [
+            '"run again"',
+            '"fail: REASON"',
+            '"it is done: RESULT"',
         ]
         await (await runtime.answer("r1", {"1/buyer/2": "fail: the shop knows nothing"}, by="eva"))
         report = await runtime.get("r1")

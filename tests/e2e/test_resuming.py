@@ -338,8 +338,11 @@ def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
     assert over.exit_code == 1
     assert over.stdout.splitlines() == [
         f"run {run_id[:8]} is over: partial",
-        "the limit max_steps=2 ended it",
-        f"continue with: replan resume {run_id[:8]} --set max_steps=NUMBER",
+        "why: max_steps=2 was reached",
+        "the limit max_steps=2 ended it; 4 leaves it room",
+        "these steps run, without asking unless their team asks: step 3, Beside; step 4, Last",
+        f"continue with: replan resume {run_id[:8]} --set max_steps=4",
+        f"see it with: replan show {run_id[:8]}",
     ]
     same = workshop.do("resume", run_id, "--set", "max_steps=2")
     assert same.exit_code == 2
@@ -365,7 +368,7 @@ def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(worksho
     assert again.exit_code == 1
     assert again.stdout.splitlines() == [
         f"run {workshop.run_id[:8]} is over: partial",
-        "The answer is incomplete: the reply was cut off at its length limit.",
+        "why: the reply was cut off at its length limit",
         f"see it with: replan show {workshop.run_id[:8]}",
     ]
     more = workshop.do("resume", workshop.run_id, "--set", "max_tokens=9")

@@ -92,7 +92,7 @@ def services_of(
     return Services(
         models=models,
         specialists=specialists,
-        identity=team.identity,
+        identity=team.identity.replace(unsafe=_unsafe(team, specialists)),
         prompts=prompts,
         log=log or memory_log(),
         settings=team.settings.replace(memory=memory),
@@ -132,6 +132,15 @@ def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:
         feedback=built.get("host.feedback_model", thinking),
         answering=answering,
         direct=direct,
+    )
+
+
+def _unsafe(team: Team, built: Mapping[str, SpecialistPort]) -> tuple[str, ...]:
+    """The specialists whose work, or a call of whose tools, must not happen twice."""
+    return tuple(
+        each.name
+        for each in team.specialists
+        if "unsafe" in (each.effects, built[each.name].card.effects) or each.approve
     )
 
 

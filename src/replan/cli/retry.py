@@ -1,4 +1,5 @@
 """`replan retry`: repeat a step of a stored run."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from replan.cli.shared import options
 from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site import Site, site_of
+from replan.errors import InputError
 
 
 @as_command
@@ -19,6 +21,13 @@ def retry(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before effects are repeated.")
     ] = False,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="The time for one attempt of the step from now on, such as 30s, 10m or 2h.",
+        ),
+    ] = None,
     limit: options.Limit = None,
     team: options.TeamFile = None,
     site: Site,
@@ -28,4 +37,14 @@ def retry(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return correct("retry", run_id, step, site, limit, team, allow_repeat=yes)
+    seconds = None if timeout is None else _seconds(timeout)
+    return correct("retry", run_id, step, site, limit, team, allow_repeat=yes, timeout=seconds)
+
+
+def _seconds(given: str) -> float:
+    from replan.plan.option_table import DURATION
+
+    seconds: float | None = DURATION.read(given.strip())
+    if seconds is None:
+        raise InputError(f"--timeout {given} is not a time. Write 500ms, 30s, 10m or 2h.")
+    return seconds

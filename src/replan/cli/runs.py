@@ -184,13 +184,16 @@ def _table(runs: list[RunReport], output: TextIO) -> list[str]:
 
 def _row(run: RunReport) -> tuple[str, ...]:
     from replan.plan.model import StepStatus
+    from replan.runs.team_on_record import TEAM
     from replan.user_files.place import short
     from replan.views.cells import minute, seconds
     from replan.views.run.overview import money
 
     done, total = run.progress
     failed = run.count(StepStatus.FAILED)
-    labels_text = "".join(f" {name}={value}" for name, value in run.labels.items())
+    # The team has a column.
+    labels = {name: value for name, value in run.labels.items() if name != TEAM}
+    labels_text = "".join(f" {name}={value}" for name, value in labels.items())
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.run_id),

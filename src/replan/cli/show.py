@@ -134,7 +134,8 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
         with refusing_damaged(name):
             write(_text(_report_lines(report, view, _width(output, view))))
             if view.is_overview and report.answer:
-                write(f"\nanswer:\n{_answer(report.answer, output, plain=view.plain)}")
+                write(_text(["", *_failed_lines(report), "answer:"]))
+                write(_answer(report.answer, output, plain=view.plain))
             if view.is_overview and not is_file(name):
                 write(_text(_next_lines(report, place)))
 
@@ -236,6 +237,12 @@ def _report_lines(report: RunReport, view: View, width: int) -> list[str]:
     from replan.views.run.timeline import timeline
 
     return (timeline if view.timeline else overview)(report, width)
+
+
+def _failed_lines(report: RunReport) -> list[str]:
+    from replan.views.run.error_lines import failed_above
+
+    return failed_above(report)
 
 
 def _next_lines(report: RunReport, place: Place) -> list[str]:

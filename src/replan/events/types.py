@@ -351,7 +351,7 @@ class InputRequested(StepEvent):
 
     def model_post_init(self, _: Any, /) -> None:
         if (asked := self.question) is not None:
-            shown = asked.details if asked.kind == "approval" else None
+            shown = asked.details if asked.is_decision else None
             call = shown if isinstance(shown, dict) else {}
             own = {name: call[name] for name in ("tool", "arguments") if name in call}
             vars(self).update(own, key=asked.key, text=asked.text, kind=asked.kind)

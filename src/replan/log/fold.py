@@ -209,6 +209,7 @@ class Fold:
         self.first_plan_at: datetime | None = None
         self.cuts = dict[_StepAt, str]()  # why the newest results are incomplete, or nothing
         self.doubted = set[_StepAt]()  # those about which a person was asked what they did
+        self.asked_about = dict[_AttemptAt, datetime]()  # when it was asked what attempts did
         self.asked_at = dict[str, datetime]()  # when questions were asked, by their keys
         self.decision: events.AnswerReceived | None = None  # the newest one about a plan
         self.steered = dict[str, events.RunSteered]()  # what became of requests, by their names
@@ -313,7 +314,7 @@ class Fold:
                 done = self.ends.setdefault(event.step_id, {})
                 done[event.specialist.casefold()] = attempt_end(event) == "done"
             case events.InputRequested():
-                self._end(event, "waiting")
+                self._ask(event)
             case events.StepDeferred(waiting_for=()):
                 self.deferred.add(event.step_id)
             case events.EarlyStepDropped():
@@ -386,6 +387,20 @@ class Fold:
             if attempt[:2] == (event.step_id, event.specialist) and each.ended_at is None:
                 ended = each.replace(ended_at=self._time_of(event), outcome="cancelled")
                 self.attempts[attempt] = ended
+
+    def _ask(self, event: events.InputRequested) -> None:
+        """Take that an attempt asks, or that a person is asked what it did: if killed, no end."""
+        if event.tool or event.kind != "unknown_outcome":
+            self._end(event, "waiting")
+            return
+        attempt = event.step_id, event.specialist, event.attempt
+        if (at := self._time_of(event)) is not None:
+            self.asked_about[attempt] = at
+        begun = self.attempts.get(attempt)
+        since = self.resumed.at if self.resumed is not None else None
+        is_killed = begun is not None and since is not None and begun.started_at < since
+        if begun is not None and begun.ended_at is None and not is_killed:
+            self._end(event, "cancelled")
 
     def _end(self, event: events.StepEvent, outcome: AttemptOutcome, error: str = "") -> None:
         attempt = event.step_id, event.specialist, event.attempt

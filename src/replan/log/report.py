@@ -53,6 +53,7 @@ class StateFacts(Value):
     answer: str = ""  # the text of the answer
     output: JsonValue = None  # the answer's value, where it is of a type
     limit_reached: str = ""  # the limit that ended it, or cut its answer off
+    larger_limit: str = ""  # a value of that limit with which it has room; empty where none helps
     warnings: tuple[str, ...] = ()  # what a person may not expect
     usage: Usage = Usage()  # model calls, tokens and money of all rounds that are over
     # What its steps asked, and the answers, by key; those that may have a secret are masked.
@@ -72,6 +73,9 @@ class RunReport(StateFacts):
     run_id: str
     title: str = ""  # what it is about
     team: str = ""  # the name of its team; empty if it is not known
+    # Its file, `default` or `python`: a path of the machine that began it.
+    team_source: str = Field(default="", exclude=True, repr=False)
+    unsafe: tuple[str, ...] = ()  # the specialists whose work must not happen twice
     currency: str = ""  # that of its costs; empty where its team names none
     outcome: RunOutcome  # its status
     started_at: datetime  # when it began
@@ -244,7 +248,69 @@ class RunReport(StateFacts):
                 is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
                 until=self._until(each),
                 went_on=each.number < newest[each.step_id, each.specialist],
-                was_killed=self._was_killed(each),
+                asked_at=self._asked_at(each),
+            )
+            for each in self.entries
+        )
+
+    def _asked_at(self, entry: LedgerEntry) -> datetime | None:
+        """When an attempt asked a person, or a person was asked what it did."""
+        attempt = entry.step_id, entry.specialist, entry.number
+        ended = entry.ended_at if entry.outcome == "waiting" else None
+        return ended or self.fold.asked_about.get(attempt)
+
+    def _until_work(self, pause: Pause, begun: Collection[tuple[int, str, int]]) -> Pause:
+        """The record of a continuation may be later than the first attempts of it."""
+        own = (e for e in self.entries if (e.step_id, e.specialist, e.number) in begun)
+        moments = [each.started_at for each in own if each.started_at > pause.began]
+        ended = min(moments, default=pause.ended)
+        return (
+            replace(pause, ended=ended) if ended and pause.ended and ended < pause.ended else pause
+        )
+
+    @cached_property
+    def revisions(self) -> tuple[Revision, ...]:
+        """The versions of its plan, the first plan before all others."""
+        history = self.plan.update_history if self.plan else ()
+        reasons = {each.version: each.description for each in history}
+        named = {n: "" if why.startswith(_NO_REASON) else why for n, why in reasons.items()}
+        user = self.labels.get("user", "")
+        handed_in = f"{HANDED_IN} (user={user})" if user else HANDED_IN
+        return tuple(
+            replace(
+                each,
+                by=handed_in if each.by == HANDED_IN else each.by,
+                why=named.get(each.version, ""),
+            )
+            for each in self.fold.revisions
+        )
+
+    @cached_property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every attempt of a step: its rows that were read, and what events told since."""
+        told = dict(self.fold.attempts)
+        read = {(each.step_id, each.specialist, each.number): each for each in self.ledger}
+        for attempt, each in read.items():
+            end = told.pop(attempt, each)
+            if each.ended_at is None and end.ended_at is not None:
+                ended = {"ended_at": end.ended_at, "outcome": end.outcome, "error": end.error}
+                read[attempt] = each.replace(**ended)
+        return (*read.values(), *told.values())
+
+    @cached_property
+    def attempts(self) -> tuple[AttemptReport, ...]:
+        """The attempts of its steps, in the order in which they began."""
+        newest = {(each.step_id, each.specialist): each.number for each in self.entries}
+        calls = self.fold.calls
+        return tuple(
+            AttemptReport(
+                entry=each,
+                calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
+                running_at=self.last_seen_at if self._is_running(each) else None,
+                is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
+                until=self._until(each),
+                went_on=each.number < newest[each.step_id, each.specialist],
+                asked_at=self._asked_at(each),
             )
             for each in self.entries
         )
@@ -256,7 +322,8 @@ class RunReport(StateFacts):
         return asked_at is not None and any(entry.started_at <= at <= asked_at for at in ends)
 
     def _until(self, entry: LedgerEntry) -> datetime:
-        if entry.outcome == "waiting":
+        is_settled = entry.outcome in ("done", "failed")
+        if not is_settled and self._asked_at(entry) is not None:
             own = (e for e in self.entries if e.step_id == entry.step_id)
             same = (each for each in own if each.specialist == entry.specialist)
             later = (each.started_at for each in same if each.number > entry.number)

@@ -27,18 +27,21 @@ class AttemptReport(Value):
     # was cut off, when work on the run did.
     until: datetime
     went_on: bool = False  # whether another one came after it
-    was_killed: bool = False  # whether its process was, before a person was asked what it did
+    # When it asked a person, or a person was asked what it did; None if neither.
+    asked_at: datetime | None = None
 
     @property
-    def asked_at(self) -> datetime | None:
-        """When it asked a person, if it did."""
-        return self.entry.ended_at if self.entry.outcome == "waiting" else None
+    def is_doubted(self) -> bool:
+        """Whether a person was asked what it did."""
+        return self.asked_at is not None and self.outcome != "waiting"
 
     @property
     def seconds(self) -> float | None:
         """How long it took, or has taken until now; None if its end is unknown."""
-        ended = None if self.was_killed else self.entry.ended_at or self.running_at
-        return ended and (ended - self.entry.started_at).total_seconds()
+        ended = self.entry.ended_at or self.running_at
+        if ended is None or (self.is_doubted and self.asked_at is not None and ended > self.asked_at):
+            return None
+        return (ended - self.entry.started_at).total_seconds()
 
     @property
     def outcome(self) -> str:

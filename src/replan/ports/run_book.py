@@ -39,12 +39,14 @@ class TeamIdentity(Value):
         digest: The first 16 hexadecimal digits of a SHA-256: of its file, else of what is declared.
         source: Its file, `default` for the team that is used where none is named, or `python`.
         currency: The currency of its prices; empty where it names none.
+        unsafe: The specialists whose work may have effects that must not happen twice.
     """
 
     name: str
     digest: str
     source: str
     currency: str = ""
+    unsafe: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, content: str, source: str, currency: str = "") -> Self:

@@ -30,7 +30,7 @@ from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
-from replan.state.rules import is_final
+from replan.state.rules import is_final, larger_limit
 from replan.state.usage import Usage
 from replan.values import Value, restored
 
@@ -71,6 +71,7 @@ def facts_of(
         answer="" if answer is None else answer.text,
         output=state.get("output"),
         limit_reached=state.get("limit_reached", ""),
+        larger_limit=larger_limit(state),
         warnings=tuple(state.get("warnings", ())),
         usage=state.get("usage", Usage()),
         questions={
@@ -89,6 +90,8 @@ def of_record(record: RunRecord) -> dict[str, Any]:
         "run_id": record.run_id,
         "title": record.title,
         "team": record.team_name,
+        "team_source": record.team.source if record.team else "",
+        "unsafe": record.team.unsafe if record.team else (),
         "currency": record.currency,
         "started_at": record.started_at,
         "labels": record.labels,

@@ -377,7 +377,14 @@ class Runtime(Generic[T_co]):
         return at_work
 
     async def retry(
-        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+        self,
+        run: str,
+        step: int,
+        /,
+        *,
+        by: str = "",
+        step_timeout: float | None = None,
+        **options: Unpack[CorrectionOptions],
     ) -> Run[T_co]:
         """Repeat a step and its dependents, and continue the run.
 
@@ -389,6 +396,8 @@ class Runtime(Generic[T_co]):
             run: The run.
             step: The step.
             by: The person who requests it.
+            step_timeout: The seconds that an attempt of the step has from now on, for a step whose
+                own `timeout` in the plan was too short; its line of the plan says so then.
             options: `settings` are changed settings; they must raise a limit that leaves no room.
                 `allow_repeat=True` lets a new run repeat unsafe work without asking. `run_id` and
                 `order` belong to a new run. Other options are as in `start`.
@@ -398,7 +407,8 @@ class Runtime(Generic[T_co]):
                 no room, or work with effects would be done again.
             ThreadBusyError: Another process works on the run.
         """
-        return await self._correct(run, Correction(action="retry", step=step, by=by), options)
+        correction = Correction(action="retry", step=step, by=by, timeout=step_timeout)
+        return await self._correct(run, correction, options)
 
     async def skip(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]

@@ -96,10 +96,19 @@ class SyncRuntime(Generic[T_co]):
         return SyncRun(run, self._portal)
 
     def retry(
-        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+        self,
+        run: str,
+        step: int,
+        /,
+        *,
+        by: str = "",
+        step_timeout: float | None = None,
+        **options: Unpack[CorrectionOptions],
     ) -> SyncRun[T_co]:
         """Repeat a step and its dependents; see `Runtime.retry`."""
-        begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
+        begun = self._portal.call(
+            lambda: self._runtime.retry(run, step, by=by, step_timeout=step_timeout, **options)
+        )
         return SyncRun(begun, self._portal)
 
     def skip(

@@ -12,7 +12,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
-from replan.state.limits import LimitHit
+from replan.state.limits import LimitHit, Limits
 from replan.state.outcomes import Outcome
 from replan.state.questions import Question
 from replan.state.results import (
@@ -172,6 +172,17 @@ def rounded_up(value: float) -> str:
     """A value of a limit with two digits, and no less than it is."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return f"{max(value, math.ceil(value / unit) * unit):.12g}"
+
+
+def larger_limit(state: EnhancedState) -> str:
+    """A value of the limit that ended a run with which it has room; empty where none helps."""
+    limit = state.get("limit_reached", "")
+    value = limit_value(state, limit) if limit in Limits.model_fields else math.inf
+    if value == math.inf:
+        return ""
+    if limit == "max_steps":
+        return f"{max(plan_of(state).total_steps, value):g}"
+    return rounded_up(2 * max(value, least_value(state, limit)))
 
 
 def _hits_at(state: EnhancedState, limit: str) -> list[LimitHit]:

@@ -113,7 +113,7 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         # It went on since, or was never shown to be over.
         return None
     facts = restored(StateFacts, kept[0])
-    team: dict[str, str] = json.loads(run["team"]) or {}
+    team: dict[str, Any] = json.loads(run["team"]) or {}
     attempts, requests = list[LedgerEntry](), list[Request]()
     if most == _ALL:
         attempts = ledger_of(*(_values(connection, run_id, each) for each in (ATTEMPT, END)))
@@ -125,6 +125,8 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         run_id=run_id,
         title=json.loads(run["title"]),
         team=team.get("name", ""),
+        team_source=team.get("source", ""),
+        unsafe=team.get("unsafe", ()),
         currency=team.get("currency", ""),
         outcome=run["outcome"],
         started_at=datetime.fromisoformat(run["started_at"]),

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, cast
@@ -35,12 +36,10 @@ from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
-from replan.state.cuts import CUTS, answer_warning
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.person.answers import bound_answers, decided
 from replan.state.questions import PLAN, Question
-from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
 from replan.user_files.orders import Order, check_team, order_of, order_on_record
@@ -48,7 +47,8 @@ from replan.user_files.place import check_idle, find_run, open_existing_place, s
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
 from replan.views.run.evidence import evidence_of, replies_before
-from replan.views.run.next_steps import corrections
+from replan.views.run.history import why_text
+from replan.views.run.next_steps import next_lines
 from replan.views.run.open_asks import waiting_lines
 
 
@@ -98,7 +98,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             answers = await _answers_given(request, report, storage)
             is_raised = request.limits is not None and state.get("limit_reached")
             if state.get("is_completed") and not (is_raised or correction):
-                return _report_what_is_possible(report, state, site)
+                return _report_what_is_possible(report, site)
             _check_team(state, runtime.graph)
             session = introduce(is_known=True)
             results = await results_on_record(state, storage.log)
@@ -169,7 +169,9 @@ async def _check_effects(
 
 
 def _retry_or_skip(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[Run]]:
-    return runtime.retry if correction.action == "retry" else runtime.skip
+    if correction.action == "skip":
+        return runtime.skip
+    return partial(runtime.retry, step_timeout=correction.timeout)
 
 
 async def _result_of_continuing(
@@ -251,22 +253,10 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
                 )
 
 
-def _report_what_is_possible(report: RunReport, state: EnhancedState, site: Site) -> int:
+def _report_what_is_possible(report: RunReport, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
-    run, limit = short(report.run_id), report.limit_reached
-    lines = [f"run {run} is over: {report.outcome}"]
-    if limit in CUTS:
-        lines.append(answer_warning(limit))
-    if limit and limit not in CUTS:
-        why = why_reached(state, limit)
-        lines.append(
-            f"the limit {limit}={limit_value(state, limit):g} ended it{why and f': {why}'}"
-        )
-        if least := least_value(state, limit):
-            lines.append(f"the next call alone needs {rounded_up(least)} at least")
-        lines.append(f"continue with: {site.resume(report.run_id)} --set {limit}=NUMBER")
-    else:
-        lines += corrections(report, site.place.option)
-        lines.append(f"see it with: replan show {run}{site.place.option}")
-    site.output.write("".join(f"{line}\n" for line in lines))
+    run, why, option = short(report.run_id), why_text(report), site.place.option
+    lines = [f"run {run} is over: {report.outcome}", *([f"why: {why}"] if why else ())]
+    lines += [*next_lines(report, option), f"see it with: replan show {run}{option}"]
+    site.output.write("".join(f"{harmless(line)}\n" for line in lines))
     return CODES.get(report.outcome, INCOMPLETE)

@@ -20,6 +20,7 @@ def correct(
     team: Path | None,
     *,
     allow_repeat: bool = False,
+    timeout: float | None = None,
 ) -> int:
     """Correct a step of a kept run, continue, and return the exit code of `replan run`."""
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
@@ -31,7 +32,7 @@ def correct(
         run=run_id,
         limits=read_limits(limit or []),
         changes={} if team is None else {"team": team},
-        correction=Correction(action=action, step=step, by=user_name()),
+        correction=Correction(action=action, step=step, by=user_name(), timeout=timeout),
         allow_repeat=allow_repeat,
     )
     return carry_on(request, site)

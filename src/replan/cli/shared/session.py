@@ -18,6 +18,7 @@ from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.log.apply import apply
 from replan.log.report import RunReport
+from replan.log.statuses import INCOMPLETE as INCOMPLETE_RUNS
 from replan.plan.model import StepStatus
 from replan.runs.result import RunResult
 from replan.runs.run import Run
@@ -35,6 +36,7 @@ from replan.views.cells import counted
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line
 from replan.views.run.evidence import Evidence, evidence_lines, evidence_of
+from replan.views.run.next_steps import next_lines
 from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
@@ -109,7 +111,9 @@ class Session:
             if self._runtime.storage is not None and self._outcome == "waiting":
                 # What is printed below is what this user sees last.
                 await note_shown(self._runtime.storage, self.run_id, self._asks)
-            return self._exit_code()
+            code = self._exit_code()
+            await self._say_what_is_next()
+            return code
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
         """Wait for the run to end or to rest; an answer to what it waits for lets it continue."""
@@ -241,6 +245,13 @@ class Session:
         warned = [f"warning: {each}" for each in new] if self._site.shows_all else []
         self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)
+
+    async def _say_what_is_next(self) -> None:
+        """Print what can be typed about a run that is over and did not come to all it was to."""
+        is_short = self._outcome in (*INCOMPLETE_RUNS, "rejected")
+        if is_short and self._site.shows_all and self._site.place.outlives:
+            report = await self._runtime.get(self.run_id)
+            self._site.complain(*map(harmless, next_lines(report, self._site.place.option)))
 
     def _interrupted_line(self) -> str:
         """The line for a run that was stopped."""

@@ -40,12 +40,20 @@ class Correction:
     action: Literal["retry", "skip"]
     step: int
     by: str = ""  # who requests it
+    timeout: float | None = None  # the seconds that the step has from now on; None: as before
 
     def of(self, step: PlanStep) -> PlanStep:
         if self.action == "retry":
-            return unstarted(step)
+            return unstarted(step if step.id != self.step else self._timed(step))
         told = f"Skipped by {self.by or 'a person'}."
         return unstarted(step).replace(status=StepStatus.SKIPPED, feedback=told)
+
+    def _timed(self, step: PlanStep) -> PlanStep:
+        """The step with the time that it gets; what it may take without a sign of work, too."""
+        if self.timeout is None:
+            return step
+        idle = None if step.idle_timeout is None else self.timeout
+        return step.replace(timeout=self.timeout, idle_timeout=idle)
 
     def reruns(self, plan: TaskPlan) -> tuple[Rerun, ...]:
         """The settled steps that are done again by it."""
@@ -164,7 +172,8 @@ def _describe(correction: Correction, reruns: Sequence[Rerun]) -> str:
         return f"Step {correction.step} is left out{by}."
     others = ", ".join(str(each.step) for each in reruns if each.step != correction.step)
     follows = f" and, since they follow from it, {others}" if others else ""
-    return f"Done again: step {correction.step}{follows}{by}."
+    time = "" if correction.timeout is None else f" with {correction.timeout:g} s for it"
+    return f"Done again: step {correction.step}{time}{follows}{by}."
 
 
 def _make_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:

@@ -41,6 +41,13 @@ class Verdict(Value):
         return f"{_WORDS[self.action]}{self.text and f': {self.text}'}"
 
 
+def is_in_doubt(question: Question) -> bool:
+    """Whether it asks what became of work, and not whether work that was done is done again."""
+    details = question.details if isinstance(question.details, Mapping) else {}
+    # Only work that was done is asked about with its key.
+    return question.kind == "unknown_outcome" and "idempotency_key" not in details
+
+
 def leads_to(details: JsonValue) -> Mapping[str, str]:
     """What each answer leads to, by its action; `details` are those of the question."""
     fields = details if isinstance(details, Mapping) else {}

@@ -18,6 +18,7 @@ from replan.views.live.notices import notice, said_lines, warnings_shown_by
 from replan.views.live.reporters import Reporter
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
+from replan.views.run.error_lines import failed_above
 
 _PER_SECOND = 8
 _ROOM_TO_ASK = 6
@@ -125,6 +126,8 @@ class LiveReporter(Reporter):
         if answer.strip():
             if run.planned:
                 self._print([""])
+            for line in failed_above(run):
+                self._print(list(wrapped(line, self._width)), "red")
             print_markdown(self._console, answer)
 
     def _print(self, lines: list[str], style: str = "") -> None:

@@ -7,6 +7,7 @@ from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.log.report import RunReport
 from replan.secrets.masking import without_secrets
+from replan.state.person.verdicts import problem_in
 from replan.views.call_lines import call_line
 from replan.views.cells import one_line
 from replan.views.event_lines import event_line, who
@@ -38,7 +39,7 @@ def notice(event: events.Event, *, verbose: bool = False) -> str:  # noqa: PLR09
         case events.PlanUpdated() if event.changes:
             return f"plan revised (version {event.version}, by {event.by})"
         case events.InputRequested():
-            return f"{who(event)} asks: {one_line(event.text)}"
+            return f"{who(event)} asks: {one_line(problem_in(event.text))}"
         case events.PlanParseWarning(parse_warnings=found):
             return "\n".join(f"warning: {one_line(str(each))}" for each in found)
         case _:

@@ -13,6 +13,7 @@ from replan.views.cells import one_line
 from replan.views.event_lines import who
 from replan.views.live.notices import notice, said_lines, warnings_shown_by
 from replan.views.run.below_answer import account, files, warnings
+from replan.views.run.error_lines import failed_above
 
 _MARKS = {
     ExecutionStatus.SUCCESS: "[x]",
@@ -73,25 +74,32 @@ class Lines:
     ) -> str:
         if isinstance(event, events.AnswerReset):
             return f"{self.broken_off()}(the answer begins again)\n"
-        return event.text if report.answer or self._quiet else f"\n{event.text}"
+        is_first = not (report.answer or self._quiet)
+        return f"\n{_above_answer(report)}{event.text}" if is_first else event.text
 
     def _end_lines(self, event: events.TaskCompleted, before: RunReport, after: RunReport) -> str:
         """The remaining output: the answer if it was not streamed, files, and the account."""
-        text = self._rest_of_answer(event.text, before.answer)
+        text = self._rest_of_answer(event.text, before)
         if self._quiet:
             return text
         made = files(after.artifacts, self._workspace)
         warned = "".join(f"{line}\n" for line in warnings(event, self._shown_warnings))
         return f"{text}\n{made}{warned}{account(after)}"
 
-    def _rest_of_answer(self, answer: str, streamed: str) -> str:
+    def _rest_of_answer(self, answer: str, report: RunReport) -> str:
+        streamed = report.answer
         if streamed.strip() and answer.startswith(streamed.rstrip()):
             rest = answer[len(streamed) :]
             is_closed = rest.endswith("\n") or not (rest or self._is_mid_line)
             return rest if is_closed else f"{rest}\n"
         # Nothing was streamed, or something else than what counts in the end.
-        before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
+        told = "" if self._quiet or streamed.strip() else _above_answer(report)
+        before = self.broken_off() if self._quiet else f"{self.broken_off()}\n{told}"
         return before + answer.rstrip("\n") + "\n"
+
+
+def _above_answer(report: RunReport) -> str:
+    return "".join(f"{line}\n" for line in failed_above(report))
 
 
 def _step_end_line(event: events.SpecialistCompleted) -> str:

@@ -180,9 +180,10 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
         kind = _KINDS.get(each.outcome, each.outcome)
         told = LEGEND["killed"] if kind == "killed" else each.outcome_text
         if each.asked_at is not None:
-            before = "killed" if each.was_killed else "done"
-            text = f"{who}: {LEGEND['killed'] if each.was_killed else 'at work'}, then asked"
+            before = "killed" if each.is_doubted else "done"
+            text = f"{who}: {LEGEND['killed'] if each.is_doubted else 'at work'}, then asked"
             bars += scale.bar(each.entry.started_at, each.asked_at, before, text)
+            kind, told = "waiting", LEGEND["waiting"] if each.is_doubted else told
         began = each.asked_at or each.entry.started_at
         lasted = f", {(each.until - began).total_seconds():.2f} s"
         text = f"{who}: {told}{'' if each.seconds is None else lasted}"

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
+from replan.plan.model import StepStatus
 from replan.views.cells import cut, one_line
 
 _LONGEST = 200  # cells
+_MOST_FAILED = 3
 # Runs and threads are named by such ones: a person needs no more than the beginning.
 _LONG_ID = re.compile(r"([0-9a-f]{8})[0-9a-f]{24,}", re.ASCII)
 
@@ -19,6 +22,18 @@ def error_of(step: StepReport) -> str:
 def short_error(text: str) -> str:
     """An error in one line, for views that show all of it in another place."""
     return cut(_LONG_ID.sub(r"\1…", one_line(text)), _LONGEST)
+
+
+def failed_above(report: RunReport) -> list[str]:
+    """The lines above an answer about steps that failed: its words may sound as if none did."""
+    failed = [each for each in report.planned if each.status is StepStatus.FAILED]
+    told = [
+        f"step {each.step.id}, {one_line(each.step.description)}, failed: "
+        f"{short_error(error_of(each)) or 'no reason is known'}"
+        for each in failed[:_MOST_FAILED]
+    ]
+    more = len(failed) - _MOST_FAILED
+    return [*told, *([f"{more} more failed"] if more > 0 else [])]
 
 
 def is_in_text(error: str, text: str) -> bool:

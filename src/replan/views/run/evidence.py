@@ -22,7 +22,7 @@ from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
-from replan.state.person.verdicts import read_verdict
+from replan.state.person.verdicts import is_in_doubt, read_verdict
 from replan.state.questions import PLAN, Question, short_key
 from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, one_line
@@ -59,6 +59,7 @@ class Evidence:
     asked_at: datetime | None = None  # when it was asked
     task: str = ""  # the step that asks, in the words of the plan
     does: str = ""  # what the tool does that is to be called, in its own words
+    look: str = ""  # what to look for, where nobody knows whether it happened
     said: str = ""  # what the model said before it asked
     arguments: tuple[Change, ...] = ()  # those of the call
     before: str = ""  # what was asked before, and the answer; empty where nothing was
@@ -91,6 +92,7 @@ def evidence_of(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
         does=one_line(str(_details(ask).get("description", ""))),
+        look=_what_to_look_for(ask, report),
         said=_said(_reply_before(ask, report), texts),
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
@@ -113,11 +115,17 @@ def evidence_lines(known: Evidence) -> list[str]:
     """All that a question is decided on, in lines; of its arguments, those that changed."""
     changed = (each for each in known.arguments if each.kind != "same")
     return [
+        *look_lines(known),
         *before_lines(known),
         *(f"  {argument_text(each)}" for each in changed),
         *ground_lines(known),
         *failed_lines(known),
     ]
+
+
+def look_lines(known: Evidence) -> list[str]:
+    """What to look for before a person says what became of work."""
+    return [f"look first whether it happened: {known.look}"] if known.look else []
 
 
 def before_lines(known: Evidence) -> list[str]:
@@ -178,6 +186,24 @@ def subject_text(ask: Question) -> str:
     return one_line(str(task)) if is_step else short_call_text(tool, arguments)
 
 
+def _what_to_look_for(ask: Question, report: RunReport) -> str:
+    """The call or the step that may have taken effect: when it began, and its key if it has one."""
+    details = _details(ask)
+    if not is_in_doubt(ask):
+        return ""
+    tool, number = str(details.get("tool", "")), details.get("attempt")
+    step = report.by_id.get(ask.step_id)
+    who = f"step {ask.step_id}{ask.specialist and f' at @{ask.specialist}'}"
+    what = short_call_text(tool, arguments_of_call(ask)) if tool else who
+    own = (each.entry for each in (step.attempts if step else ()))
+    entry = next((e for e in own if (e.specialist, e.number) == (ask.specialist, number)), None)
+    if entry is None:
+        return one_line(what)
+    at = entry.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    key = "" if tool else f", idempotency key {entry.idempotency_key}"
+    return one_line(f"{what}, begun {at}{key if entry.idempotency_key else ''}")
+
+
 def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
     own = (
         each
@@ -205,7 +231,7 @@ def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
 
 def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
     """The newest such question before: of the step, else of any that wants to call the tool."""
-    tool = str(_details(ask).get("tool", "")) if ask.kind == "approval" else ""
+    tool = str(_details(ask).get("tool", "")) if ask.is_decision else ""
     before = list[InputRequested]()
     for event in report.events:
         if isinstance(event, InputRequested) and event.key == ask.key:

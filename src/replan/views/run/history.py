@@ -16,7 +16,7 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.state.person.answers import read_decision
-from replan.state.person.verdicts import read_verdict
+from replan.state.person.verdicts import problem_in, read_verdict
 from replan.state.questions import is_of_plan, short_key
 from replan.views.call_lines import call_text, failure_text, short_call_text, short_value
 from replan.views.cells import counted, one_line, seconds
@@ -260,7 +260,7 @@ def _line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
         case events.InputRequested():
             call = f" {call_text(event.tool, event.arguments)}" if event.tool else ""
             asked = f"{who(event)} asked ({short_key(event.key)})"
-            return f"{asked}{_after_colon(event.text)}{call}"
+            return f"{asked}{_after_colon(problem_in(event.text))}{call}"
         case events.RunStopped():
             return _stopped_text(event)
         case events.TaskCompleted():

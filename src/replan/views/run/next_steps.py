@@ -1,13 +1,20 @@
-"""What a person can type next about a run, as commands."""
+"""What a person can type next about a run, as commands, and what each of them does."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Collection, Iterable, Iterator
 
 from replan.log.report import RunReport
-from replan.plan.model import StepStatus
+from replan.log.step_reports import StepReport
+from replan.plan.model import PlanStep, StepStatus
+from replan.plan.order import run_order
+from replan.ports.run_book import DEFAULT, PYTHON
+from replan.runs.labels import SESSION
 from replan.state.cuts import CUTS
-from replan.views.cells import one_line
+from replan.views.cells import counted, one_line, seconds
+from replan.views.run.overview import money, tokens
+from replan.views.run.repairs import repair_of
 
-_SHORT, _MOST_STEPS = 8, 5
+_SHORT, _MOST_STEPS, _MOST_TOLD, _LONGEST_TASK = 8, 5, 2, 80
 
 
 def next_lines(report: RunReport, option: str = "") -> list[str]:
@@ -18,17 +25,44 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
     run = f"{report.run_id[:_SHORT]}{option}"
     if report.outcome == "running":
         return [f"stop it with: replan stop {run}"]
-    failed = [*corrections(report, option)]
+    if SESSION in report.labels:
+        session = shlex.quote(report.labels[SESSION])
+        return [f"continue its session with: replan chat --session {session}{option}"]
+    return [*_team_lines(report), *_failed_lines(report, option), *_ways(report, option)]
+
+
+def _ways(report: RunReport, option: str) -> list[str]:
+    """How a run goes on, or begins anew, apart from what is done about its failed steps."""
+    resume = f"replan resume {report.run_id[:_SHORT]}{option}{_team_option(report)}"
     if report.pending_questions:
         from replan.views.run.open_asks import ways_to_answer  # noqa: PLC0415 - imports LangGraph
 
-        return [*failed, *ways_to_answer(report.pending_questions, f"replan resume {run}")]
+        return ways_to_answer(report.pending_questions, resume)
     if not report.is_over:
-        return [*failed, *what_continues(report), f"continue with: replan resume {run}"]
+        return [*what_continues(report), f"continue with: {resume}"]
+    if limit_line := raised_limit(report):
+        raised = f"--set {report.limit_reached}={report.larger_limit}"
+        return [limit_line, *what_continues(report), f"continue with: {resume} {raised}"]
+    if report.outcome == "rejected":
+        return [*_begun_anew(report, option)]
+    return [*_rejected_calls(report, option)]
+
+
+def raised_limit(report: RunReport) -> str:
+    """Which limit ended a run, and what it had used; empty where no larger one helps."""
     limit = report.limit_reached
-    if limit and limit not in CUTS:
-        return [*failed, f"continue with: replan resume {run} --set {limit}=NUMBER"]
-    return failed
+    if not limit or limit in CUTS or not report.larger_limit:
+        return ""
+    used = {
+        "max_cost": money(report.calls, report.currency),
+        "max_tokens": tokens(report.calls),
+        "max_model_calls": f"{report.calls.number}",
+        "max_seconds": seconds(report.worked),
+    }.get(limit, "")
+    own = (each for each in report.fold.limits if (each.limit, each.scope) == (limit, "run"))
+    value = [f"{each.value:g}" for each in own][-1:]
+    was = f"the limit {limit}{''.join(f'={each}' for each in value)} ended it"
+    return f"{was}{used and f', with {used} used'}; {report.larger_limit} leaves it room"
 
 
 def what_continues(report: RunReport, but: int = 0) -> list[str]:
@@ -39,30 +73,151 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
         but: A step of which something else is said.
     """
     planned = [each for each in report.planned if each.step.id != but]
-    cut_off = [each.step for each in planned if each.is_cut_off]
+    cut_off = [each for each in planned if each.is_cut_off]
     lines = [
-        f"step {step.id} was cut off, and is taken up again: {one_line(step.description)}; you "
-        "are asked first if it must not happen twice"
-        for step in cut_off[:_MOST_STEPS]
+        f"step {each.step.id} was cut off, and is taken up again: "
+        f"{one_line(each.step.description)}{_doubt(each.step, report)}"
+        for each in cut_off[:_MOST_STEPS]
     ]
-    left = [
-        f"step {each.step.id}, {one_line(each.step.description)}"
-        for each in planned
-        if each.status is StepStatus.PENDING and not (each.is_cut_off or each.is_asking)
-    ]
-    if left:
-        more = f"; {len(left) - _MOST_STEPS} more" if len(left) > _MOST_STEPS else ""
-        told = "; ".join(left[:_MOST_STEPS])
-        lines.append(f"then these run, without asking unless their team asks: {told}{more}")
+    if left := [each for each in _coming(report, done={but}) if not each.is_cut_off]:
+        then = "then these" if lines else "these steps"
+        asking = f"{then} run, without asking unless their team asks"
+        lines.append(f"{asking}: {_named(left, report)}")
     return lines
+
+
+def _doubt(step: PlanStep, report: RunReport) -> str:
+    if _is_unsafe(step, report):
+        return "; you are asked first whether it took effect"
+    return "" if report.team_source else "; you are asked first if it must not happen twice"
+
+
+def _is_unsafe(step: PlanStep, report: RunReport) -> bool:
+    unsafe = {each.casefold() for each in report.unsafe}
+    return any(each.casefold() in unsafe for each in step.specialists)
+
+
+def _named(steps: Collection[StepReport], report: RunReport) -> str:
+    """Steps with their titles, and which of them must not happen twice."""
+    told = [
+        f"step {each.step.id}, {one_line(each.step.description)}"
+        f"{' (unsafe)' if _is_unsafe(each.step, report) else ''}"
+        for each in steps
+    ]
+    more = f"; {len(told) - _MOST_STEPS} more" if len(told) > _MOST_STEPS else ""
+    return f"{'; '.join(told[:_MOST_STEPS])}{more}"
+
+
+def _coming(
+    report: RunReport, again: Collection[int] = (), done: Collection[int] = ()
+) -> list[StepReport]:
+    """The open steps that nothing holds up once some are done again, and others count as done."""
+    settled = (StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.EXECUTING)
+    ready = {*again, *done} | {e.step.id for e in report.planned if e.status in settled}
+    found = list[StepReport]()
+    for step in run_order(report.plan) if report.plan else ():
+        each = report.by_id[step.id]
+        if step.id in ready or each.status is not StepStatus.PENDING or each.is_asking:
+            continue
+        failed, coming = report.obstacles(step)
+        if ready.issuperset((*failed, *coming)):
+            ready.add(step.id)
+            found.append(each)
+    return found
+
+
+def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> str:
+    """Which run goes on if a step is done again or skipped, what it keeps, and what it runs."""
+    again = _done_again(report, step) if is_retry else []
+    kept = [
+        each.step.id
+        for each in report.planned
+        if each.status is StepStatus.COMPLETED and each.step.id not in again
+    ]
+    numbers = ", ".join(map(str, kept))
+    keeps = f"keeps step{'' if len(kept) == 1 else 's'} {numbers}" if kept else "keeps no step"
+    if len(kept) > _MOST_STEPS:
+        keeps = f"keeps {counted(len(kept), 'done step')}"
+    which = "a new run begins from this plan" if report.is_final else "this run goes on"
+    steps = [*(report.by_id[each] for each in again)]
+    steps += _coming(report, again, () if is_retry else (step,))
+    without = f", without the result of step {step}" if steps and not is_retry else ""
+    runs = f"runs {_named(steps, report)}{without}" if steps else "runs no step"
+    return f"{which}, {keeps}, and {runs}"
+
+
+def _done_again(report: RunReport, step: int) -> list[int]:
+    """A step and the settled ones that wait for it, directly or not."""
+    cone, again = set[int](), list[int]()
+    for each in run_order(report.plan) if report.plan else ():
+        if each.id == step or not cone.isdisjoint(each.awaits):
+            cone.add(each.id)
+            again += [] if each.status.is_open else [each.id]
+    return again
+
+
+def _failed_in(report: RunReport) -> list[StepReport]:
+    return [each for each in report.planned if each.status is StepStatus.FAILED]
+
+
+def _failed_lines(report: RunReport, option: str) -> Iterator[str]:
+    """The commands about the steps that failed; of the first ones, what each of them does."""
+    failed = _failed_in(report)
+    commands = [*corrections(report, option)]
+    for place, each in enumerate(failed[:_MOST_STEPS]):
+        if repair := repair_of(each):
+            yield f"step {each.step.id} failed because {repair.why}; {repair.fix}"
+        for command in commands[2 * place : 2 * place + 2]:
+            if place < _MOST_TOLD:
+                is_retry = command is commands[2 * place]
+                does = what_a_correction_does(report, each.step.id, is_retry=is_retry)
+                yield f"{'retry' if is_retry else 'skip'}: {does}"
+            yield command
+    yield from commands[2 * min(len(failed), _MOST_STEPS) :]
 
 
 def corrections(report: RunReport, option: str = "") -> Iterator[str]:
     """The commands that repeat a failed step, or leave it out."""
-    run = report.run_id[:_SHORT]
-    steps = [each.step.id for each in report.planned if each.status is StepStatus.FAILED]
-    for step in steps[:_MOST_STEPS]:
-        yield f"do step {step} again with: replan retry {run} {step}{option}"
-        yield f"leave it out with: replan skip {run} {step}{option}"
-    if len(steps) > _MOST_STEPS:
-        yield f"{len(steps) - _MOST_STEPS} more failed: write their numbers instead"
+    run, team = report.run_id[:_SHORT], _team_option(report)
+    failed = _failed_in(report)
+    for each in failed[:_MOST_STEPS]:
+        step, repair = each.step.id, repair_of(each)
+        more = f" {repair.option}".rstrip() if repair else ""
+        after = "then do" if repair and not more else "do"
+        yield f"{after} step {step} again with: replan retry {run} {step}{option}{team}{more}"
+        yield f"leave it out with: replan skip {run} {step}{option}{team}"
+    if len(failed) > _MOST_STEPS:
+        yield f"{len(failed) - _MOST_STEPS} more failed: write their numbers instead"
+
+
+def _rejected_calls(report: RunReport, option: str) -> Iterator[str]:
+    """The commands that ask anew about calls which a person did not allow."""
+    run = f"{report.run_id[:_SHORT]}"
+    done = (each for each in report.planned if each.status is StepStatus.COMPLETED)
+    for each in (e for e in done if report.anomalies_of(e).refused):
+        what = f"step {each.step.id} ended without a call that was rejected"
+        does = what_a_correction_does(report, each.step.id, is_retry=True)
+        yield f"{what}; to be asked anew, do it again: {does}"
+        yield f"do it again with: replan retry {run} {each.step.id}{option}{_team_option(report)}"
+
+
+def _begun_anew(report: RunReport, option: str) -> Iterator[str]:
+    """The command that asks for the same in a new run: a rejected plan is not taken up again."""
+    title = one_line(report.title)
+    task = shlex.quote(title) if 0 < len(title) <= _LONGEST_TASK else "TASK"
+    file = shlex.quote(report.team_source)
+    team = "" if report.team_source in ("", DEFAULT) else f" --team {file}"
+    team = _team_option(report) or team
+    yield "a rejected plan is not run; ask anew, or write a plan of your own and name its file"
+    yield f"begin anew with: replan run {task}{team}{option}"
+
+
+def _team_option(report: RunReport) -> str:
+    return " --team FILE" if report.team_source == PYTHON else ""
+
+
+def _team_lines(report: RunReport) -> Iterable[str]:
+    """Which team file to name for a run that a program began."""
+    if report.team_source == PYTHON:
+        name = one_line(report.team)
+        yield f"a program began it: FILE is a team file whose name is {name}, or act in the program"

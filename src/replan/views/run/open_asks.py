@@ -1,7 +1,8 @@
 """What a waiting run asks, in the terms of the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from replan.state.person.verdicts import is_in_doubt, leads_to, question_shown
 from replan.state.questions import PLAN, Question
 from replan.texts.signs import harmless
 from replan.views.cells import counted, one_line
@@ -11,6 +12,7 @@ from replan.views.run.evidence import (
     before_lines,
     failed_lines,
     ground_lines,
+    look_lines,
 )
 
 _MOST_LINES = 40  # of the difference that a revision makes
@@ -40,32 +42,53 @@ def pending_lines(asks: Sequence[Question], evidence: Sequence[Evidence]) -> lis
 
 def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
     """The commands that answer; the last one lets the work go on."""
-    kinds = [ask.kind for ask in asks]
-    others = _OTHER_WAYS.get(kinds[0], {}) if len(asks) == 1 else {}
-    if len(asks) > 1:
-        named = (each for each in asks if each.kind == "approval")
-        others = {f"reject {each.key}": f'--answer "{each.key}=reject: WHY"' for each in named}
     options = "".join(_option(ask, len(asks)) for ask in asks)
-    ways = [f"{what} with: {resume} {option}" for what, option in others.items()]
-    return [*ways, f"continue with: {resume}{options}"]
+    others = [way for ask in asks for way in _other_ways(ask, len(asks))]
+    ways = [f"{what} with: {resume} {option}" for what, option in others]
+    go_on = "continue"
+    if len(asks) == 1 and (leads := _leads(asks[0], "done")):
+        go_on = f"{'if it happened' if is_in_doubt(asks[0]) else 'if not'}{leads}, continue"
+    return [*ways, f"{go_on} with: {resume}{options}"]
 
 
-_REJECT = {"reject it": '--answer "reject: WHY"'}
-_OTHER_WAYS = {
-    PLAN: {**_REJECT, "change it": "--plan FILE"},
-    "approval": _REJECT,
-    "unknown_outcome": {
-        "if it did not happen, do it again": '--answer "run again"',
-        "say that it failed": '--answer "fail: REASON"',
-    },
-}
+def _other_ways(ask: Question, many: int) -> Iterator[tuple[str, str]]:
+    """What else can be answered, and the option of the terminal that does."""
+    named, key = ("it", "") if many == 1 else (ask.key, f"{ask.key}=")
+    match ask.kind:
+        case "approval":
+            yield f"reject {named}", f'--answer "{key}reject: WHY"'
+        case "unknown_outcome":
+            again, failed = _leads(ask, "run again"), _leads(ask, "fail")
+            when = f"if {named} did not happen" if is_in_doubt(ask) else f"if {named} is to happen"
+            yield f"{when}{again}, do it again", f'--answer "{key}run again"'
+            yield f"say that {named} failed{failed}", f'--answer "{key}fail: REASON"'
+        case _ if ask.kind == PLAN:
+            yield f"reject {named}", f'--answer "{key}reject: WHY"'
+            yield "change it", "--plan FILE"
+        case _:
+            pass
+
+
+def _leads(ask: Question, action: str) -> str:
+    """What an answer about work in doubt leads to, in parentheses; empty for other questions."""
+    return f" ({leads_to(ask.details)[action]})" if ask.kind == "unknown_outcome" else ""
+
+
 _WORDS = {"approval": "approve", PLAN: "approve", "unknown_outcome": "it is done: RESULT"}
 
 
 def _option(ask: Question, many: int) -> str:
-    word = _WORDS.get(ask.kind, "TEXT")
+    word = _WORDS.get(ask.kind, "") or _text_for(ask)
     answer = word if many == 1 else f"{ask.key}={word}"
     return f' --answer "{answer}"' if " " in answer else f" --answer {answer}"
+
+
+def _text_for(ask: Question) -> str:
+    """What to write as an answer: to a job, each thing that it needs, with its name."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    missing = details.get("missing") if "phase" in details else None
+    names = [one_line(str(each)) for each in missing] if isinstance(missing, list) else []
+    return ", ".join(f"{each}: TEXT" for each in names) if len(names) > 1 else "TEXT"
 
 
 def named_lines(ask: Question, known: Evidence) -> list[str]:
@@ -73,7 +96,7 @@ def named_lines(ask: Question, known: Evidence) -> list[str]:
     first, *rest = ask_lines(ask, known)
     is_named = any(each.name == "task" for each in known.arguments)
     task = [f"  step {ask.step_id}: {known.task}"] if known.task and not is_named else []
-    why = [*before_lines(known), *ground_lines(known)]
+    why = [*before_lines(known), *ground_lines(known), *look_lines(known)]
     return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
 
 
@@ -83,7 +106,8 @@ def ask_lines(ask: Question, known: Evidence) -> list[str]:
         told = [line for text in ask.remarks for line in _remark(text)]
         return ["May this plan run?", *(f"  {line}" for line in told)]
     does = [f"  it does: {known.does}"] if known.does else []
-    return [one_line(ask.text), *does, *(f"  {argument_text(each)}" for each in known.arguments)]
+    asked = one_line(question_shown(ask))
+    return [asked, *does, *(f"  {argument_text(each)}" for each in known.arguments)]
 
 
 def _remark(text: str) -> list[str]:

@@ -34,6 +34,7 @@ _NARROW, _WIDEST_NAME = 72, 18
 _NO_ROOM = re.compile(
     rf"{LimitReachedError.__name__}: The limit (max_cost|max_tokens|max_model_calls)="
 )
+_KILLED = "its process ended while it was at work, so nobody knows what it did"
 _LOUD = ("failed", "unknown_outcome", "cancelled", "running")
 
 
@@ -279,9 +280,9 @@ def incomplete_text(why: str) -> str:
 def attempt_line(attempt: AttemptReport) -> str:
     """How an attempt ended, in one line."""
     entry = attempt.entry
-    unknown = " (it has no end on record)" if attempt.outcome == "unknown_outcome" else ""
     error = f": {one_line(entry.error)}" if entry.error else ""
-    return f"attempt {entry.number}: {attempt.outcome_text}{unknown}{error}"
+    killed = f": {_KILLED}" if attempt.outcome == "unknown_outcome" else ""
+    return f"attempt {entry.number}: {attempt.outcome_text}{killed}{error}"
 
 
 def _tool_counts(

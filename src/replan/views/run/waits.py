@@ -64,6 +64,8 @@ def _waits_between_attempts(
                 pause += 0.0 if is_asked else gap - away
         if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
             asking.append(own[-1].ended_at)
+    keys = [q.key for q in report.pending_questions if q.step_id == step.step.id]
+    asking += [report.fold.asked_at[key] for key in keys if key in report.fold.asked_at]
     if person > 0:
         yield Wait(what="for a person (from question to next attempt)", seconds=person)
     if asking:
