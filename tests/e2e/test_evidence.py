@@ -101,7 +101,6 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
     own = [line.strip() for line in told.partition("waits for:\n")[2].splitlines()]
     assert own[: own.index("4/manager/1: How much?")] == [
         "3/buyer/2: May the tool order be called?",
-        "it does: Order an article.",
         "step 3: Order lamps",
         "it does: Order an article.",
         "article: lamp",

@@ -208,8 +208,8 @@ class Fold:
         self.planned_at = dict[int, datetime]()  # when revisions added steps
         self.first_plan_at: datetime | None = None
         self.cuts = dict[_StepAt, str]()  # why the newest results are incomplete, or nothing
-        self.doubted = set[_StepAt]()  # those about which a person was asked what they did
-        self.asked_about = dict[_AttemptAt, datetime]()  # when it was asked what attempts did
+        # When a person was asked what attempts did, or by attempts what their calls of tools did.
+        self.doubted = dict[_AttemptAt, datetime | None]()
         self.asked_at = dict[str, datetime]()  # when questions were asked, by their keys
         self.decision: events.AnswerReceived | None = None  # the newest one about a plan
         self.steered = dict[str, events.RunSteered]()  # what became of requests, by their names
@@ -298,7 +298,8 @@ class Fold:
                 if event.at is not None:
                     self.asked_at.setdefault(event.key, event.at)
                 if event.kind == "unknown_outcome":
-                    self.doubted.add((event.step_id, event.specialist))
+                    attempt = event.step_id, event.specialist, event.attempt
+                    self.doubted[attempt] = self._time_of(event)
             case _:
                 pass
 
@@ -393,10 +394,7 @@ class Fold:
         if event.tool or event.kind != "unknown_outcome":
             self._end(event, "waiting")
             return
-        attempt = event.step_id, event.specialist, event.attempt
-        if (at := self._time_of(event)) is not None:
-            self.asked_about[attempt] = at
-        begun = self.attempts.get(attempt)
+        begun = self.attempts.get((event.step_id, event.specialist, event.attempt))
         since = self.resumed.at if self.resumed is not None else None
         is_killed = begun is not None and since is not None and begun.started_at < since
         if begun is not None and begun.ended_at is None and not is_killed:

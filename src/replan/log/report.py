@@ -239,13 +239,13 @@ class RunReport(StateFacts):
     def attempts(self) -> tuple[AttemptReport, ...]:
         """The attempts of its steps, in the order in which they began."""
         newest = {(each.step_id, each.specialist): each.number for each in self.entries}
-        calls = self.fold.calls
+        calls, doubted = self.fold.calls, {attempt[:2] for attempt in self.fold.doubted}
         return tuple(
             AttemptReport(
                 entry=each,
                 calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
                 running_at=self.last_seen_at if self._is_running(each) else None,
-                is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
+                is_asked_about=(each.step_id, each.specialist) in doubted,
                 until=self._until(each),
                 went_on=each.number < newest[each.step_id, each.specialist],
                 asked_at=self._asked_at(each),
@@ -257,69 +257,7 @@ class RunReport(StateFacts):
         """When an attempt asked a person, or a person was asked what it did."""
         attempt = entry.step_id, entry.specialist, entry.number
         ended = entry.ended_at if entry.outcome == "waiting" else None
-        return ended or self.fold.asked_about.get(attempt)
-
-    def _until_work(self, pause: Pause, begun: Collection[tuple[int, str, int]]) -> Pause:
-        """The record of a continuation may be later than the first attempts of it."""
-        own = (e for e in self.entries if (e.step_id, e.specialist, e.number) in begun)
-        moments = [each.started_at for each in own if each.started_at > pause.began]
-        ended = min(moments, default=pause.ended)
-        return (
-            replace(pause, ended=ended) if ended and pause.ended and ended < pause.ended else pause
-        )
-
-    @cached_property
-    def revisions(self) -> tuple[Revision, ...]:
-        """The versions of its plan, the first plan before all others."""
-        history = self.plan.update_history if self.plan else ()
-        reasons = {each.version: each.description for each in history}
-        named = {n: "" if why.startswith(_NO_REASON) else why for n, why in reasons.items()}
-        user = self.labels.get("user", "")
-        handed_in = f"{HANDED_IN} (user={user})" if user else HANDED_IN
-        return tuple(
-            replace(
-                each,
-                by=handed_in if each.by == HANDED_IN else each.by,
-                why=named.get(each.version, ""),
-            )
-            for each in self.fold.revisions
-        )
-
-    @cached_property
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every attempt of a step: its rows that were read, and what events told since."""
-        told = dict(self.fold.attempts)
-        read = {(each.step_id, each.specialist, each.number): each for each in self.ledger}
-        for attempt, each in read.items():
-            end = told.pop(attempt, each)
-            if each.ended_at is None and end.ended_at is not None:
-                ended = {"ended_at": end.ended_at, "outcome": end.outcome, "error": end.error}
-                read[attempt] = each.replace(**ended)
-        return (*read.values(), *told.values())
-
-    @cached_property
-    def attempts(self) -> tuple[AttemptReport, ...]:
-        """The attempts of its steps, in the order in which they began."""
-        newest = {(each.step_id, each.specialist): each.number for each in self.entries}
-        calls = self.fold.calls
-        return tuple(
-            AttemptReport(
-                entry=each,
-                calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
-                running_at=self.last_seen_at if self._is_running(each) else None,
-                is_asked_about=(each.step_id, each.specialist) in self.fold.doubted,
-                until=self._until(each),
-                went_on=each.number < newest[each.step_id, each.specialist],
-                asked_at=self._asked_at(each),
-            )
-            for each in self.entries
-        )
-
-    def _was_killed(self, entry: LedgerEntry) -> bool:
-        """Whether an attempt was killed that asks: who continues the run asks in its place."""
-        asked_at = entry.ended_at if entry.outcome == "waiting" else None
-        ends = (each.ended for each in self.pauses if each.why == "killed" and each.ended)
-        return asked_at is not None and any(entry.started_at <= at <= asked_at for at in ends)
+        return ended or self.fold.doubted.get(attempt)
 
     def _until(self, entry: LedgerEntry) -> datetime:
         is_settled = entry.outcome in ("done", "failed")

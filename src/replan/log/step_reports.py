@@ -39,7 +39,9 @@ class AttemptReport(Value):
     def seconds(self) -> float | None:
         """How long it took, or has taken until now; None if its end is unknown."""
         ended = self.entry.ended_at or self.running_at
-        if ended is None or (self.is_doubted and self.asked_at is not None and ended > self.asked_at):
+        if ended is None or (
+            self.is_doubted and self.asked_at is not None and ended > self.asked_at
+        ):
             return None
         return (ended - self.entry.started_at).total_seconds()
 

@@ -72,9 +72,11 @@ def test_a_plan_of_500_steps_is_drawn_with_few_calls():
 
 
 def test_an_attempt_that_was_killed_looks_so_also_when_a_person_was_asked_about_it_later():
-    # Who resumes the run after the kill, 60 s from its beginning, asks in the place of attempt 1.
-    events = (*whole().events[:5], event(6, 60, "run_resumed"))
-    ledger = (attempt(1, 1, 0, 10), attempt(2, 1, 20, 62, "waiting"))
+    # Who resumes the run after the kill, 60 s from its beginning, asks what attempt 1 did.
+    about = {"step_id": 2, "specialist": "worker", "attempt": 1, "kind": "unknown_outcome"}
+    asks = event(7, 62, "input_requested", key="2/worker/1", **about)
+    events = (*whole().events[:5], event(6, 60, "run_resumed"), asks)
+    ledger = (attempt(1, 1, 0, 10), attempt(2, 1, 20, None, "unknown_outcome"))
     report = whole(ledger=ledger, events=events, outcome="waiting", last_seen_at=at(70))
     killed = next(row for row in timeline_of(report).rows if row.step == 2)
     kinds = [bar.kind for bar in killed.bars if bar.kind != "planned"]
