@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.async_api import async_playwright
 
+import warm
 from replan.ui.served_pages import open_pages
 
 OWNER = "the-token-of-the-owner"
@@ -55,6 +56,21 @@ async def shown(team, storage, tokens=OWNER, **options):
     ):
         client.opening = address
         yield client
+
+
+@contextmanager
+def program(folder, port):
+    """`replan ui house.yaml` as a program, and the address that it printed."""
+    words = ["-m", "replan", "ui", str(folder / "house.yaml"), "--port", str(port)]
+    words += ["--storage", str(folder / "runs.db"), "--shutdown-timeout", "1"]
+    reads, writes = os.pipe()
+    with os.fdopen(reads) as errors, warm.Process(words, stderr=writes) as program:
+        os.close(writes)
+        told = errors.readline()
+        assert told.startswith("Open http://127.0.0.1:"), told
+        yield told.split()[1]
+        program.terminate()
+        assert program.wait() == 0
 
 
 @asynccontextmanager

@@ -1,11 +1,9 @@
 """`replan ui` as a program: the address that it prints, its restart, and what it refuses."""
 
-import os
-from contextlib import contextmanager
-
 import httpx
 
 import warm
+from pages import program
 
 TEAM = """\
 host: {model: offline}
@@ -14,33 +12,18 @@ specialists:
 """
 
 
-@contextmanager
-def shown(tmp_path, port):
-    """The program, and the address that it printed."""
-    words = ["-m", "replan", "ui", str(tmp_path / "house.yaml"), "--port", str(port)]
-    words += ["--storage", str(tmp_path / "runs.db"), "--shutdown-timeout", "1"]
-    reads, writes = os.pipe()
-    with os.fdopen(reads) as errors, warm.Process(words, stderr=writes) as program:
-        os.close(writes)
-        told = errors.readline()
-        assert told.startswith("Open http://127.0.0.1:"), told
-        yield told.split()[1]
-        program.terminate()
-        assert program.wait() == 0
-
-
 def test_a_browser_that_came_in_once_stays_in_after_a_new_start(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("REPLAN_TOKEN", raising=False)
     (tmp_path / "house.yaml").write_text(TEAM)
     with httpx.Client(trust_env=False, timeout=30, follow_redirects=True) as browser:
-        with shown(tmp_path, 0) as address:
+        with program(tmp_path, 0) as address:
             assert "There are no runs here yet" in browser.get(address).text
             port = httpx.URL(address).port
             with httpx.Client(trust_env=False, timeout=30) as other:
                 assert other.get(address).status_code == 401
-        with shown(tmp_path, port) as again:
+        with program(tmp_path, port) as again:
             assert again != address
             assert browser.get(f"http://127.0.0.1:{port}/").status_code == 200
     (kept,) = tmp_path.rglob("ui.token")

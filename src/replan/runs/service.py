@@ -218,6 +218,7 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, or runs are not kept.
             ThreadBusyError: Another process works on the run.
         """
+        self._works.check_can_work()
         record = await kept_record_of(run_id, self._resources)
         errand = RunJob(
             record=record,
@@ -433,6 +434,7 @@ class Runtime(Generic[T_co]):
     async def _correct(
         self, run_id: str, correction: Correction, options: CorrectionOptions
     ) -> Run[T_co]:
+        self._works.check_can_work()
         record = await kept_record_of(run_id, self._resources)
         if (await self._report(record)).is_final:
             return await self._begin(await in_new_run(correction, record, options, self._resources))

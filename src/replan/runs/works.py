@@ -48,6 +48,9 @@ class Works:
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._works
 
+    def check_can_work(self) -> None:
+        """Refuse work, where none can be done here."""
+
     def begin(self, errand: RunJob, *, is_new: bool = False) -> Doing:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:

@@ -14,6 +14,7 @@ from contextlib import (
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import uuid4
 
@@ -24,6 +25,7 @@ from replan.log.report import RunReport
 from replan.metrics.watch import Watch, watch_loop_lag
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.recording import recording_beside
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.team_on_record import TEAM, team_name, who_continues
@@ -68,6 +70,7 @@ class ServedTeams:
     body_seconds: float  # seconds in which the body of a request has to arrive
     grace: float = 10.0  # seconds that running steps have to end
     queue: Queueing | None = None  # where runs wait for workers; none: they are done here
+    lacking: Mapping[str, str] = field(default_factory=dict[str, str])  # why some teams run nothing
     watch: Watch = field(default_factory=Watch)  # counts what happens here
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -99,6 +102,15 @@ class ServedTeams:
         code = "model_not_found" if what == "model" else "unknown_team"
         detail = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
         raise RefusedError(404, code, detail)
+
+    def check_can_work(self, team: str) -> None:
+        """Refuse work for a team that lacks something here.
+
+        Raises:
+            RefusedError: It says what, and what to do.
+        """
+        if why := self.lacking.get(team):
+            raise RefusedError(409, "cannot_work", why)
 
     async def record_of(self, run_id: str, who: Identity) -> RunRecord:
         """A run that the caller may see, by its id or by the name that the caller gave it.
@@ -237,6 +249,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
     queue: Queueing | None = None,
+    lacking: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncGenerator[ServedTeams]:
     """Open the runtimes of teams on a storage.
 
@@ -249,6 +262,8 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
         queue: Where the runs wait for workers; none: they are done here.
+        lacking: Why the runs of some teams can be looked at and answered, but not worked on, by the
+            names of the teams.
 
     Raises:
         ConfigurationError: Money is bounded without a price, or a graph was built without
@@ -264,6 +279,8 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
                 team, grace=grace, **options
             )
             runtime = runtimes[name] = await stack.enter_async_context(opening)
+            if why := lacking.get(name):
+                runtimes[name] = recording_beside(runtime, why)
             watch.counts_works(name, partial(_at_work, runtime))
         if tokens.bound_money:
             for runtime in runtimes.values():
@@ -282,6 +299,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
             body_seconds=body_seconds,
             grace=grace,
             queue=queue,
+            lacking=lacking,
             watch=watch,
             streams=streams,
         )

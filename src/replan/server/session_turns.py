@@ -78,6 +78,7 @@ class PayingAgent:
         self, run_id: str, settings: RunSettings | None
     ) -> tuple[Lease, RunSettings | None]:
         """Reserve for the run of a turn: a new one, or the one that is open in the session."""
+        self.served.check_can_work(self.team)
         record = await self.served.storage.runs.get(run_id)
         if record is None:
             services = team_services(self.served.runtimes[self.team])

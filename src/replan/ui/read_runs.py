@@ -1,6 +1,7 @@
 """Runs as the pages show them: read again only when something has happened."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -29,7 +30,8 @@ class Reading:
 
     run: WholeReport
     at: datetime  # when the reading began
-    doer: str = ""  # what continues it here: `team`, `terminal` or nothing
+    doer: str = ""  # what continues it here: `team`, `terminal`, or `record` if nothing does
+    lacks: str = ""  # why nothing here can work on it, and what to do; empty if something can
 
     @property
     def seq(self) -> int:
@@ -49,7 +51,7 @@ class Reading:
         return self.run.outcome == "running"
 
 
-Mark = tuple[str, datetime, bool]
+Mark = tuple[str, datetime, bool, int]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Readings:
     """The newest readings, by run: several tabs and browsers follow the same one."""
 
     served: ServedTeams
+    lacks: Callable[[RunRecord], str] = lambda _: ""  # what the team of a terminal's run lacks
     kept: OrderedDict[str, tuple[Mark, Reading]] = field(
         default_factory=OrderedDict[str, tuple[Mark, Reading]]
     )
@@ -65,7 +68,8 @@ class Readings:
         """Read a run."""
         storage, now = self.served.storage, self.served.clock()
         is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
-        mark = record.outcome, record.updated_at, is_held
+        asked = len(await storage.log.requests([record.run_id]))
+        mark = record.outcome, record.updated_at, is_held, asked
         before = self.kept.get(record.run_id)
         if before and before[0] == mark and before[1].settled == before[1].seq:
             reading = before[1]
@@ -78,16 +82,21 @@ class Readings:
         known = before[1].run.events if before else ()
         run = await read_report(graph_for(self.served, record), storage, record, now, known)
         run = await with_texts(run, storage, tuple(replies_before(run)))
-        reading = Reading(run=run, at=now, doer=self._doer(record))
+        reading = self._continued(Reading(run=run, at=now), record)
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
             self.kept.popitem(last=False)
         return reading
 
-    def _doer(self, record: RunRecord) -> str:
+    def _continued(self, reading: Reading, record: RunRecord) -> Reading:
+        """What was read, with what continues it here."""
         own = is_signed(record.order, record.run_id)
         found = who_continues(record, self.served.runtimes, is_operator=True, is_signed=own)
-        return "terminal" if found.by_options else "team" if found.team else ""
+        if found.by_options:
+            return replace(reading, doer="terminal", lacks=self.lacks(record))
+        if found.team:
+            return replace(reading, doer="team", lacks=self.served.lacking.get(found.team, ""))
+        return replace(reading, doer="record", lacks=found.missing)
 
 
 def graph_for(served: ServedTeams, record: RunRecord) -> Graph:

@@ -88,20 +88,20 @@ def page_router(site: Site) -> APIRouter:
     return router
 
 
-def pages_part(served: ServedTeams, entrance: Entrance, terminals: Terminals | None = None) -> Part:
+def pages_part(served: ServedTeams, entrance: Entrance, terminals: Terminals) -> Part:
     """The pages for the teams of a server.
 
     Args:
         served: The teams and their runs.
         entrance: Who gets in, and under which path.
-        terminals: What continues runs that a terminal began.
+        terminals: What continues runs that no served team does.
     """
     site = Site(
         served=served,
         entrance=entrance,
         boot=secrets.token_hex(4),
         templates=templates(),
-        readings=Readings(served),
+        readings=Readings(served, terminals.lacks),
         terminals=terminals,
     )
     return Part(

@@ -126,8 +126,10 @@ def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, An
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
     run, report = reading.run, reading.run
+    evidence = {ask.key: evidence_of(ask, run) for ask in run.pending_questions}
     asks = ";".join(
-        f"{each.key} {each.fingerprint} {each.problem}" for each in run.pending_questions
+        f"{each.key} {each.fingerprint} {each.problem} {evidence[each.key].answered}"
+        for each in run.pending_questions
     )
     why, drawn = why_text(report), run.plan.version if run.plan else 0
     failed = report.count(StepStatus.FAILED)
@@ -138,9 +140,10 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "run": run,
         "report": report,
         "doer": reading.doer,
+        "lacks": reading.lacks,
         "tab": tab,
         "tabs": TABS,
-        "evidence": {ask.key: evidence_of(ask, run) for ask in run.pending_questions},
+        "evidence": evidence,
         "seq": reading.seq,
         # What came since then is drawn again by the next look.
         "settled": reading.settled,

@@ -16,11 +16,11 @@ from replan.server.app import Part
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, read_tokens
 from replan.server.listening import until_signalled
 from replan.server.served_teams import ServedTeams
-from replan.server.serving import ServeOptions, graph_of, named_teams, open_server
+from replan.server.serving import ServeOptions, named_teams, open_server
 from replan.storage.opening import open_storage
 from replan.ui.entering import Entrance
 from replan.ui.routes import pages_part
-from replan.ui.terminal_runs import Terminals
+from replan.ui.terminal_runs import Terminals, graph_to_look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,10 @@ async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
         tokens = wanted.environment.get(TOKEN) or _stored_token(wanted.secret)
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with kept as storage:
+        found = {name: graph_to_look(each, storage) for name, each in named.items()}
+        lacking = {name: lacks for name, (_, lacks) in found.items() if lacks}
         opened = open_pages(
-            {name: graph_of(each, storage) for name, each in named.items()},
+            {name: graph for name, (graph, _) in found.items()},
             storage,
             tokens,
             host=wanted.host,
@@ -107,11 +109,14 @@ async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
             sessions=wanted.secret and wanted.secret.with_name("ui.sessions"),
             environment=wanted.environment,
             grace=wanted.grace,
+            lacking=lacking,
         )
         async with opened as address:
             once = " (this address works once)" if isinstance(tokens, str) else ""
             say(f"Open {address}{once}")
             say("Ctrl-C ends it; runs at work can be resumed.")
+            for why in lacking.values():
+                say(why)
             await until_signalled()
 
 

@@ -65,7 +65,7 @@ class Site:
         boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
         readings: The runs that were read last.
-        terminals: What continues runs that a terminal began; None where nothing does.
+        terminals: What continues runs that no served team does.
         talks: The turns of chats that are being taken, by whose they are and the session.
         rows: What the list shows about runs at rest, the newest last.
     """
@@ -75,7 +75,7 @@ class Site:
     boot: str
     templates: Environment
     readings: Readings
-    terminals: Terminals | None = None
+    terminals: Terminals
     talks: dict[tuple[str, str, str], Talk] = field(
         default_factory=dict[tuple[str, str, str], Talk]
     )

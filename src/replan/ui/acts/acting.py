@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
-from replan.runs.team_on_record import who_continues
+from replan.runs.team_on_record import team_name, who_continues
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.web import Call
@@ -33,6 +33,14 @@ class Acted:
     def runtime(self) -> Runtime:
         """The runtime that works on the run."""
         return self.served.runtime_of(self.record)
+
+    def check_can_work(self) -> None:
+        """Refuse what needs work at once, where none can be done here.
+
+        Raises:
+            RefusedError: What the team lacks.
+        """
+        self.served.check_can_work(team_name(self.record))
 
     def only_served(self, how: str) -> None:
         """Refuse a run that a terminal began: a new run from it needs an order of the terminal.
@@ -58,14 +66,18 @@ async def run_to_act_on(site: Site, request: Request) -> Acted:
         record,
         site.served.runtimes,
         is_operator=who.is_operator,
-        is_signed=site.terminals is not None and is_signed(record.order, record.run_id),
+        is_signed=is_signed(record.order, record.run_id),
     )
-    if found.missing:
+    served = site.served
+    if found.missing and not (who.is_operator and team_name(record)):
         raise RefusedError(409 if who.is_operator else 403, found.code, found.missing)
-    if site.terminals is None or not found.by_options:
-        return Acted(served=site.served, record=record, reading=reading)
-    served = await site.terminals.teams_for(site.served, record)
-    return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
+    if found.missing:
+        served = await site.terminals.recording_for(served, record, found.missing)
+    elif found.by_options:
+        served = await site.terminals.teams_for(served, record)
+    return Acted(
+        served=served, record=record, reading=reading, is_of_terminal=bool(found.by_options)
+    )
 
 
 def call_for(served: ServedTeams, request: Request) -> Call:

@@ -70,6 +70,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         run_id=run_id,
         talk=talk,
         teams=list(site.served.runtimes),
+        lacking=site.served.lacking,
         problem=problem,
         text=text,
         turn_id=site.served.new_id(),

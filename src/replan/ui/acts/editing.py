@@ -48,6 +48,7 @@ async def edit(site: Site, request: Request) -> Response:
         check_role(request.state.who, "operate")
         text = unsealed(reading.run.plan.content)
         return _editor_at_work(site, request, reading, text, reading.run.plan.version)
+    acted.check_can_work()
     if not is_asked:
         acted.only_served("replan run with the edited document")
     return _editor(site, request, reading, document_of(reading.run))
@@ -193,6 +194,7 @@ async def _start_new_run(
     site: Site, request: Request, acted: Acted, text: str, name: str
 ) -> Response:
     """Begin a run from an edited document; the same form begins one run only."""
+    acted.check_can_work()
     acted.only_served("replan run with the edited document")
     served, who, record = site.served, request.state.who, acted.record
     if len(name) != len(served.new_id()) or not (name.isascii() and name.isalnum()):

@@ -29,7 +29,15 @@ def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = No
     values["run_id"] = typed.get("run_id") or site.served.new_id()
     status = 200 if problem is None else problem.status
     teams = {name: bounds_text(site.served, name) for name in site.served.runtimes}
-    return site.page(request, "start", status, teams=teams, typed=values, problem=problem)
+    return site.page(
+        request,
+        "start",
+        status,
+        teams=teams,
+        typed=values,
+        problem=problem,
+        lacking=site.served.lacking,
+    )
 
 
 def bounds_text(served: ServedTeams, team: str) -> str:

@@ -36,10 +36,8 @@ MOVED = "The run has changed since the page was loaded."
 async def ask_stop(site: Site, request: Request) -> Response:
     """Ask whether a run is to stop."""
     reading = (await run_to_act_on(site, request)).reading
-    if reading.run.outcome not in ("running", "waiting"):
-        return refuse_stale(
-            site, request, reading, "The run does not go on: there is nothing to stop."
-        )
+    if reading.run.outcome != "running":
+        return refuse_stale(site, request, reading, "No process works on it: nothing is to stop.")
     does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
     ticks = {"force": "Do not wait for them: break them off."}
     return confirm(
@@ -65,6 +63,7 @@ async def stop(site: Site, request: Request) -> Response:
 async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to continue."""
     acted = await run_to_act_on(site, request)
+    acted.check_can_work()
     record, reading = acted.record, acted.reading
     report = await acted.runtime.get(record.run_id)
     if not _can_resume(report):
@@ -123,6 +122,7 @@ async def resume(site: Site, request: Request) -> Response:
     """Resume a run as it was shown."""
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
+    acted.check_can_work()
     record, reading = acted.record, acted.reading
     if fields.get("seen") != run_fingerprint(reading.run):
         return refuse_stale(site, request, reading, MOVED)
@@ -154,6 +154,7 @@ def read_limit_fields(fields: dict[str, str]) -> RunSettings | None:
 async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:
     """Show what would be done again with a step, or ask whether to skip it."""
     acted = await run_to_act_on(site, request)
+    acted.check_can_work()
     record, reading = acted.record, acted.reading
     step = request.path_params["step"]
     runtime = acted.runtime
@@ -188,6 +189,7 @@ async def correct(site: Site, request: Request, action: runs.Action) -> Response
     """Repeat or skip a step as it was shown."""
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
+    acted.check_can_work()
     record, reading = acted.record, acted.reading
     if fields.get("seen") != run_fingerprint(reading.run):
         return refuse_stale(site, request, reading, MOVED)

@@ -27,6 +27,7 @@ from replan.state.questions import PLAN, Question, short_key
 from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, one_line
 from replan.views.run.error_lines import error_of, short_error
+from replan.views.run.history import request_lines
 
 _LONGEST_SAID, _LONGEST, _LONGEST_VALUE, _MOST = 1_200, 240, 300, 6
 _CUT_OFF = ("unknown_outcome", "cancelled")
@@ -64,6 +65,7 @@ class Evidence:
     arguments: tuple[Change, ...] = ()  # those of the call
     before: str = ""  # what was asked before, and the answer; empty where nothing was
     grounds: tuple[Ground, ...] = ()  # the newest last
+    answered: str = ""  # an answer that is on record, and that no process has taken yet
     left_out: int = 0  # grounds before these
     failed: tuple[Ground, ...] = ()  # the steps that failed so far
 
@@ -97,6 +99,7 @@ def evidence_of(
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
         grounds=tuple(grounds[-_MOST:]),
+        answered=_answered(ask, report),
         left_out=max(0, len(grounds) - _MOST),
         failed=tuple(
             Ground(
@@ -219,6 +222,15 @@ def _asked_at(ask: Question, report: RunReport) -> datetime | None:
         return report.fold.asked_at.get(ask.key)
     asked = (each.at for each in reversed(report.events) if isinstance(each, ApprovalRequested))
     return next(asked, None)
+
+
+def _answered(ask: Question, report: RunReport) -> str:
+    for request in reversed(() if ask.problem else report.requests):
+        row = request.answers.get(ask.key)
+        if isinstance(row, dict) and row.get("fingerprint") == ask.fingerprint:
+            own = request.replace(answers={ask.key: row})
+            return "; ".join(request_lines(own, report))
+    return ""
 
 
 def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:

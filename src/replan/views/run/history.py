@@ -61,7 +61,7 @@ def history_lines(
         timed = [*((at, text) for at, text in resumed if at), *timed]
     for request in report.requests:
         own = request if step is None else _request_of_step(request, step, report)
-        timed += [(request.at, line) for line in _request_lines(own, report)]
+        timed += [(request.at, line) for line in request_lines(own, report)]
     if has_failures:
         timed += _failures(report)
     timed.sort(key=lambda each: each[0])
@@ -202,7 +202,8 @@ def _modified_fields(fields: Mapping[str, Any], before: Mapping[str, Any]) -> It
         yield f"{name}: {old}{short_value(value)}"
 
 
-def _request_lines(request: Request, report: RunReport) -> Iterator[str]:
+def request_lines(request: Request, report: RunReport) -> Iterator[str]:
+    """What a person asked of a run, or answered."""
     by, questions = one_line(request.by) or "somebody", report.questions
     if request.kind == "stop":
         yield f"{by} asked it to stop"

@@ -1,0 +1,68 @@
+"""Stand-ins for models that cannot be built here: their team can be looked at, but not run."""
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+
+from replan.errors import ConfigurationError, UsageError
+from replan.ports.model_provider import ModelProvider
+
+
+class _MissingModel(BaseChatModel):
+    model_name: str
+    problem: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "missing"
+
+    def _generate(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(self.problem)
+
+
+@dataclass(frozen=True)
+class _MissingEmbeddings(Embeddings):
+    model: str
+    problem: str
+
+    def embed_documents(self, texts: list[str]) -> NoReturn:
+        raise UsageError(self.problem)
+
+    def embed_query(self, text: str) -> NoReturn:
+        raise UsageError(self.problem)
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Builds models by name, and a stand-in, whose calls fail, for each that cannot be built.
+
+    Attributes:
+        models: What builds them.
+        missing: Why some cannot be built, and what to do; each once.
+    """
+
+    models: ModelProvider
+    missing: dict[str, None] = field(default_factory=dict[str, None])
+
+    def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
+        """Return the model of a name, or its stand-in."""
+        whose = {"tenant": tenant} if tenant else {}
+        try:
+            return self.models.chat_model(name, **whose)
+        except ConfigurationError as error:
+            own = name.partition(":")[2] or name
+            return _MissingModel(model_name=own, problem=self._noted(error))
+
+    def embeddings(self, name: str) -> Embeddings:
+        """Return the model for embeddings of a name, or its stand-in."""
+        build: Any = getattr(self.models, "embeddings", None)
+        try:
+            return build(name)
+        except ConfigurationError as error:
+            return _MissingEmbeddings(name, self._noted(error))
+
+    def _noted(self, error: ConfigurationError) -> str:
+        self.missing.update((f"{each.reason} {each.fix}", None) for each in error.mistakes)
+        return str(error)
