@@ -5,8 +5,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given, strategies as st
 
+from random_plans import random_plans
 from replan import Limits
-from replan.plan import Condition, PlanDocument, PlanStep, TaskPlan
+from replan.plan import PlanDocument, TaskPlan
 from replan.plan.conflicts import write_conflicts
 from replan.views.ahead.preview import preview
 
@@ -41,28 +42,10 @@ def test_a_preview_tells_conflicts_in_words():
     assert list(map(str, told)) == ["steps 1, 2 may write x at the same time"]
 
 
-@st.composite
-def writing_plans(draw: st.DrawFn) -> TaskPlan:
-    ids = draw(st.lists(st.integers(1, 10**12), unique=True, min_size=1, max_size=7))
-    steps: list[PlanStep] = []
-    for at, step_id in enumerate(ids):
-        before = st.sampled_from(ids[:at]) if at else st.nothing()
-        outcomes = st.sampled_from(["completed", "failed"])
-        steps.append(
-            PlanStep(
-                id=step_id,
-                description="Do",
-                dependencies=tuple(draw(st.lists(before, max_size=2))) if at else (),
-                condition=draw(st.none() | st.builds(Condition, step=before, outcome=outcomes))
-                if at
-                else None,
-                writes=tuple(draw(st.lists(st.sampled_from("xyz"), unique=True))),
-            )
-        )
-    return TaskPlan(steps=tuple(draw(st.permutations(steps))))
+WRITES = st.fixed_dictionaries({"writes": st.lists(st.sampled_from("xyz"), unique=True).map(tuple)})
 
 
-@given(writing_plans())
+@given(random_plans(WRITES, ids=st.integers(1, 10**12)))
 def test_conflicts_are_just_the_pairs_that_no_way_of_waiting_joins(plan: TaskPlan):
     def waits(one: int, two: int) -> bool:
         return any(other == two or waits(other, two) for other in plan.step(one).awaits)

@@ -6,6 +6,7 @@ from itertools import combinations, pairwise, permutations
 import pytest
 from hypothesis import given, strategies as st
 
+from random_plans import random_plans
 from replan.plan import (
     Condition,
     PlanDocument,
@@ -198,32 +199,15 @@ def test_the_width_of_a_thousand_steps_is_found() -> None:
     assert width(TaskPlan(steps=steps)) == 37
 
 
-@st.composite
-def small_plans(draw: st.DrawFn) -> TaskPlan:
-    count = draw(st.integers(1, 7))
-    order = draw(st.permutations(range(1, count + 1)))
-    made: list[PlanStep] = []
-    for at, step_id in enumerate(order):
-        before = st.sampled_from(order[:at]) if at else st.nothing()
-        made.append(
-            PlanStep(
-                id=step_id,
-                description="a",
-                status=draw(st.sampled_from(StepStatus)),
-                priority=draw(st.integers(0, 1)),
-                optional=draw(st.booleans()),
-                dependencies=tuple(draw(st.lists(before, max_size=2, unique=True))) if at else (),
-                condition=draw(
-                    st.none()
-                    | st.builds(
-                        Condition, step=before, outcome=st.sampled_from(["completed", "failed"])
-                    )
-                )
-                if at
-                else None,
-            )
-        )
-    return TaskPlan(steps=tuple(draw(st.permutations(made))))
+SMALL = random_plans(
+    st.fixed_dictionaries(
+        {
+            "status": st.sampled_from(StepStatus),
+            "priority": st.integers(0, 1),
+            "optional": st.booleans(),
+        }
+    )
+)
 
 
 def reaches(made: TaskPlan) -> set[tuple[int, int]]:
@@ -236,7 +220,7 @@ def reaches(made: TaskPlan) -> set[tuple[int, int]]:
         pairs |= longer
 
 
-@given(small_plans())
+@given(SMALL)
 def test_the_width_is_that_of_the_largest_set_of_independent_steps(made: TaskPlan) -> None:
     still_open = made.replace(steps=tuple(made.open_steps()))
     pairs = reaches(still_open)
@@ -250,7 +234,7 @@ def test_the_width_is_that_of_the_largest_set_of_independent_steps(made: TaskPla
     assert width(made) == max(sizes)
 
 
-@given(small_plans(), st.data())
+@given(SMALL, st.data())
 def test_the_critical_path_is_the_longest_chain(made: TaskPlan, data: st.DataObject) -> None:
     counted = {step.id: step for step in made.steps if step.status is not StepStatus.FAILED}
     durations = {step_id: float(data.draw(st.integers(1, 5))) for step_id in counted}
@@ -265,7 +249,7 @@ def test_the_critical_path_is_the_longest_chain(made: TaskPlan, data: st.DataObj
     assert all(one in counted[two].awaits for one, two in pairwise(path))
 
 
-@given(small_plans())
+@given(SMALL)
 def test_the_order_of_running_respects_every_wait_and_the_urgency(made: TaskPlan) -> None:
     order = run_order(made)
     left = {step.id for step in made.steps}
@@ -293,7 +277,7 @@ def test_a_cycle_is_found_just_when_there_is_one(count: int, data: st.DataObject
         assert all(two in steps[one - 1].awaits for one, two in zip(cycle, following, strict=True))
 
 
-@given(small_plans())
+@given(SMALL)
 def test_running_whatever_is_ready_ends_with_only_blocked_steps_left(made: TaskPlan) -> None:
     """Completing what is ready and skipping what is left out never strands a step unseen."""
     stuck_before = {step.id for step in blocked_steps(made)}

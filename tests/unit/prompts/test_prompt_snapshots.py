@@ -19,7 +19,6 @@ from replan.prompts.host import (
     build_planning_prompt,
     build_thinking_prompt,
 )
-from replan.prompts.sections import sections_of
 from replan.prompts.step import StepPrompt
 from replan.prompts.templates import render
 from replan.state import FeedbackResult, TaskComplexity, ThinkingResult
@@ -174,61 +173,43 @@ def test_a_request_with_pictures_keeps_them_beside_the_data():
     assert "<plan>" in asked.content[0]["text"]
 
 
-def test_a_value_is_never_read_as_a_template():
+def test_a_value_is_never_read_as_a_template_and_other_dollars_stay():
     assert render("$a and ${b}", a="$b {x}", b="$a %s") == "$b {x} and $a %s"
-
-
-def test_a_dollar_that_is_no_placeholder_stays():
     assert render("It costs $5 or $price; $name", name="x") == "It costs $5 or $price; x"
-
-
-def test_the_host_is_told_of_further_attempts_and_of_a_wish_for_a_revised_plan():
-    result = RESULTS["1/researcher"].replace(retry_count=2, replan_needed=True)
-    state = {**STATE, "current_specialist_results": {"1/researcher": result}}
-    prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
-    assert '<result step="1" attempts="3" wants="a revised plan">\nThe EU text.' in prompt[-1].text
-
-
-@pytest.mark.parametrize(
-    ("duration", "shown"),
-    [(0.0, ""), (0.04, ""), (0.26, "0.3"), (9.96, "10"), (12.345, "12"), (86_400.2, "86400")],
-)
-def test_the_host_is_told_how_long_a_step_took(duration, shown):
-    result = RESULTS["1/researcher"].replace(duration=duration)
-    state = {**STATE, "current_specialist_results": {"1/researcher": result}}
-    prompt = build_feedback_prompt(collect({"1/researcher": result}), state, MERGED, missing="")
-    expected = f' seconds="{shown}"' if shown else ""
-    assert f'<result step="1"{expected}>\nThe EU text.' in prompt[-1].text
 
 
 SUCCESS, FAILED, PARTIAL = ExecutionStatus
 MARKS = (
-    (SUCCESS, 1, {}),
-    (SUCCESS, 0.6, {"confidence": "0.6"}),
-    (FAILED, 0, {"status": "failed"}),
-    (FAILED, 0.9, {"status": "failed", "confidence": "0.9"}),
-    (PARTIAL, 0.5, {"status": "partial", "confidence": "0.5"}),
+    ({"status": SUCCESS, "confidence": 1}, ""),
+    ({"status": SUCCESS, "confidence": 0.6}, ' confidence="0.6"'),
+    ({"status": FAILED, "confidence": 0}, ' status="failed"'),
+    ({"status": FAILED, "confidence": 0.9}, ' status="failed" confidence="0.9"'),
+    ({"status": PARTIAL, "confidence": 0.5}, ' status="partial" confidence="0.5"'),
+    ({"retry_count": 2, "replan_needed": True}, ' attempts="3" wants="a revised plan"'),
+    *(({"duration": seconds}, "") for seconds in (0.0, 0.04)),
+    ({"duration": 0.26}, ' seconds="0.3"'),
+    ({"duration": 9.96}, ' seconds="10"'),
+    ({"duration": 12.345}, ' seconds="12"'),
+    ({"duration": 86_400.2}, ' seconds="86400"'),
 )
 
 
-@pytest.mark.parametrize(("status", "confidence", "attributes"), MARKS)
-def test_the_mark_of_a_result_says_what_the_plan_does_not(status, confidence, attributes):
-    first = RESULTS["1/researcher"].replace(status=status, confidence=confidence)
-    assert attributes_of(first) == {"step": "1", **attributes}
+@pytest.mark.parametrize(("fields", "attributes"), MARKS)
+def test_the_mark_of_a_result_says_what_the_plan_does_not(fields, attributes):
+    text = prompt_with(RESULTS["1/researcher"].replace(**fields))
+    assert f'<result step="1"{attributes}>\nThe EU text.' in text
 
 
 @pytest.mark.parametrize("names", ["@analyst", "@researcher @analyst", ""])
 def test_the_mark_of_a_result_names_a_specialist_whom_the_plan_does_not_name_alone(names):
     plan = PlanDocument.parse(f"- [x] 1. Find the EU policy {names}").plan
-    assert attributes_of(RESULTS["1/researcher"], plan)["specialist"] == "researcher"
+    assert '<result step="1" specialist="researcher">' in prompt_with(RESULTS["1/researcher"], plan)
 
 
-def attributes_of(result, plan=PLAN):
+def prompt_with(result, plan=PLAN):
     results = {result.key: result}
     state = {**STATE, "current_plan": plan, "current_specialist_results": results}
-    prompt = build_feedback_prompt(collect(results), state, MERGED, missing="")
-    found = sections_of(prompt[-1].text)
-    return next(each.attributes for each in found if each.attributes.get("step") == "1")
+    return build_feedback_prompt(collect(results), state, MERGED, missing="")[-1].text
 
 
 def test_marks_that_no_step_of_the_plan_needs_are_not_explained():

@@ -43,12 +43,6 @@ def test_a_reply_without_keys_is_shown_at_once_unless_it_may_begin_with_some(tex
         assert read_answer(text).body.startswith(shown)
 
 
-def test_closed_thinking_before_is_not_shown() -> None:
-    stream = BodyStream()
-    parts = ["<thi", "nk>complexity: complex\n---\n", "</thi", "nk>\n", HEAD, "Hi"]
-    assert "".join(map(stream.feed, parts)) == "Hi"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -78,22 +72,17 @@ def test_any_other_form_is_held_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "shown"),
+    ("before", "body", "shown"),
     [
-        ("Lima.</s>", "Lima."),
-        ("Lima.\n<|im_end|>", "Lima."),
-        ("Lima [1] < Cusco.", "Lima [1] < Cusco."),
-        ("Lima: <|b|> is a token.", "Lima: <|b|> is a token."),
+        ("", "Lima.</s>", "Lima."),
+        ("", "Lima.\n<|im_end|>", "Lima."),
+        ("", "Lima [1] < Cusco.", "Lima [1] < Cusco."),
+        ("", "Lima: <|b|> is a token.", "Lima: <|b|> is a token."),
+        ("", "One.\n---\nverdict: complete\n---\n.", "One.\n---\nverdict: complete\n---\n."),
+        ("<think>complexity: complex\n---\n</think>\n", "Hi", "Hi"),
     ],
 )
-def test_nothing_is_shown_of_the_tokens_that_end_a_reply(body: str, shown: str) -> None:
-    for parts in ([HEAD + body], list(HEAD + body)):
-        stream = BodyStream()
-        assert "".join(map(stream.feed, parts)) == shown
-
-
-def test_a_later_delimiter_is_shown() -> None:
-    stream = BodyStream()
-    assert stream.feed(HEAD + "One.\n---\nverdict: complete\n---\n.") == (
-        "One.\n---\nverdict: complete\n---\n."
-    )
+def test_only_the_body_is_shown_without_thoughts_and_tokens(before, body, shown) -> None:
+    text = f"{before}{HEAD}{body}"
+    for parts in ([text], list(text)):
+        assert "".join(map(BodyStream().feed, parts)) == shown

@@ -28,20 +28,56 @@ def asked(reading):
     return reading
 
 
-def test_the_label_decides_and_without_one_a_score():
-    assert think("---\ncomplexity: simple\nscore: 0.9\n---\nHi.").complexity == "simple"
-    assert think("---\nscore: 0.9\n---\nHi.").complexity == "complex"
+@pytest.mark.parametrize(
+    ("head", "body", "complexity", "next_action"),
+    [
+        ("complexity: simple\nscore: 0.9", "Hi.", "simple", "direct_answer"),
+        ("complexity: complex", PLAN, "complex", "create_plan"),
+        ("score: 0.9", "Hi.", "complex", "create_plan"),
+        ("score: 0.2", "Hi.", "simple", "direct_answer"),
+        ("complexity: simple", '["a", "b"]', "simple", "direct_answer"),
+        ("complexity: simple", "- [ ] Milk\n- [ ] Bread", "simple", "direct_answer"),
+        ("complexity: simple", "Ask @coder.\n\n1. Lima\n2. Cusco", "simple", "direct_answer"),
+    ],
+)
+def test_the_label_decides_and_without_one_a_score(head, body, complexity, next_action):
+    reading = think(f"---\n{head}\n---\n{body}")
+    assert (reading.complexity, reading.next_action) == (complexity, next_action)
+    assert (reading.body, reading.contradiction, reading.odd) == (body, "", "")
+
+
+def test_a_team_may_have_another_threshold():
     assert think("---\nscore: 0.4\n---\nHi.", threshold=0.3).complexity == "complex"
-    assert think("---\nscore: 0.2\n---\nHi.").complexity == "simple"
 
 
-def test_a_plan_below_a_low_score_is_asked_about():
-    assert asked(read_think(f"---\nscore: 0.2\n---\n{PLAN}", TEAM)).body == PLAN
+ANSWERED = "the text of the reply is the answer"
+TAKEN = "the text of the reply is taken for a plan"
 
 
-def test_what_comes_next_follows_from_the_label():
-    assert think("---\ncomplexity: simple\n---\nHi.").next_action == "direct_answer"
-    assert think(f"---\ncomplexity: complex\n---\n{PLAN}").next_action == "create_plan"
+@pytest.mark.parametrize(
+    ("head", "body", "complexity", "done"),
+    [
+        ("", "Lima.", "simple", ANSWERED),
+        ("", PLAN, "moderate", TAKEN),
+        ("score: 0.2", PLAN, "moderate", TAKEN),
+        ("complexity: simple", PLAN, "moderate", "the plan is taken"),
+        ("complexity: simple", "1. @coder adds it\n2. @writer tells it", "simple", ANSWERED),
+        ("complexity: simple", "- [ ] Ask @coder\n- [ ] Let @writer go", "simple", ANSWERED),
+        ("complexity: simple", "- [ ] 1. Add\n- [ ] 2. Tell (after 1)", "simple", ANSWERED),
+    ],
+)
+def test_what_may_be_an_answer_or_a_plan_is_asked_about_and_else_taken(
+    head, body, complexity, done
+):
+    complaint = asked(read_think(f"---\n{head}\n---\n{body}" if head else body, TEAM))
+    assert (complaint.complexity, complaint.body) == (complexity, body)
+    assert complaint.done == done
+
+
+def test_a_contradiction_and_lines_that_nobody_reads_are_told():
+    reading = think("---\ncomplexity: simple\nnext_action: create_plan\nmood: good\n---\nHi.")
+    assert reading.contradiction == "complexity is simple, next_action is create_plan"
+    assert "`mood: good`" in reading.odd
 
 
 @pytest.mark.parametrize(
@@ -66,46 +102,12 @@ def test_the_form_that_a_complaint_shows_can_be_read():
         assert not read(form).wrong
 
 
-def test_a_text_without_its_keys_is_the_answer_if_asking_is_in_vain():
-    complaint = asked(read_think("Lima.", TEAM))
-    assert (complaint.complexity, complaint.body) == ("simple", "Lima.")
-    assert complaint.done == "the text of the reply is the answer"
-
-
-def test_a_plan_without_its_keys_is_a_plan_if_asking_is_in_vain():
-    complaint = asked(read_think(PLAN, TEAM))
-    assert (complaint.complexity, complaint.body) == ("moderate", PLAN)
-    assert complaint.done == "the text of the reply is taken for a plan"
-
-
 @pytest.mark.parametrize(
     "label", ["simple, moderate or complex", "simple | complex", "simple/complex"]
 )
 def test_an_echo_of_the_labels_is_no_label_and_its_text_no_answer(label):
     complaint = asked(read_think(f"---\ncomplexity: {label}\n---\nYou host a team.", TEAM))
     assert not complaint.counts
-
-
-def test_a_plan_for_the_team_below_simple_is_asked_about():
-    complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{PLAN}", TEAM))
-    assert (complaint.complexity, complaint.body) == ("moderate", PLAN)
-    listed = "- [ ] Milk\n- [ ] Bread"
-    assert think(f"---\ncomplexity: simple\n---\n{listed}").body == listed
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "1. @analyst gets the totals\n2. @writer writes them up",
-        "- [ ] Ask @analyst for the totals\n- [ ] Let @writer write",
-        "- [ ] 1. Get the totals\n- [ ] 2. Write it up (after 1)",
-    ],
-)
-def test_an_answer_that_is_like_a_plan_is_asked_about_and_is_else_the_answer(body):
-    complaint = asked(read_think(f"---\ncomplexity: simple\n---\n{body}", ("analyst", "writer")))
-    assert (complaint.complexity, complaint.body) == ("simple", body)
-    assert complaint.done == "the text of the reply is the answer"
-    assert think("---\ncomplexity: simple\n---\nAsk @analyst.\n\n1. Lima\n2. Cusco").body
 
 
 @pytest.mark.parametrize("mark", "x ")
@@ -116,20 +118,6 @@ def test_a_plan_for_the_team_is_no_final_answer(mark):
     assert (complaint.verdict, complaint.body) == ("complete", "")
     assert complaint.done == "another call writes the answer"
     assert read_feedback(text).body == plan.strip()
-
-
-def test_an_answer_in_json_stays_as_it_is():
-    assert think('---\ncomplexity: simple\n---\n["a", "b"]').body == '["a", "b"]'
-
-
-def test_a_contradiction_is_told():
-    reading = think("---\ncomplexity: simple\nnext_action: create_plan\n---\nHi.")
-    assert reading.contradiction == "complexity is simple, next_action is create_plan"
-
-
-def test_lines_that_nobody_reads_are_told():
-    reading = think("---\ncomplexity: simple\nmood: good\n---\nHi.")
-    assert "`mood: good`" in reading.odd
 
 
 def test_a_front_matter_alone_says_whether_an_answer_follows():
