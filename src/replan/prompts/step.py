@@ -1,10 +1,11 @@
 """The prompt of a model specialist: its step, its inputs, and the context of the request."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from langchain_core.messages import BaseMessage
+from pydantic import JsonValue
 
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import (
@@ -54,23 +55,23 @@ class StepPrompt:
 
 
 def _data(context: ExecutionContext) -> list[str]:
-    step = context.plan_step
+    known, inputs = context.knowledge_context, context.inputs.items()
+    budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(inputs)))
     # As for the host: what is known is before what was said.
-    parts = [summary_section(context.summary)]
-    parts += [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
-    parts += request_sections(context.messages, budget=REQUEST_BUDGET)
-    parts.append(section("step", context.task, id=step.id))
-    if context.parameters:
-        import yaml  # noqa: PLC0415 - few steps have parameters
-
-        written = yaml.safe_dump(context.parameters, allow_unicode=True, sort_keys=False)
-        parts.append(section("parameters", written.strip()))
-    budget = min(INPUT_BUDGET, INPUTS_BUDGET // max(1, len(context.inputs)))
-    parts += [
-        section("result", within_budget(text, budget), step=step_id)
-        for step_id, text in context.inputs.items()
+    return [
+        summary_section(context.summary),
+        known and knowledge_section(known),
+        *request_sections(context.messages, budget=REQUEST_BUDGET),
+        section("step", context.task, id=context.plan_step.id),
+        _parameters(context.parameters) if context.parameters else "",
+        *(section("result", within_budget(text, budget), step=each) for each, text in inputs),
     ]
-    return parts
+
+
+def _parameters(parameters: Mapping[str, JsonValue]) -> str:
+    from replan.plan.markdown.parameters import write_parameters  # noqa: PLC0415 - few have any
+
+    return section("parameters", write_parameters(parameters))
 
 
 def _beside_text(messages: Sequence[BaseMessage]) -> list[Any]:

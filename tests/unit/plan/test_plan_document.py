@@ -242,7 +242,7 @@ def test_text_that_would_be_misread_is_written_so_that_it_is_not() -> None:
         ("optional", "after2", "priority=2", "if2failed", "none", "-"),
         ("a", "optional", "after2", "timeout5s", "assigned:bob", "and", "y"),
         ("a b", "a;b", "(a)", "[a]", "@a", "'a'", '"a', "`a`", "a,b", " a ", "&#64;", "a\nb"),
-        ("研究.md", "a、b", "..", "*", "x" * 300),
+        ("研究.md", "a、b", "..", "*", "x" * 300, "\U0010ffff"),
     ],
 )
 def test_what_a_step_writes_reads_back_whatever_its_name(names: tuple[str, ...]) -> None:

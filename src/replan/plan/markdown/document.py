@@ -30,8 +30,8 @@ class PlanDocument:
     """
 
     text: str
-    mistakes: tuple[Mistake, ...] = ()
-    known: frozenset[int] = field(default=frozenset(), repr=False)
+    mistakes: tuple[Mistake, ...]
+    _reading: Reading = field(repr=False)
 
     @classmethod
     def parse(cls, text: str, *, known: Collection[int] = ()) -> Self:
@@ -59,11 +59,9 @@ class PlanDocument:
         text beyond the bounds of a plan document is not read.
         """
         clean = _SURROGATE.sub("\ufffd", text)
-        ids = frozenset(known)
-        if beyond := too_large(clean, PLAN):
-            return cls(clean, beyond, ids)
-        mistakes = read_document(clean, ids).mistakes
-        return cls(clean, (*_half_characters(text), *mistakes), ids)
+        beyond = too_large(clean, PLAN)
+        reading = read_document("" if beyond else clean, frozenset(known))
+        return cls(clean, beyond or (*_half_characters(text), *reading.mistakes), reading)
 
     @cached_property
     def plan(self) -> TaskPlan:
@@ -93,10 +91,6 @@ class PlanDocument:
 
     def __str__(self) -> str:
         return self.text
-
-    @property
-    def _reading(self) -> Reading:
-        return read_document("" if excess_of(self.text, PLAN) else self.text, self.known)
 
 
 def parse_plan_from_markdown(text: str) -> TaskPlan:

@@ -57,7 +57,8 @@ def write_parameters(parameters: Mapping[str, JsonValue]) -> str:
 
 
 def _written(parameters: Mapping[str, JsonValue], **style: Any) -> str:
-    text: str = yaml.safe_dump(dict(parameters), sort_keys=False, width=_ONE_LINE, **style)
+    written = cast("Any", yaml).safe_dump
+    text: str = written(dict(parameters), sort_keys=False, width=_ONE_LINE, **style)
     return text.removesuffix("\n")
 
 
