@@ -28,12 +28,12 @@ MESSAGE = {"role": "user", "content": "a", "timestamp": "2026-01-01T00:00:00+00:
             "dialogue_history: it has 100,001 entries; at most 100,000 are read",
         ),
         (
-            {"tool_execution_history": [{}] * 300_000},
-            "tool_execution_history: it has 300,000 entries; at most 100,000 are read",
+            {"tool_execution_history": [{}] * 100_001},
+            "tool_execution_history: it has 100,001 entries; at most 100,000 are read",
         ),
         (
-            {"project_state": {str(n): n for n in range(300_000)}},
-            "project_state: it has 300,000 keys; at most 10,000 are read",
+            {"project_state": {str(n): n for n in range(10_001)}},
+            "project_state: it has 10,001 keys; at most 10,000 are read",
         ),
         (
             {"session_metadata": {str(n): n for n in range(10_001)}},
@@ -143,7 +143,7 @@ async def test_what_an_agent_reads_of_a_changed_context_gives_updates_that_can_b
     whole = await waiting_context(agent)
     places = [*leaves(run_in(whole))]
     read = 0
-    for _ in range(150):
+    for _ in range(60):
         changed = copy.deepcopy(whole)
         *above, last = chance.choice(places)
         with opened_run(changed) as run:
@@ -152,4 +152,4 @@ async def test_what_an_agent_reads_of_a_changed_context_gives_updates_that_can_b
         if result.context_updates:
             AgentContext.from_dict(changed).apply(result.context_updates)
             read += 1
-    assert read > 5
+    assert read > 2

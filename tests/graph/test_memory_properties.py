@@ -63,7 +63,7 @@ class Talk:
 REFUSAL = AIMessage("", additional_kwargs={"refusal": "I will not."})
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(st.sampled_from(TURNS), min_size=6, max_size=14),
     st.lists(st.sampled_from(["", "", "down", "empty", "refuses"]), max_size=14),
