@@ -6,7 +6,7 @@ from html import unescape
 
 from acts_teams import END, Fence
 from kept_runs import KeptRun, kill
-from page_forms import form, parsed, rested, sent
+from page_forms import form, parsed, rested, seen, sent
 from pages import shown
 from replan import open_storage
 from replan.log.rows import KeptText
@@ -188,7 +188,8 @@ async def test_a_run_that_a_limit_ended_goes_on_with_a_raised_one_and_no_more_th
     async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
         where = await begun(client, plan, limits="max_steps=1")
         assert ">Resume…</a>" in await rested(client, where, "partial")
-        path, fields = await form(client, f"{where}/resume")
+        # The run tells its end before it lets go of its thread.
+        path, fields = parsed(await seen(client, f"{where}/resume", '<form class="act"'))
         assert fields["limits"] == "max_steps=2"
         more = await sent(client, path, {**fields, "limits": "max_steps=99999"}, 422)
         assert "looser than the team" in unescape(more.text)
