@@ -2,8 +2,6 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from pydantic import SecretStr
 
 from replan import Host, Limits, RunSettings, Specialist, Team, run, run_sync, stream
 from replan.adapters.chat_models import LangChainModels
-from replan.adapters.openai_embeddings import OpenAIEmbeddings
 from replan.assembly.graphs import build_graph
 from replan.testing import HttpFault, OpenAIServer, Raw, Reply
 
@@ -266,30 +263,6 @@ def test_a_whole_reply_without_a_role_is_the_models() -> None:
     del answer.body["choices"][0]["message"]["role"]
     result = World(answer).run()
     assert (result.is_failed, result.text) == (False, "It rains.")
-
-
-@pytest.mark.parametrize("data", [None, {}])
-def test_a_server_without_embeddings_is_named_with_its_error(data: Any) -> None:
-    given = {"object": "list", "model": "odd", "data": data, "error": {"message": "no such model"}}
-
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.dumps(given).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
-        Thread(target=server.handle_request).start()
-        address = f"http://127.0.0.1:{server.server_port}/v1"
-        model = OpenAIEmbeddings("odd", base_url=address, api_key=SecretStr("k"), timeout=5)
-        told = f"{address} returned no embeddings of odd .*no such model.*Check"
-        with pytest.raises(ValueError, match=told):
-            model.embed_query("a")
 
 
 def test_a_model_object_of_one_s_own_works_in_several_threads() -> None:

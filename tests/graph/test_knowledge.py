@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from replan import (
+    ConfigurationError,
     ExecutionContext,
     Limits,
     MemoryOptions,
@@ -336,14 +337,8 @@ class Letters(Embeddings):
         return self.embed_documents([text])[0]
 
 
-@pytest.mark.parametrize("kind", ["folder", "store"])
-async def test_embeddings_that_tell_no_counts_are_a_call_with_an_unknown_cost(kind, tmp_path):
-    if kind == "folder":
-        (tmp_path / "docs").mkdir()
-        found = FolderRetriever(tmp_path / "docs", tmp_path / "cache", Letters())
-    else:
-        store = InMemoryVectorStore(Letters())
-        found = VectorStoreRetriever(store, score=float)
+async def test_the_embedding_of_a_question_is_a_call_with_an_unknown_cost():
+    found = VectorStoreRetriever(InMemoryVectorStore(Letters()), score=float)
     script = {"think": PLAN, "step 1": "Yes.", "feedback": f"{DONE}Yes."}
     with ScriptedModel(script) as model:
         graph = graph_of(model, found, prices={"ScriptedModel": Price(input=1, output=1)})
@@ -378,9 +373,18 @@ async def test_a_model_that_a_retriever_calls_is_counted_without_its_help(is_asy
     assert (len(asked.calls), result.usage.calls) == (2, 5)
 
 
-async def test_a_limit_that_leaves_no_room_for_embeddings_is_told_as_any_other(tmp_path):
-    (tmp_path / "docs").mkdir()
-    found = FolderRetriever(tmp_path / "docs", tmp_path / "cache", Letters())
+def test_a_limit_of_money_needs_the_price_of_embeddings():
+    found = VectorStoreRetriever(InMemoryVectorStore(Letters()), score=float)
+    prices = {"ScriptedModel": Price(input=1, output=1)}
+    with (
+        ScriptedModel({}) as model,
+        pytest.raises(ConfigurationError, match="knowledge: this model has no price"),
+    ):
+        graph_of(model, found, limits=Limits(max_cost=1), prices=prices)
+
+
+async def test_a_limit_that_leaves_no_room_for_embeddings_is_told_as_any_other():
+    found = VectorStoreRetriever(InMemoryVectorStore(Letters()), score=float)
     with ScriptedModel({"think": PLAN, "feedback": f"{DONE}Nothing."}) as model:
         limits = Limits(max_model_calls=3)
         result = await run(graph_of(model, found, limits=limits), "When are refunds paid?")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -122,28 +121,6 @@ class LangChainModels:
             use_responses_api=None if self._is_openai else False,
         )
 
-    def embeddings(self, name: str) -> Embeddings:
-        """Build the embedding model of a name, from the server of chat models."""
-        provider, colon, model = name.partition(":")
-        if not name.strip() or (colon and not (provider and model.strip())):
-            raise ConfigurationError("embeddings", name, "no model has this name", _EMBEDDINGS)
-        if colon and provider.lower() == "openai":
-            return self._openai_embeddings(name, model)
-        if colon and provider.lower().replace("-", "_") in _PACKAGES:
-            return _other_embeddings(name)
-        if self._url is not None:
-            return self._openai_embeddings(name, name)
-        problem = f"'{provider}' is not a known provider" if colon else "it names no provider"
-        raise ConfigurationError("embeddings", name, problem, _EMBEDDINGS)
-
-    def _openai_embeddings(self, name: str, model: str) -> Embeddings:
-        key, url = self._key(name), self._checked_url()
-
-        from replan.adapters.openai_embeddings import OpenAIEmbeddings  # noqa: PLC0415 - rare
-
-        url = url or OPENAI_URL
-        return OpenAIEmbeddings(model, base_url=url, api_key=key, timeout=self.timeout)
-
     @cached_property
     def _http(self) -> "LoopBoundClient":
         from replan.adapters.model_http import LoopBoundClient  # noqa: PLC0415 - needs openai
@@ -184,12 +161,6 @@ _FORMS = (
 )
 
 
-_EMBEDDINGS = (
-    "Write openai:NAME or PROVIDER:NAME; a bare NAME needs a base URL (OPENAI_BASE_URL) of a "
-    "server that has it."
-)
-
-
 def _built_in_model(reference: str) -> BaseChatModel:
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)()
@@ -209,20 +180,6 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
         # A foreign constructor: mostly a missing key, reported by its own exception.
         fix = f"Set what {package.replace('_', '-')} needs, as its documentation says."
         raise ConfigurationError("model", name, describe(error), fix) from error
-
-
-def _other_embeddings(name: str) -> Embeddings:
-    if importlib.util.find_spec("langchain") is None:
-        raise _missing(name, "langchain")
-
-    from langchain.embeddings import init_embeddings  # noqa: PLC0415 - slow to import
-
-    try:
-        return init_embeddings(name)
-    except Exception as error:
-        # A foreign constructor: a missing package or key, reported by its own exception.
-        fix = "Install what it names, or set what it asks for."
-        raise ConfigurationError("embeddings", name, describe(error), fix) from error
 
 
 def _missing(name: str, package: str) -> ConfigurationError:

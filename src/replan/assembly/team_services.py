@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -74,9 +74,6 @@ def services_of(
             remembers=host.remembers,
             seconds=team.limits.step_timeout,
         )
-    knowledge = team.knowledge
-    with chats.collecting():
-        knowledge = chats.with_embeddings(knowledge)
     if chats.mistakes:
         raise team.refusal(chats.mistakes)
     models = _host_models(built, direct)
@@ -101,7 +98,7 @@ def services_of(
             for each in team.specialists
             if (own := joined(team.memory, each.memory)) != memory
         },
-        knowledge=cast("Retriever | None", knowledge),
+        knowledge=cast("Retriever | None", team.knowledge),
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
         model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
         output=(team.specialists[0] if team.is_direct else host).shape,
@@ -116,7 +113,7 @@ def services_of(
         clock=clock,
         new_id=random_id,
         prices=with_free_ones(team.prices),
-        unpriced=unpriced | _unpriced_embeddings(knowledge, team.prices),
+        unpriced=unpriced | _unpriced_embeddings(team.knowledge, team.prices),
         threads=MemoryThreads(most_closed=MOST_CLOSED),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
@@ -198,10 +195,10 @@ def _enforced(models: HostModels) -> frozenset[Caller]:
 
 def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
     """The embedding model under its field, if it has no price."""
-    embedding = getattr(knowledge, "embedding", None)
-    if embedding is None or price_of(embedding.names, prices) is not None:
+    names: Sequence[str] | None = getattr(knowledge, "embedding_names", None)
+    if not names or price_of(names, prices) is not None:
         return {}
-    return {"knowledge.embeddings": embedding.names[0]}
+    return {"knowledge": names[0]}
 
 
 async def _call_hook(hook: Hook, event: BaseEvent) -> None:

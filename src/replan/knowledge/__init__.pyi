@@ -4,7 +4,6 @@ from replan.adapters.knowledge.langchain import (
     LangChainRetriever as LangChainRetriever,
     VectorStoreRetriever as VectorStoreRetriever,
 )
-from replan.adapters.knowledge.postgres_knowledge import PostgresRetriever as PostgresRetriever
 from replan.ports.retriever import (
     Retriever as Retriever,
     SearchRequest as SearchRequest,

@@ -65,25 +65,6 @@ class Chats:
                 chats[field] = self.of(model, field)
         return chats
 
-    def with_embeddings(self, knowledge: Any) -> Any:
-        """Return knowledge with the model for embeddings that it names, if it names one."""
-        from replan.secrets.sources import learn_model  # noqa: PLC0415 - as below
-
-        name = getattr(knowledge, "embeddings", None)
-        if not isinstance(name, str):
-            return knowledge
-        build = getattr(self._provider, "embeddings", None)
-        if build is None:
-            problem = "the given models are chat models, and knowledge needs embeddings"
-            fix = "Give knowledge an Embeddings of LangChain, or models with a method embeddings."
-            raise ConfigurationError("knowledge.embeddings", name, problem, fix)
-        try:
-            built = build(name)
-        except ConfigurationError as error:
-            raise _at_field("knowledge.embeddings", error) from error
-        learn_model(built)
-        return knowledge.with_embeddings(built)
-
     @contextmanager
     def collecting(self) -> Generator[None]:
         """Keep the mistake that is found, once for each field, and continue."""

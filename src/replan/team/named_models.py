@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -31,16 +30,6 @@ class TeamModels:
             return self._others.chat_model(name)
         try:
             return _with_options(section, self._built(section))
-        except ConfigurationError as error:
-            raise error.at(f"models.{name}.{error.field}") from error
-
-    def embeddings(self, name: str) -> Embeddings:
-        """Return the model for embeddings for a name under `models`, or for a usual name."""
-        section = self.named.get(name)
-        if section is None:
-            return self._others.embeddings(name)
-        try:
-            return self._provider(section).embeddings(section.model)
         except ConfigurationError as error:
             raise error.at(f"models.{name}.{error.field}") from error
 

@@ -112,8 +112,7 @@ class Team(Part, RunSettings):
             provider's name.
         currency: The currency of the prices, such as EUR; costs are shown with it.
         knowledge: The team's knowledge: a folder of texts, or an object with a search. In a team
-            file it is a folder relative to the file, {folder: docs, embeddings: openai:NAME}, or
-            module:name.
+            file it is a folder relative to the file, or module:name.
         client_overrides: Settings (approval), limits (max_seconds) and keys of the state
             (current_specialist_results) that clients of a server may loosen or edit. Otherwise
             clients can only tighten settings, and edit the conversation and the plan.

@@ -1,5 +1,6 @@
 """LangChain's retrievers and vector stores: scores of one kind, tenants never mixed."""
 
+import asyncio
 from datetime import date
 
 import pytest
@@ -7,9 +8,15 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_postgres import Column, PGEngine, PGVectorStore
 
 from replan.errors import RetrievalError
-from replan.knowledge import LangChainRetriever, SearchRequest, VectorStoreRetriever
+from replan.knowledge import (
+    FolderRetriever,
+    LangChainRetriever,
+    SearchRequest,
+    VectorStoreRetriever,
+)
 
 
 class Letters(Embeddings):
@@ -134,3 +141,46 @@ def test_a_store_with_filters_and_scores_of_its_own_kind():
         filled(InMemoryVectorStore), as_filter=fits, score=lambda cosine: cosine / 2
     )
     assert search(retriever, "b", filters={"source": "b"}, top_k=1) == [("b", 0.5)]
+
+
+@pytest.fixture
+def policies(tmp_path):
+    for tenant, days in (("north", "14"), ("south", "30")):
+        folder = tmp_path / "policies" / tenant
+        folder.mkdir(parents=True)
+        (folder / "refunds.md").write_text(f"# Refunds\n\nbb: paid within {days} days.\n")
+        (folder / "bees.md").write_text("# Bees\n\naaaa: honey in July.\n")
+    return FolderRetriever(str(tmp_path / "policies" / "{tenant}"), cache=tmp_path / "cache")
+
+
+def test_the_passages_of_a_folder_fill_a_store_and_keep_their_places(policies):
+    store = InMemoryVectorStore(Letters())
+    for _ in range(2):
+        store.add_documents(policies.documents(tenant="north"))
+    retriever = VectorStoreRetriever(store, shared=True, score=float)
+    (best, _) = retriever.search(SearchRequest(query="bbbb", tenant_id="north")).chunks
+    assert (best.source, best.line) == ("refunds.md", 3)
+    assert best.content == "Refunds\nbb: paid within 14 days."
+    assert len(store.store) == 2
+
+
+async def test_a_store_in_postgresql_is_filled_from_folders_and_searched_for_each_tenant(
+    policies, empty_database
+):
+    address = empty_database.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = PGEngine.from_connection_string(address)
+    columns = [Column("tenant", "TEXT"), Column("source", "TEXT"), Column("line", "INTEGER")]
+    names = [each.name for each in columns]
+    try:
+        await engine.ainit_vectorstore_table("passages", 3, metadata_columns=columns)
+        store = await PGVectorStore.create(engine, Letters(), "passages", metadata_columns=names)
+        for tenant in ("north", "south"):
+            await store.aadd_documents(policies.documents(tenant=tenant))
+        retriever = VectorStoreRetriever(store, tenant_field="tenant", score=lambda far: 1 - far)
+        for tenant, days in (("north", "14"), ("south", "30")):
+            request = SearchRequest(query="bbbb", tenant_id=tenant, top_k=1)
+            (best,) = (await asyncio.to_thread(retriever.search, request)).chunks
+            assert (best.source, best.line) == ("refunds.md", 3)
+            assert days in best.content
+    finally:
+        await engine.close()

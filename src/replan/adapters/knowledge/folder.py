@@ -1,20 +1,19 @@
 """A folder as knowledge: its texts, found by their words, up to date whenever they are searched."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig
+from langchain_core.documents import Document
 from platformdirs import user_cache_path
 
-from replan.adapters.knowledge.embedding import SECONDS, WithEmbeddings, found_or_problem
-from replan.adapters.knowledge.fusing import DEEPEST, chunk_of, fused
-from replan.adapters.knowledge.index import Hit, Index, opened, path_in
+from replan.adapters.knowledge.index import Hit, opened, path_in
 from replan.adapters.knowledge.read_files import KINDS
-from replan.adapters.knowledge.vectors import Vectors
 from replan.errors import RetrievalError
 from replan.ports.retriever import SearchRequest, SearchResponse, best_of
+from replan.state.knowledge import Chunk
+from replan.texts.passages import Passage
 
 TENANT = "{tenant}"
 """What is in a folder's name where each tenant has one of its own."""
@@ -23,7 +22,7 @@ _FILTERS = frozenset({"file"})
 
 
 @dataclass(frozen=True)
-class FolderRetriever(WithEmbeddings):
+class FolderRetriever:
     """Finds passages in the texts of a folder: text, Markdown, HTML, PDF, DOCX.
 
     PDF and DOCX need the extra `documents`.
@@ -34,28 +33,15 @@ class FolderRetriever(WithEmbeddings):
     Args:
         folder: The folder; with {tenant} in its name each tenant has one of its own.
         cache: The folder for the index; else one in the user's cache.
-        embeddings: Finds passages by their meaning, too: LangChain's Embeddings, or the name of a
-            model such as openai:text-embedding-3-small, which the graph of a team builds. Needs
-            the extra `vectors`.
-        built: The model that was built for the name.
     """
 
     folder: Path | str
     cache: Path | str | None = None
-    embeddings: Embeddings | str | None = None
-    built: Embeddings | None = field(default=None, repr=False, kw_only=True)
 
-    def search(
-        self, request: SearchRequest, config: RunnableConfig | None = None
-    ) -> SearchResponse:
+    def search(self, request: SearchRequest) -> SearchResponse:
         """Find the passages with the most, and the rarest, of the words.
 
-        With embeddings, also those that are close in meaning; the two rankings are merged.
         The filter `file` is a pattern of the file's path, such as policies/*.
-
-        Args:
-            request: The question.
-            config: The configuration of the step that searches, whose callbacks count and charge.
 
         Raises:
             RetrievalError: There is no such folder, tenant or filter, or the index cannot be used.
@@ -64,33 +50,22 @@ class FolderRetriever(WithEmbeddings):
         folder = self._folder(request.tenant_id)
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
-            hits, problems = self._found(index, request, glob, config)
-            found = [
-                chunk_of(f"{hit.passage.file}:{hit.passage.line}", hit.passage, hit.score)
-                for hit in hits
-            ]
-            return best_of(found, request, [*left_out, *problems])
+            hits = index.search(request.query, request.top_k, glob)
+            return best_of([_chunk(hit) for hit in hits], request, left_out)
 
-    def prepare(self, *, tenant: str = "") -> list[str]:
-        """Update the index, and compute all missing vectors.
+    def documents(self, *, tenant: str = "") -> list[Document]:
+        """Return all passages as documents of LangChain, for a vector store.
 
-        A search computes at most about 3,000 vectors, charged to its run; this has no bound.
-
-        Args:
-            tenant: The tenant, if each tenant has its own folder.
-
-        Returns:
-            The files that are left out, one sentence each.
+        Their metadata has `source`, `line` and `heading`, and `tenant` if one is given. The id of a
+        document stays the same while its place and its text do.
 
         Raises:
-            RetrievalError: There is no such folder, or the index cannot be used.
+            RetrievalError: There is no such folder or tenant, or the index cannot be used.
         """
         folder = self._folder(tenant)
         with opened(path_in(self._cache, folder)) as index:
-            left_out = index.update(folder)
-            if self.embeddings is not None:
-                Vectors(index.path, index.connection, self.asked_by(None, None)).complete()
-            return left_out
+            index.update(folder)
+            return [_document(passage, tenant) for passage in index.passages()]
 
     def looked_through(self) -> tuple[int, int, list[str]]:
         """Count files and passages, and list what is left out; creates the index if needed."""
@@ -98,25 +73,6 @@ class FolderRetriever(WithEmbeddings):
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
             return *index.size(), left_out
-
-    def _found(
-        self, index: Index, request: SearchRequest, glob: str, config: RunnableConfig | None
-    ) -> tuple[list[Hit], list[str]]:
-        """Return the passages, the best first, and what kept others from being found."""
-        if self.embeddings is None:
-            return index.search(request.query, request.top_k, glob), []
-        embedding = self.asked_by(config, SECONDS)
-        most = max(DEEPEST, request.top_k)
-        by_words = [hit.id for hit in index.search(request.query, most, glob)]
-        vectors = Vectors(index.path, index.connection, embedding)
-        by_meaning, problem = found_or_problem(
-            embedding, lambda: vectors.nearest(request.query, most, glob)
-        )
-        rankings = [by_words] if by_meaning is None else [by_words, by_meaning]
-        places = fused(rankings)[: request.top_k]
-        passages = index.passages([id_ for id_, _ in places])
-        found = [Hit(id_, score, passages[id_]) for id_, score in places if id_ in passages]
-        return found, [each for each in (problem, vectors.problem) if each]
 
     @property
     def _cache(self) -> Path:
@@ -142,3 +98,24 @@ def _glob_in(request: SearchRequest) -> str:
         reason = f"a folder has no filter {', '.join(unknown)}"
         raise RetrievalError(reason, "Use file, with a pattern such as policies/*.")
     return str(request.filters.get("file", ""))
+
+
+def _chunk(hit: Hit) -> Chunk:
+    passage = hit.passage
+    return Chunk(
+        id=f"{passage.file}:{passage.line}",
+        content=passage.text,
+        score=hit.score,
+        source=passage.file,
+        line=passage.line,
+        heading=passage.heading,
+    )
+
+
+def _document(passage: Passage, tenant: str) -> Document:
+    place = {"source": passage.file, "line": passage.line, "heading": passage.heading}
+    # Some stores take only UUIDs as ids.
+    id_ = str(uuid5(NAMESPACE_URL, "\0".join(map(str, (tenant, *place.values(), passage.text)))))
+    text = f"{passage.heading}\n{passage.text}" if passage.heading else passage.text
+    of_tenant = {"tenant": tenant} if tenant else {}
+    return Document(text, id=id_, metadata={**place, **of_tenant})

@@ -55,7 +55,7 @@ INSERT INTO common SELECT term FROM temp.terms WHERE doc > max({least},
 _INSERTED = """
 INSERT INTO passages (rowid, heading, body, text, title, file, line)
 VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_ONE = "SELECT rowid, file, line, title, coalesce(text, body) FROM passages WHERE rowid = ?"
+_ALL = "SELECT file, line, title, coalesce(text, body) FROM passages ORDER BY file, rowid"
 _FOUND = """
 SELECT rowid, file, line, title, coalesce(text, body)
 FROM passages WHERE passages MATCH ? {} ORDER BY bm25(passages, 1.5, 1.0) LIMIT ?"""
@@ -66,7 +66,6 @@ _AMONG = "SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({})"
 class Hit:
     """A passage that was found."""
 
-    id: int
     score: float  # between 0 and 1; none is larger than that of a better hit
     passage: Passage
 
@@ -95,7 +94,7 @@ def opened(path: Path) -> Generator["Index"]:
         _make_private(path)
         connection = _connected(path)
         try:
-            yield Index(path, connection)
+            yield Index(connection)
         finally:
             connection.close()
     except (sqlite3.Error, OSError) as error:
@@ -106,14 +105,8 @@ def opened(path: Path) -> Generator["Index"]:
 class Index:
     """An open index, of one thread."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The file itself, for what is stored next to the passages."""
-        return self._db
 
     def update(self, folder: Path) -> list[str]:
         """Bring the index up to date, and say what of the folder is left out.
@@ -149,8 +142,8 @@ class Index:
         rows = self._db.execute(_FOUND.format(only), given).fetchall()
         scores = self._scores([row[0] for row in rows], telling(terms))
         return [
-            Hit(id_, score, Passage(file=file, line=line, heading=heading, text=text))
-            for (id_, file, line, heading, text), score in zip(rows, scores, strict=True)
+            Hit(score, Passage(file=file, line=line, heading=heading, text=text))
+            for (_, file, line, heading, text), score in zip(rows, scores, strict=True)
         ]
 
     def _scores(self, ids: Sequence[int], terms: Sequence[str]) -> list[float]:
@@ -165,13 +158,12 @@ class Index:
         shares = [found[id_] / len(terms) for id_ in ids]
         return [*accumulate(reversed(shares), max)][::-1]
 
-    def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
-        """Return passages by their numbers."""
-        return {
-            row: Passage(file=file, line=line, heading=heading, text=text)
-            for id_ in ids
-            for row, file, line, heading, text in self._db.execute(_ONE, (id_,))
-        }
+    def passages(self) -> list[Passage]:
+        """All passages, file by file."""
+        return [
+            Passage(file=file, line=line, heading=heading, text=text)
+            for file, line, heading, text in self._db.execute(_ALL)
+        ]
 
     def _distinctive(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms of a question without the commonest ones, if others are left."""

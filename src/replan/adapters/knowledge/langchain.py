@@ -1,17 +1,20 @@
 """LangChain's retrievers and vector stores as knowledge."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 
-from replan.adapters.knowledge.embedding import Embedding, charged_call
 from replan.errors import RetrievalError
+from replan.langgraph_inside.callbacks import report_call
 from replan.ports.retriever import SearchRequest, SearchResponse, best_of
 from replan.state.knowledge import Chunk, Filter
 from replan.texts.storable import storable
@@ -93,20 +96,20 @@ class VectorStoreRetriever:
         _check_bases(request)
         filters = self._filters(request)
         given = {"filter": self.as_filter(filters)} if filters else {}
-        found = charged_call(
-            self.store.embeddings,
-            request.query,
-            config,
-            lambda: self._scored(request.query, request.top_k, given),
-        )
+        with _charged(self.embedding_names, request.query, config):
+            found = self._scored(request.query, request.top_k, given)
         self._check_tenants([document for document, _ in found], request.tenant_id)
         return best_of([_chunk(*each) for each in found], request)
 
     @property
-    def embedding(self) -> Embedding | None:
-        """The store's embedding model, whose calls are charged."""
+    def embedding_names(self) -> tuple[str, ...]:
+        """What the embedding model is called, whose calls are charged; empty without one."""
         model = self.store.embeddings
-        return None if model is None else Embedding(model)
+        if model is None:
+            return ()
+        given = (getattr(model, each, None) for each in ("model", "model_name", "model_id"))
+        own = [each for each in given if isinstance(each, str) and each]
+        return (own[0] if own else type(model).__name__,)
 
     def _filters(self, request: SearchRequest) -> Filters:
         tenant = request.tenant_id
@@ -141,6 +144,22 @@ class VectorStoreRetriever:
         ):
             reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
             raise RetrievalError(reason, "It ignores filters: write as_filter=... for it.")
+
+
+@contextmanager
+def _charged(names: Sequence[str], text: str, config: RunnableConfig | None) -> Generator[None]:
+    """Report what is done inside as the call of a model, whose tokens are not known."""
+    if not names:
+        yield
+        return
+    # LangChain reports no embeddings to callbacks, so the call is reported like that of a model.
+    call = report_call(config, names, [HumanMessage(text)])
+    try:
+        yield
+    except BaseException as error:
+        call.on_llm_error(error)
+        raise
+    call.on_llm_end(LLMResult(generations=[[ChatGeneration(message=AIMessage(""))]]))
 
 
 def _check_bases(request: SearchRequest) -> None:

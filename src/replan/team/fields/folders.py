@@ -1,36 +1,16 @@
 """Fields that are folders: of knowledge, of work, of files that steps make."""
 
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
-from pydantic_core import InitErrorDetails
+from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from replan.declared.fields import field_error
-from replan.declared.part import rule_error
 from replan.team.fields.given import resolve, surroundings_of
 
 if TYPE_CHECKING:
     from replan.ports.retriever import Retriever
-
-_KEYS = ("folder", "embeddings")
-
-_FIELDS = {
-    "type": "object",
-    "properties": {
-        "folder": {"type": "string", "description": "A folder, relative to this file."},
-        "embeddings": {
-            "type": "string",
-            "description": "The model that finds passages by their meaning, too.",
-            "examples": ["openai:text-embedding-3-small"],
-        },
-    },
-    "required": ["folder"],
-    "additionalProperties": False,
-}
-_KNOWLEDGE = {"anyOf": [{"type": "string"}, _FIELDS]}
 
 
 def workspace(given: object, info: ValidationInfo) -> object:
@@ -50,45 +30,24 @@ def knowledge(given: object, info: ValidationInfo) -> object:
     """Accept a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
-    around, model = surroundings_of(info), None
-    if isinstance(given, dict):
-        given, model = _folder_and_model(cast("dict[str, object]", given))
-    if isinstance(given, str | Path) and (model or around is None or not _is_reference(given)):
+    around = surroundings_of(info)
+    if isinstance(given, str | Path) and (around is None or not _is_reference(given)):
         folder = str(given if around is None else around.folder / given)
         if not folder.strip() or "\0" in folder:
             raise field_error("no_folder", "This is not a folder.", "Write the name of a folder.")
         if around is not None and TENANT not in folder and not Path(folder).is_dir():
             fix = "Create it, or name another; it is relative to the team file."
             raise field_error("no_folder", f"There is no folder '{folder}'.", fix)
-        return FolderRetriever(Path(folder), embeddings=model)
+        return FolderRetriever(Path(folder))
+    if isinstance(given, dict):
+        fix = "Write the name of a folder, or module:name of an object with a search."
+        raise field_error("wrong_type", "This must be text.", fix)
     found: Any = resolve(given, around)
     is_imported = around is None or around.imports
     if isinstance(found, type) or (is_imported and not callable(getattr(found, "search", None))):
         reason = f"It is of type {type(found).__name__}, and has no search."
         raise field_error("no_retriever", reason, "Give a folder, or an object with a search.")
     return cast("object", found)
-
-
-def _folder_and_model(given: Mapping[str, object]) -> tuple[str, str | None]:
-    """Read a folder with embeddings; all mistakes are reported together."""
-    if mistakes := [*_mistakes(given)]:
-        raise ValidationError.from_exception_data("knowledge", mistakes)
-    model = given.get("embeddings")
-    return str(given["folder"]), None if model is None else str(model)
-
-
-def _mistakes(given: Mapping[str, object]) -> Iterator[InitErrorDetails]:
-    for key in given.keys() - set(_KEYS):
-        fix = f"Use {' and '.join(_KEYS)}."
-        yield rule_error((key,), given[key], "unknown_field", "There is no such field.", fix)
-    if "folder" not in given:
-        fix = "Write folder: and the name of one, relative to the file."
-        yield rule_error(("folder",), None, "no_folder", "The folder is missing.", fix)
-    for key in _KEYS:
-        value = given.get(key, "x")
-        if not isinstance(value, str) or not value.strip():
-            fix = "Write a folder." if key == "folder" else "Write a model, such as openai:NAME."
-            yield rule_error((key,), value, "wrong_type", "This must be text.", fix)
 
 
 def _is_reference(given: object) -> bool:
@@ -112,7 +71,7 @@ if TYPE_CHECKING:
     Knowledge = Retriever | Path | str
     Workspace = Out = Path | str | None
 else:
-    Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema(_KNOWLEDGE)]
+    Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema({"type": "string"})]
     Workspace = Annotated[
         Path | None, PlainValidator(workspace), WithJsonSchema({"type": "string"})
     ]
