@@ -70,14 +70,15 @@ class PipelineSpecialist:
             message = None if goes_on else _message_of_step(context)
             await turn.begin_step(message, place.thread_id)
             try:
-                response = await self._walk_phases(turn, config)
+                response = await self._walk_phases(turn, config, drawn=place.work is None)
             except LimitReachedError as limit:
                 return _partial_result(turn, limit)
             return self._result(turn, response, in_session=place.work is not None)
 
-    async def _walk_phases(self, turn: Turn, config: RunnableConfig) -> Response:
+    async def _walk_phases(self, turn: Turn, config: RunnableConfig, *, drawn: bool) -> Response:
         with using(turn=turn, work=None):
-            if (phase := turn.phase) is not None:
+            # In a session's turn, nobody looks at LangGraph's stream, where each phase is a node.
+            if drawn and (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
             return await turn.run_to_end()
 

@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -63,8 +63,9 @@ def _node(phase: str, inner: PhaseGraph | None) -> Any:
     return work if inner is None else work_with_sub_thread
 
 
-def _way(nodes: Mapping[str, str], ways: set[str]) -> Callable[[Walk], str]:
-    def way(walk: Walk) -> str:
+def _way(nodes: Mapping[str, str], ways: set[str]) -> Callable[[Walk], Awaitable[str]]:
+    # LangGraph would hand a function that is not async to a thread.
+    async def way(walk: Walk) -> str:
         node = nodes.get(walk["phase"], END)
         return node if node in ways else END
 
