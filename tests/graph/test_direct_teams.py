@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from made_pipelines import FourDeep
 from replan import (
@@ -12,6 +14,7 @@ from replan import (
     Specialist,
     Team,
     ask_user,
+    build_graph,
     open_runtime,
     open_storage,
     run,
@@ -45,6 +48,19 @@ async def test_a_run_is_the_step_and_its_questions_and_results_are_the_runs(tmp_
     assert (result.outcome, result.usage.calls, listed) == ("completed", 0, "r")
     assert result.text == "Paint the hall.\n\nWith care: `all` of it.: Blue"
     assert {"plan_created", "specialist_invoked", "task_completed"} <= set(kinds)
+
+
+async def test_a_run_has_three_super_steps_and_three_more_for_an_answer():
+    graph = build_graph(painter(), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    begun = {"messages": [("user", "Paint the hall")]}
+    nodes = list[str]()
+    for given in (begun, Command(resume={"1/painter/1": "Blue"})):
+        async for part in graph.astream(given, config, stream_mode="updates"):
+            nodes += part
+    step = ["specialist_painter", "result_collector"]
+    assert nodes == ["begin", *step, "__interrupt__", "user_input", *step]
+    assert (await graph.aget_state(config)).values["final_answer"].text == "Paint the hall: Blue"
 
 
 async def test_a_step_that_fails_is_a_run_that_failed_and_says_why():

@@ -18,6 +18,7 @@ summarise -> END
 # and declares no node that takes both the runtime and the configuration, though it runs them.
 # pyright: reportUnknownMemberType=false, reportArgumentType=false, reportCallIssue=false
 
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ from replan.graph.branches import (
     specialist_branch,
     specialist_node,
 )
+from replan.graph.in_one import Way, in_one
 from replan.host.new_settings import Node
 from replan.nodes.begin import begin
 from replan.nodes.direct_answer import direct_answer
@@ -73,13 +75,16 @@ def host_graph(services: Services) -> HostGraph:
         return _with_summary(bound(node), services.prompts)
 
     behind = ("summarise", END)
-    graph.add_node("begin", bound(begin))
+    one = _in_one(graph, services) if services.is_direct else {}
+    leaves = ("plan_approval", *specialists.values(), *_ENTRIES[1:], *behind)
+    in_one_step: dict[str, Any] = {"destinations": leaves} if one else {}
+    graph.add_node("begin", one.get("begin", bound(begin)), **in_one_step)
     graph.add_node("think", bound(think))
     graph.add_node("direct_answer", last(direct_answer), destinations=behind)
     graph.add_node("plan_creation", bound(plan_creation))
     graph.add_node("plan_approval", bound(plan_approval))
     graph.add_node("plan_execution", bound(plan_execution))
-    graph.add_node("user_input", bound(user_input))
+    graph.add_node("user_input", one.get("user_input", bound(user_input)), **in_one_step)
     boards = Boards()
     for card in services.team:
         graph.add_node(
@@ -89,16 +94,55 @@ def host_graph(services: Services) -> HostGraph:
             ),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
-    graph.add_node("result_collector", bound(result_collector))
+    collector = one.get("result_collector", bound(result_collector))
+    graph.add_node("result_collector", collector, **in_one_step)
     graph.add_node("feedback", bound(feedback))
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", last(final_answer), destinations=behind)
     graph.add_node("summarise", bound(summarise))
-    _add_edges(graph, list(specialists.values()))
-    graph.add_edge("summarise", END)
+    _add_edges(graph, list(specialists.values()), {} if one else _BEHIND)
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
     return graph
+
+
+_ENTRIES = ("begin", "user_input", "result_collector")
+"""The nodes at which a super-step begins in a team without a host."""
+
+
+def _in_one(graph: HostGraph, services: Services) -> dict[str, Node]:
+    """What these nodes do: each goes on as far as it can, since no model is asked."""
+
+    async def after_answer(state: EnhancedState) -> str:
+        return "summarise" if is_summary_due(state, {}, services.prompts) else END
+
+    ways: dict[str, tuple[Node, Way]] = {
+        "begin": (begin, _to("think")),
+        "think": (think, _by(complexity_branch)),
+        "plan_creation": (plan_creation, _by(approval_branch)),
+        "plan_execution": (plan_execution, specialist_branch),
+        "user_input": (user_input, _to("plan_execution")),
+        "result_collector": (result_collector, _to("feedback")),
+        "feedback": (feedback, _by(reflection_branch)),
+        "plan_update": (plan_update, _by(approval_branch)),
+        "final_answer": (final_answer, _by(after_answer)),
+    }
+    stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
+    return {name: in_one(name, _ENTRIES, stages, cast("Any", graph.channels)) for name in _ENTRIES}
+
+
+def _to(node: str) -> Way:
+    async def way(_: EnhancedState, __: RunnableConfig) -> str:
+        return node
+
+    return way
+
+
+def _by(branch: Callable[[EnhancedState], Awaitable[str]]) -> Way:
+    async def way(state: EnhancedState, _: RunnableConfig) -> str:
+        return await branch(state)
+
+    return way
 
 
 def _with_summary(node: Node, host: HostPrompts) -> Node:
@@ -134,9 +178,13 @@ def _drawn_with_its_graph(node: Node, specialist: SpecialistPort) -> Node:
     return work
 
 
-def _add_edges(graph: HostGraph, specialists: list[str]) -> None:
+_BEHIND = {"begin": "think", "user_input": "plan_execution", "result_collector": "feedback"}
+
+
+def _add_edges(graph: HostGraph, specialists: list[str], behind: Mapping[str, str]) -> None:
     graph.add_edge(START, "begin")
-    graph.add_edge("begin", "think")
+    for node, following in (*behind.items(), ("summarise", END)):
+        graph.add_edge(node, following)
     graph.add_conditional_edges("think", complexity_branch)
     graph.add_conditional_edges("plan_creation", approval_branch)
     graph.add_conditional_edges("plan_approval", decision_branch)
@@ -145,9 +193,7 @@ def _add_edges(graph: HostGraph, specialists: list[str]) -> None:
         specialist_branch,
         [*specialists, "user_input", "result_collector"],
     )
-    graph.add_edge("user_input", "plan_execution")
     for node in specialists:
         graph.add_edge(node, "result_collector")
-    graph.add_edge("result_collector", "feedback")
     graph.add_conditional_edges("feedback", reflection_branch)
     graph.add_conditional_edges("plan_update", approval_branch)

@@ -1,0 +1,67 @@
+"""Several nodes in one super-step: those of a team without a host, where no model is between them.
+
+Each super-step of LangGraph costs about as much as one of these nodes, and a checkpoint.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.types import Command, Overwrite
+
+from replan.host.new_settings import Node
+from replan.langgraph_inside.delta_channel import Delta
+from replan.state.enhanced import EnhancedState
+from replan.state.limits import RunSettings
+
+Way = Callable[[EnhancedState, RunnableConfig], Awaitable[Any]]
+"""Says what follows a node."""
+
+
+def in_one(
+    first: str,
+    entries: Sequence[str],
+    stages: Mapping[str, tuple[Node, Way]],
+    channels: Mapping[str, Any],
+) -> Node:
+    """Make one node of several; each sees the state as those before it have changed it.
+
+    Args:
+        first: The node that it begins with.
+        entries: The nodes at which a super-step of its own begins.
+        stages: The nodes by their names, and what follows each.
+        channels: How each key of the state takes a change.
+    """
+
+    async def walked(
+        state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
+    ) -> Command[Any]:
+        known, update = cast("dict[str, Any]", {**state}), dict[str, Any]()
+        following: Any = first
+        while isinstance(following, str) and following in stages:
+            if update and following in entries:
+                break
+            node, way = stages[following]
+            made = await node(known, runtime=runtime, config=config)
+            for key, change in made.items():
+                known[key] = _changed(channels[key], known.get(key), change)
+                is_whole = key in update and isinstance(channels[key], Delta)
+                update[key] = Overwrite(known[key]) if is_whole else change
+            following = await way(cast("EnhancedState", known), config)
+        return Command(update=update, goto=following)
+
+    return walked
+
+
+def _changed(channel: Any, before: Any, change: Any) -> Any:
+    """The value of a key after a change; the channel checks it once more where it is written."""
+    if isinstance(change, Overwrite):
+        return change.value
+    if not isinstance(channel, Delta):
+        return change
+    twin = channel.copy()
+    if before is not None:
+        twin.value = before
+    twin.update([change])
+    return twin.get()
