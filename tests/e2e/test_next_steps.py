@@ -12,7 +12,16 @@ from langchain_core.messages import AIMessage, ToolMessage
 from typer.testing import CliRunner
 
 import warm
-from replan import Host, Limits, Price, RunSettings, Specialist, Team, open_runtime
+from replan import (
+    Host,
+    Limits,
+    Price,
+    RunSettings,
+    Specialist,
+    Team,
+    open_runtime,
+    open_storage,
+)
 from replan.cli.main import app
 from replan.state.limits import Budget
 from replan.testing import OpenAIServer, Reply, ScriptedModel, always
@@ -277,3 +286,41 @@ def test_what_failed_is_said_above_an_answer_that_sounds_as_if_nothing_did(shop,
     failed = "step 1, Look the prices up, failed: ConnectionError: the ledger is down"
     for told, above in ((ended.stdout, f"{failed}\nAll"), (shown, f"{failed}\nanswer:\n  All")):
         assert f"\n{above} went well: the lamps are paid.\n" in told
+
+
+def orders(messages):
+    if any(isinstance(each, ToolMessage) for each in messages):
+        return "It is ordered."
+    call = {"name": "order", "args": {"pieces": 48, "note": "x" * 3_000}, "id": "c"}
+    return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
+
+
+def order(pieces: int, note: str) -> str:
+    """Order lamps."""
+    return "ordered"
+
+
+@pytest.mark.parametrize("key", ["", "a key that only the test knows"])
+def test_an_equal_call_of_another_run_is_told_where_one_is_asked_about(shop, monkeypatch, key):
+    if key:
+        monkeypatch.setenv("REPLAN_STORAGE_KEY", key)
+    model = ScriptedModel({"specialist": always(orders), "feedback": always(END)})
+    buyer = Specialist("buyer", "Buys.", chat_model=model, tools=[order], approve=["order"])
+    plan = {"plan": "- [ ] 1. Order lamps @buyer\n"}
+
+    async def begin():
+        async with (
+            open_storage(shop.where, key=os.environ.get("REPLAN_STORAGE_KEY")) as storage,
+            open_runtime(Team(Host(model), [buyer]), storage=storage) as runtime,
+        ):
+            for name, user in (("other", "max"), ("first", "eva"), ("no", "eva"), ("now", "eva")):
+                await (await runtime.start(plan, run_id=name, labels={"user": user}))
+                answer = {"no": "reject", "first": "approve"}.get(name)
+                if answer:
+                    await (await runtime.answer(name, {"1/buyer/1": answer}))
+
+    asyncio.run(begin())
+    told = [line.strip() for line in shop.types("show", "now").stdout.splitlines()]
+    (equal,) = (line for line in told if line.startswith("equal call: "))
+    assert re.fullmatch(r"equal call: run first made it at 20\S+ \S+: it is done", equal)
+    assert "equal call: " not in shop.types("show", "other").stdout

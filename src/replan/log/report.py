@@ -18,6 +18,7 @@ from pydantic import Field, JsonValue
 from replan.events.types import Event, RunSteered, ToolCompleted
 from replan.log.amounts import Spending
 from replan.log.calls import Calls, with_charged
+from replan.log.equal_calls import EqualCall
 from replan.log.fold import (
     HANDED_IN,
     Anomalies,
@@ -83,6 +84,8 @@ class RunReport(StateFacts):
     labels: dict[str, str]  # what it is found by
     spent: dict[str, Spending]  # what each scope of its limits was charged
     pending_questions: tuple[Question, ...] = ()  # what it waits for
+    # Calls of other runs that equal those that it asks about, by the keys of the questions.
+    equal_calls: dict[str, EqualCall] = Field(default_factory=dict[str, EqualCall])
     is_held: bool = False  # whether a process works on it now, or will: its work waits in a queue
     is_queued: bool = False  # whether its work waits in a queue
     ledger: tuple[LedgerEntry, ...]  # every attempt of a step

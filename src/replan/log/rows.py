@@ -210,6 +210,10 @@ class Rows(Protocol):
         """The events with larger numbers, in their order."""
         ...
 
+    def recent_events(self, kinds: Sequence[str], among: int) -> Sequence[LoggedEvent]:
+        """The events of some kinds among so many of the newest rows, in their order."""
+        ...
+
     def every(self, after: int) -> Sequence[LogRow]:
         """All rows with larger numbers, in their order."""
         ...

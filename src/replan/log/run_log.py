@@ -419,6 +419,12 @@ class RunLog:
         """The events of a run with larger numbers, in their order."""
         return await self._read(run_id, lambda rows: rows.events(after))
 
+    async def recent_events(
+        self, run_ids: Collection[str], kinds: Sequence[str], among: int
+    ) -> Mapping[str, Sequence[LoggedEvent]]:
+        """The events of some kinds among so many of the newest rows of each of some runs."""
+        return await self._store.read(run_ids, lambda rows: rows.recent_events(kinds, among))
+
     async def text(self, run_id: str, ref: str) -> str | None:
         """A long text of an event; None if it is not kept, or no longer."""
         return await self._read(run_id, lambda rows: rows.text(ref))

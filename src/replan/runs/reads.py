@@ -18,7 +18,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
-from replan.runs.reports import of_record, read_run
+from replan.runs.reports import of_record, read_run, with_equal_calls
 from replan.runs.result import RunResult, result_of
 from replan.runs.snapshots import snapshot_of
 from replan.runs.work import Resources
@@ -53,6 +53,7 @@ async def report_of(record: RunRecord, resources: Resources, *, is_here: bool = 
     if resources.storage is None:
         return await _report_without_storage(record, resources, is_here=is_here)
     report = await read_run(resources.graph, resources.storage, record, resources.clock())
+    report = await with_equal_calls(report, resources.storage)
     status = (
         await resources.queued(record.run_id) if resources.queued and not report.is_held else None
     )

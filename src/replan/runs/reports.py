@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import Field
 
 from replan.calling.compiled import Graph
 from replan.events.types import Event
+from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
 from replan.log.rows import LedgerEntry
@@ -34,6 +35,10 @@ from replan.state.rules import is_final, larger_limit
 from replan.state.usage import Usage
 from replan.values import Value, restored
 
+Report = TypeVar("Report", bound=RunReport)
+
+_WHOSE = ("tenant", "user")
+_MOST_RUNS, _MOST_ROWS = 20, 500  # that are looked through for equal calls
 _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)
 
 
@@ -221,6 +226,7 @@ async def read_report(
     newest |= run.state.get("current_specialist_results", {})
     newest |= {each.key: each for each in run.results}
     report = await _report(run, newest.values(), storage, at, known)
+    report = await with_equal_calls(report, storage)
     return WholeReport(
         **dict(report),
         results=tuple(newest.values()),
@@ -247,6 +253,25 @@ async def read_summary(
                 events=tuple(events_of(record.run_id, ends)),
             )
     return await read_run(graph, storage, record, at)
+
+
+async def with_equal_calls(report: Report, storage: Storage) -> Report:
+    """Return a report with the calls of other runs here that equal those that it asks about.
+
+    Looked through are the newest rows of the newest runs of the same tenant and user.
+    """
+    asked = [each for each in report.pending_questions if call_in(each) is not None]
+    if not asked:
+        return report
+    labels = {name: report.labels[name] for name in _WHOSE if name in report.labels}
+    recent = await storage.runs.recent(_MOST_RUNS, labels)
+    others = [each.run_id for each in recent if each.run_id != report.run_id]
+    logged = await storage.log.recent_events(others, CALLS, _MOST_ROWS)
+    found = dict[str, EqualCall]()
+    for run_id in reversed(others):
+        made = {each.key: equal_call(each, run_id, logged[run_id]) for each in asked}
+        found |= {key: each for key, each in made.items() if each is not None}
+    return report.model_copy(update={"equal_calls": found})
 
 
 async def with_texts(report: WholeReport, storage: Storage, events: Iterable[Event]) -> WholeReport:

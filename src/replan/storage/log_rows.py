@@ -42,6 +42,11 @@ _EVENTS = (
     # The number among the events is never above that among all rows.
     " WHERE run_id = ? AND number > ? AND seq > ? ORDER BY number"
 )
+_RECENT = (
+    "SELECT key, seq, event FROM (SELECT number, key, kind, seq, event FROM replan_log"
+    " WHERE run_id = ? ORDER BY number DESC LIMIT ?) AS newest"
+    " WHERE kind IN ({}) AND seq IS NOT NULL ORDER BY number"
+)
 _EVERY = (
     "SELECT number, key, kind, at, seq, event, value FROM replan_log"
     " WHERE run_id = ? AND number > ? ORDER BY number"
@@ -174,6 +179,13 @@ class _SqlRows:
         return [
             LoggedEvent(seq=seq, event=self._read_event(_key_of(key), stored))
             for key, seq, stored in self._connection.query(_EVENTS, [self._run_id, after, after])
+        ]
+
+    def recent_events(self, kinds: Sequence[str], among: int) -> Sequence[LoggedEvent]:
+        query = _RECENT.format(", ".join("?" * len(kinds)))
+        return [
+            LoggedEvent(seq=seq, event=self._read_event(_key_of(key), stored))
+            for key, seq, stored in self._connection.query(query, [self._run_id, among, *kinds])
         ]
 
     def every(self, after: int) -> Sequence[LogRow]:

@@ -155,6 +155,14 @@ class _MemoryRows:
     def events(self, after: int) -> Sequence[LoggedEvent]:
         return self._events[after:]
 
+    def recent_events(self, kinds: Sequence[str], among: int) -> Sequence[LoggedEvent]:
+        newest = [*self._rows.values()][-among:]
+        return [
+            LoggedEvent(seq=row.seq, event=row.event)
+            for row in newest
+            if row.kind in kinds and row.seq is not None
+        ]
+
     def every(self, after: int) -> Sequence[LogRow]:
         return [row for row in self._rows.values() if row.number > after]
 

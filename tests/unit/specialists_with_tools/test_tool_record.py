@@ -330,6 +330,7 @@ async def test_a_tool_that_needs_approval_waits_for_it(team, call, answer, hears
         (question,) = waiting_for(state)
         assert (question.kind, sent) == ("approval", [])
         called = {"tool": "mail", "arguments": {"to": "Ann"}, "call": "0.0"}
+        called["description"] = "Send a mail."
         assert question.details == called
         state = (await run(graph, await said(graph, answer, CONFIG), config=CONFIG)).state
         assert [m.content for m in told(model)] == [hears]

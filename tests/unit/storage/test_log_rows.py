@@ -313,3 +313,13 @@ async def test_a_connection_that_is_cut_by_the_server_changes_no_number(postgres
             queue.take(warning("before"))
             await log.started(attempt(), announced=invoked(published))
         assert await logged(log) == told(heard) == [(1, "before"), (2, "specialist_invoked")]
+
+
+async def test_the_newest_rows_are_looked_through_for_some_kinds_of_events(storage):
+    log = storage.log
+    for number in range(6):
+        events = [warning(f"w{number}"), RunStarted(run_id="r", request=f"q{number}")]
+        await log.add_events("r", [each.model_dump(mode="json") for each in events])
+    found = await log.recent_events(["r", "none"], ["run_started", "x"], 5)
+    assert [each.event["request"] for each in found["r"]] == ["q3", "q4", "q5"]
+    assert list(found["none"]) == []

@@ -22,7 +22,7 @@ class Interview:
         *,
         give: Give,
         talking: Callable[[Question | None], None],
-        evidence: Callable[[Question], Sequence[str]] = lambda _: (),
+        evidence: Callable[[Question], Awaitable[Sequence[str]]],
     ) -> None:
         """Prepare; no prompt is shown before the first question."""
         self.is_talking = False  # whether the person is asked something now
@@ -74,7 +74,7 @@ class Interview:
         self._set_talking(ask)
         self._desk.keyboard.clear()
         try:
-            await self._give(ask, await answer(ask, self._desk, self._evidence(ask)))
+            await self._give(ask, await answer(ask, self._desk, await self._evidence(ask)))
         except Quit:
             self._left_open.add(ask.key)
         else:

@@ -109,6 +109,7 @@ class Session:
             if not going.cancelled():
                 going.result()
             if self._runtime.storage is not None and self._outcome == "waiting":
+                await self._find_equal_calls()
                 # What is printed below is what this user sees last.
                 await note_shown(self._runtime.storage, self.run_id, self._asks)
             code = self._exit_code()
@@ -195,8 +196,18 @@ class Session:
             desk,
             give=self._answer,
             talking=self._talk,
-            evidence=lambda ask: evidence_lines(self._evidence(ask)),
+            evidence=self._evidence_lines,
         )
+
+    async def _evidence_lines(self, ask: Question) -> list[str]:
+        await self._find_equal_calls()
+        return evidence_lines(self._evidence(ask))
+
+    async def _find_equal_calls(self) -> None:
+        """Take the calls of other runs that equal those that are asked about, from the storage."""
+        if self._runtime.storage is not None:
+            found = (await self._runtime.get(self.run_id)).equal_calls
+            self._run = self._run.model_copy(update={"equal_calls": found})
 
     def _evidence(self, ask: Question) -> Evidence:
         return evidence_of(ask, self._run, self._texts)

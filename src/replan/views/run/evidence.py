@@ -60,6 +60,7 @@ class Evidence:
     asked_at: datetime | None = None  # when it was asked
     task: str = ""  # the step that asks, in the words of the plan
     does: str = ""  # what the tool does that is to be called, in its own words
+    equal: str = ""  # an equal call that another run made
     look: str = ""  # what to look for, where nobody knows whether it happened
     said: str = ""  # what the model said before it asked
     arguments: tuple[Change, ...] = ()  # those of the call
@@ -94,6 +95,7 @@ def evidence_of(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
         does=one_line(str(_details(ask).get("description", ""))),
+        equal=_equal_text(ask, report),
         look=_what_to_look_for(ask, report),
         said=_said(_reply_before(ask, report), texts),
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
@@ -127,8 +129,9 @@ def evidence_lines(known: Evidence) -> list[str]:
 
 
 def look_lines(known: Evidence) -> list[str]:
-    """What to look for before a person says what became of work."""
-    return [f"look first whether it happened: {known.look}"] if known.look else []
+    """What to look at before a person decides: an equal call, and whether work happened."""
+    equal = [f"equal call: {known.equal}"] if known.equal else []
+    return [*equal, *([f"look first whether it happened: {known.look}"] if known.look else [])]
 
 
 def before_lines(known: Evidence) -> list[str]:
@@ -187,6 +190,16 @@ def subject_text(ask: Question) -> str:
     is_step = not tool or tool == f"step {ask.step_id}"
     task = details.get("task") or arguments.get("task") or ""
     return one_line(str(task)) if is_step else short_call_text(tool, arguments)
+
+
+def _equal_text(ask: Question, report: RunReport) -> str:
+    """Which run made an equal call, when, and how that ended."""
+    found = report.equal_calls.get(ask.key)
+    if found is None:
+        return ""
+    at = found.at.astimezone().strftime(" at %Y-%m-%d %H:%M:%S") if found.at else ""
+    ends = {"success": "it is done", "cancelled": "it was cut off", "": "its end is not on record"}
+    return f"run {found.run_id[:8]} made it{at}: {ends.get(found.status, f'it {found.status}')}"
 
 
 def _what_to_look_for(ask: Question, report: RunReport) -> str:
