@@ -176,9 +176,9 @@ EDITS: dict[str, tuple[str, Edit, str]] = {
         "- [ ] 2. b\n\n<!-- here -->\n\n- [ ] 1. a\n\n  Brief.\n",
     ),
     "the order, without numbers": (
-        "- [ ] a\n- [x] b\n",
+        "Hello.\n\n- [ ] a\n- [x] b\n\nThat is all.\n",
         turned_round,
-        "- [x] 2. b\n- [ ] 1. a\n",
+        "Hello.\n\n- [x] 2. b\n- [ ] 1. a\n\nThat is all.\n",
     ),
     "a new step, without numbers": (
         "- [ ] a\n- [x] b\n",
