@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic_core import InitErrorDetails
@@ -17,182 +17,164 @@ PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 Where = tuple[str | int, ...]
 Found = Iterator[InitErrorDetails]
+Fields = Mapping[str, Any]
+
+_NUMBERS = ("integer", "number")
+_FOR_TYPES = (
+    ("choices", ("text", "list"), "A {} has no choices.", "Make it a slot of type text or list."),
+    ("pattern", ("text",), "A {} has no pattern.", "Make it a slot of type text."),
+    ("minimum", _NUMBERS, "A slot of type {} has no bound.", "Make it an integer or a number."),
+    ("maximum", _NUMBERS, "A slot of type {} has no bound.", "Make it an integer or a number."),
+)
+"""Fields of slots of some types only: the types, and what is wrong elsewhere."""
 
 
-def broken_rules_of(given: Mapping[str, Any]) -> Found:
+def broken_rules_of(given: Fields) -> Found:
     """Find mistakes between the parts, in addition to mistakes in each."""
-    slots = [fields_of(each) for each in list_in(given.get("slots"))]
-    names = [name for each in slots if isinstance(name := each.get("name"), str)]
-    yield from _names_twice("slots", slots)
-    yield from _names_twice(
-        "commands", [fields_of(each) for each in list_in(given.get("commands"))]
+    slots, commands, actions = (
+        [fields_of(each) for each in list_in(given.get(name))]
+        for name in ("slots", "commands", "actions")
     )
+    types = {_text(each, "name"): each.get("type", "text") for each in slots}
+    awaits = {_text(each, "name"): [*list_in(each.get("depends_on"))] for each in slots}
+    languages = [each for each in list_in(given.get("languages", ("en",))) if each in ("en", "zh")]
+    yield from _names_twice("slots", slots)
+    yield from _names_twice("commands", commands)
     for index, slot in enumerate(slots):
-        yield from _slot_rules(slot, ("slots", index), names)
-    yield from _cycles(slots)
-    yield from _missing_texts(slots, given)
-    for index, command in enumerate(list_in(given.get("commands"))):
-        yield from _command_rules(fields_of(command), ("commands", index), names, given)
-    for index, action in enumerate(list_in(given.get("actions"))):
-        yield from _action_rules(fields_of(action), ("actions", index))
+        where = ("slots", index)
+        yield from _slot_rules(slot, where, types)
+        if path := _path_back(_text(slot, "name"), awaits):
+            reason = f"It depends on itself: {' -> '.join(path)}."
+            at = (*where, "depends_on")
+            yield rule_error(at, None, "cycle", reason, "Take one of these out.")
+        yield from _missing_texts(slot, where, languages)
+    for index, command in enumerate(commands):
+        yield from _command_rules(command, ("commands", index), types, actions)
+    for index, action in enumerate(actions):
+        yield from _action_rules(action, ("actions", index))
 
 
-def _names_twice(where: str, parts: Sequence[Mapping[str, Any]]) -> Found:
-    seen: dict[object, int] = {}
-    for index, each in enumerate(parts):
-        name = each.get("name")
-        first = seen.setdefault(name, index) if isinstance(name, str) else index
-        if first != index:
+def _names_twice(where: str, parts: Sequence[Fields]) -> Found:
+    names = [each.get("name") for each in parts]
+    for index, name in enumerate(names):
+        if isinstance(name, str) and (first := names.index(name)) != index:
             reason = f"{where}[{first}] already has this name."
             yield rule_error((where, index, "name"), name, "duplicate_name", reason, "Rename one.")
 
 
-def _slot_rules(slot: Mapping[str, Any], where: Where, names: Sequence[str]) -> Found:
-    yield from _unknown_slots(slot, where, ("depends_on",), names)
+def _unknown(
+    where: Where, name: Any, known: Iterable[Any], reason: str, fix: str, code: str = "unknown_slot"
+) -> Found:
+    """What is wrong with a name, if it is none of those that are known."""
+    names = [*known]
+    if name not in names:
+        fix = did_you_mean(str(name), map(str, names), fix)
+        yield rule_error(where, name, code, reason.format(name), fix)
+
+
+def _unknown_slots(part: Fields, where: Where, fields: Sequence[str], names: Fields) -> Found:
+    for field in fields:
+        for index, name in enumerate(list_in(part.get(field))):
+            yield from _unknown((*where, field, index), name, names, _NO_SLOT, _UNDER_SLOTS)
+
+
+_NO_SLOT, _UNDER_SLOTS = "There is no slot '{}'.", "Declare it under slots."
+
+
+def _slot_rules(slot: Fields, where: Where, types: Fields) -> Found:
+    yield from _unknown_slots(slot, where, ("depends_on",), types)
     if inspect.iscoroutinefunction(slot.get("check")):
         reason, fix = "A check is not asynchronous.", "Write it without async."
         yield rule_error((*where, "check"), None, "asynchronous", reason, fix)
     kind = slot.get("type", "text")
-    if slot.get("choices") and kind not in ("text", "list"):
-        fix = "Make it a slot of type text or list."
-        yield rule_error(
-            (*where, "choices"), None, "unused_field", f"A {kind} has no choices.", fix
-        )
-    if slot.get("pattern") is not None and kind != "text":
-        fix = "Make it a slot of type text."
-        yield rule_error(
-            (*where, "pattern"), None, "unused_field", f"A {kind} has no pattern.", fix
-        )
-    for bound in ("minimum", "maximum"):
-        if slot.get(bound) is not None and kind not in ("integer", "number"):
-            reason = f"A slot of type {kind} has no bound."
-            fix = "Make it an integer or a number."
-            yield rule_error((*where, bound), slot[bound], "unused_field", reason, fix)
+    for field, kinds, reason, fix in _FOR_TYPES:
+        value = slot.get(field)
+        if kind not in kinds and value is not None and value not in ({}, [], ()):
+            shown = value if kinds is _NUMBERS else None
+            yield rule_error((*where, field), shown, "unused_field", reason.format(kind), fix)
 
 
-def _unknown_slots(
-    part: Mapping[str, Any], where: Where, fields: Sequence[str], names: Sequence[str]
-) -> Found:
-    for field in fields:
-        for index, name in enumerate(list_in(part.get(field))):
-            if name not in names:
-                fix = did_you_mean(str(name), names, "Declare it under slots.")
-                reason = f"There is no slot '{name}'."
-                yield rule_error((*where, field, index), name, "unknown_slot", reason, fix)
+def _path_back(start: str, awaits: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The slots over which one depends on itself; empty if it does not."""
+    paths, seen = [[start]], set[str]()
+    for path in paths:
+        for each in awaits.get(path[-1], ()):
+            if each == start and start:
+                return [*path, start]
+            if isinstance(each, str) and each not in seen:
+                seen.add(each)
+                paths.append([*path, each])
+    return []
 
 
-def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
-    needs = {_text(each, "name"): [*list_in(each.get("depends_on"))] for each in slots}
-
-    def path_back(start: str) -> list[str]:
-        waiting: list[list[str]] = [[start]]
-        seen: set[str] = set()
-        while waiting:
-            path = waiting.pop()
-            for each in needs.get(path[-1], ()):
-                if each == start and start:
-                    return [*path, start]
-                if isinstance(each, str) and each not in seen:
-                    seen.add(each)
-                    waiting.append([*path, each])
-        return []
-
-    for index, slot in enumerate(slots):
-        if path := path_back(_text(slot, "name")):
-            reason = f"It depends on itself: {' -> '.join(path)}."
-            where = ("slots", index, "depends_on")
-            yield rule_error(where, None, "cycle", reason, "Take one of these out.")
-
-
-def _missing_texts(slots: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> Found:
-    languages = [each for each in list_in(given.get("languages", ("en",))) if each in ("en", "zh")]
-    for index, slot in enumerate(slots):
-        question = slot.get("question")
-        if isinstance(question, str):
-            question = {ANY: question}
-        if not isinstance(question, Mapping) or (ANY in question and len(languages) < _SEVERAL):
-            continue
-        if lacking := [each for each in languages if each not in question]:
-            named = ", ".join(lacking)
-            reason = f"It has no text in the language {named}."
-            fix = "Write one for each: {en: ..., zh: ...}; or take a language out of languages."
-            yield rule_error(("slots", index, "question"), None, "no_text", reason, fix)
-
-
-_SEVERAL = 2
+def _missing_texts(slot: Fields, where: Where, languages: Sequence[str]) -> Found:
+    question = slot.get("question")
+    texts = {ANY: question} if isinstance(question, str) else question
+    if not isinstance(texts, Mapping) or (ANY in texts and len(languages) <= 1):
+        return
+    if lacking := [each for each in languages if each not in texts]:
+        reason = f"It has no text in the language {', '.join(lacking)}."
+        fix = "Write one for each: {en: ..., zh: ...}; or take a language out of languages."
+        yield rule_error((*where, "question"), None, "no_text", reason, fix)
 
 
 def _command_rules(
-    command: Mapping[str, Any], where: Where, names: Sequence[str], given: Mapping[str, Any]
+    command: Fields, where: Where, types: Fields, actions: Sequence[Fields]
 ) -> Found:
-    yield from _unknown_slots(command, where, ("needs", "takes"), names)
-    own = [fields_of(each) for each in list_in(given.get("actions"))]
-    types = [*(each.get("type") for each in own), *(each.type for each in BUILT_IN)]
-    wanted = command.get("action")
-    if isinstance(wanted, str) and wanted not in types:
-        fix = did_you_mean(wanted, map(str, types), "Declare it under actions.")
-        reason = f"There is no action '{wanted}'."
-        yield rule_error((*where, "action"), wanted, "unknown_action", reason, fix)
+    yield from _unknown_slots(command, where, ("needs", "takes"), types)
+    known = [*actions, *map(fields_of, BUILT_IN)]
+    action, each = command.get("action"), command.get("each")
+    if isinstance(action, str):
+        at, names = (*where, "action"), [one.get("type") for one in known]
+        reason, fix = "There is no action '{}'.", "Declare it under actions."
+        yield from _unknown(at, action, names, reason, fix, "unknown_action")
     for status, name in fields_of(command.get("refusals")).items():
-        if name not in names:
-            fix = did_you_mean(str(name), names, "Declare it under slots.")
-            reason = f"There is no slot '{name}'."
-            yield rule_error((*where, "refusals", status), name, "unknown_slot", reason, fix)
-    if command.get("refusals") and command.get("each") is not None:
+        yield from _unknown((*where, "refusals", status), name, types, _NO_SLOT, _UNDER_SLOTS)
+    if command.get("refusals") and each is not None:
         # The items before would be done again, under the plan of the new value.
         reason = "A command with `each` cannot ask for a value again."
         yield rule_error((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
-    each, needs = command.get("each"), [*list_in(command.get("needs"))]
-    if isinstance(each, str):
-        of_type = {
-            _text(each, "name"): each for each in map(fields_of, list_in(given.get("slots")))
-        }
-        if each not in needs or of_type.get(each, {}).get("type") != "list":
-            reason = "This is not a slot of type list that the command needs."
-            fix = "Name a slot of type list from needs."
-            yield rule_error((*where, "each"), each, "no_list", reason, fix)
-    yield from _parameter_rules(command, where, own)
+    needs = list_in(command.get("needs"))
+    if isinstance(each, str) and (each not in needs or types.get(each) != "list"):
+        reason = "This is not a slot of type list that the command needs."
+        fix = "Name a slot of type list from needs."
+        yield rule_error((*where, "each"), each, "no_list", reason, fix)
+    taken = [*needs, *list_in(command.get("takes")), "item"]
+    declared = next((one for one in known if one.get("type") == action), dict[str, Any]())
+    is_own = declared in actions
+    yield from _parameter_rules(command, (*where, "parameters"), taken, declared, is_own=is_own)
 
 
 def _parameter_rules(
-    command: Mapping[str, Any], where: Where, own: Sequence[Mapping[str, Any]]
+    command: Fields, at: Where, taken: Sequence[str], action: Fields, *, is_own: bool
 ) -> Found:
     parameters = command.get("parameters")
-    known = [*list_in(command.get("needs")), *list_in(command.get("takes")), "item"]
     for path, name in _placeholders(parameters, ()):
-        if name not in known:
-            fix = did_you_mean(name, map(str, known), "Put it into needs or takes.")
-            reason = f"The command has no slot '{name}'."
-            yield rule_error((*where, "parameters", *path), name, "unknown_slot", reason, fix)
-    built_in = next((each for each in BUILT_IN if each.type == command.get("action")), None)
-    declared: Any = built_in or next(
-        (each for each in own if each.get("type") == command.get("action")), None
-    )
-    if declared is None or (built_in is None and parameters is None):
-        return
-    present = fields_of(parameters)
-    for each in map(fields_of, list_in(fields_of(declared).get("parameters"))):
-        name = each.get("name")
-        if each.get("required", True) and name not in present:
+        reason, fix = "The command has no slot '{}'.", "Put it into needs or takes."
+        yield from _unknown((*at, *path), name, taken, reason, fix)
+    # Without parameters, an action of one's own gets the slots by their names.
+    declared = () if is_own and parameters is None else list_in(action.get("parameters"))
+    for one in map(fields_of, declared):
+        name = one.get("name")
+        if one.get("required", True) and name not in fields_of(parameters):
             reason = f"The action needs the parameter '{name}'."
-            yield rule_error(
-                (*where, "parameters"), None, "missing_parameter", reason, f"Add {name}: ..."
-            )
+            yield rule_error(at, None, "missing_parameter", reason, f"Add {name}: ...")
 
 
 def _placeholders(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
     if isinstance(value, str):
         for found in PLACEHOLDER.finditer(value):
             yield where, found[1]
-    elif isinstance(value, Mapping):
-        for name, inner in cast("Mapping[str, Any]", value).items():
-            yield from _placeholders(inner, (*where, name))
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, Mapping):
+        inner = cast("Fields", value).items()
     elif isinstance(value, list | tuple):
-        for index, inner in enumerate(cast("Sequence[Any]", value)):
-            yield from _placeholders(inner, (*where, index))
+        inner = enumerate(cast("Sequence[Any]", value))
+    for name, each in inner:
+        yield from _placeholders(each, (*where, name))
 
 
-def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
+def _action_rules(action: Fields, where: Where) -> Found:
     kind = _text(action, "type")
     if kind in {each.type for each in BUILT_IN}:
         reason = "This is the name of a built-in action."
@@ -202,7 +184,7 @@ def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
         yield rule_error(where, None, "no_function", "The action has no function.", fix)
 
 
-def _text(part: Mapping[str, Any], field: str) -> str:
+def _text(part: Fields, field: str) -> str:
     """A field that is text; empty if it is not, which its own check reports."""
     value = part.get(field)
     return value if isinstance(value, str) else ""
