@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import JsonValue
 
 from replan.calling.compiled import Graph
@@ -37,11 +37,15 @@ from replan.runs.travel.portable import PortableRun, adopted
 from replan.runs.work import Following
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
+from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import resumption
 from replan.state.questions import Question
+from replan.state.rules import open_questions
+from replan.steps.step_record import ANSWERS
 
 _BEHIND_ALL = "summarise"
+_CARRIED = "carried"  # the interrupt of questions that a context carries, and no graph has asked
 _WITHOUT_TOKENS = without_tokens({}).get("configurable", {})
 
 State = dict[str, Any]
@@ -88,6 +92,10 @@ class CallPlace:
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         """Continue a run; and say whether it was answered by this turn before."""
+        if (asked := plain_questions(run)) and run.next == "user_input":
+            # The graph would only ask once more.
+            shown = Interrupt({"questions": [*asked], "problem": ""}, id=_CARRIED)
+            return {**run.state, "outcome": "waiting", "__interrupt__": [shown]}, False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
 
     async def answer(
@@ -98,6 +106,10 @@ class CallPlace:
         settings: RunSettings | None,
     ) -> State:
         """Answer what a run asks, and continue it."""
+        if asks[0].interrupt == _CARRIED:
+            for key, answer in answers.items():
+                await self.log.note(run_id, f"{ANSWERS}{key}", answer)
+            return await self._followed(None, settings, run_id)
         return await self._followed(Command(resume=resumption(asks, answers)), settings, run_id)
 
     async def snapshot(self) -> StateSnapshot:
@@ -137,6 +149,12 @@ def call_places(
             await cast("Any", graph).checkpointer.adelete_thread(thread)
 
     return opened
+
+
+def plain_questions(run: PortableRun) -> tuple[Question, ...]:
+    """The questions that a run waits for; none where a person decides, or a graph asks."""
+    asked = open_questions(cast("EnhancedState", run.state))
+    return () if run.asked or any(each.is_decision for each in asked) else asked
 
 
 def at_rest(snapshot: StateSnapshot) -> State:
