@@ -32,6 +32,7 @@ from http_workloads import SIMPLE, TURN, WORKLOADS
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
+from replan.own_loop import spare_collector
 from replan.prompts.sections import Call, call_tag
 from replan.sessions import AgentContext, build_agent
 
@@ -129,8 +130,8 @@ async def taken(work: Work, count: int) -> dict[str, float]:
 
     await work()
     calls = await functions_called(work)
-    # As a server of Replan does: a collection looks at nothing that stays.
-    gc.freeze()
+    # As a server of Replan does, for all sides.
+    spare_collector()
     before = _begin_anew()
     looking = asyncio.ensure_future(look())
     cpu, began = time.process_time(), time.perf_counter()

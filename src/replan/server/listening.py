@@ -1,7 +1,6 @@
 """Listens on an address, and ends without leaving runs in the middle."""
 
 import asyncio
-import gc
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from replan.errors import InputError
+from replan.own_loop import spare_collector
 
 HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of its first request."""
@@ -118,8 +118,7 @@ async def listening(
 
 async def until_signalled() -> None:
     """Wait for SIGINT or SIGTERM, in a process that does nothing but serve."""
-    # What is there by now stays until the end: the garbage collector need not look at it again.
-    gc.freeze()
+    spare_collector()
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):

@@ -1,6 +1,5 @@
 """A server of teams on an address: in a program for as long as a block, or until it is ended."""
 
-import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -139,8 +138,6 @@ async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:
         )
         async with opened as address:
             say(_greeting(wanted, [*teams], address))
-            # What is there by now stays until the end: the garbage collector need not look at it.
-            gc.freeze()
             await until_signalled()
 
 

@@ -1,6 +1,5 @@
 """A worker with all that it needs: its team, its storage, its queue; six connections at most."""
 
-import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -15,7 +14,7 @@ from replan.assembly.graphs import build_graph
 from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.watch import Watch, watch_loop_lag
-from replan.own_loop import run_in_own_loop
+from replan.own_loop import run_in_own_loop, spare_collector
 from replan.runtime import open_runtime
 from replan.storage.opening import open_storage
 from replan.team.team_file import read_team_file
@@ -115,8 +114,7 @@ async def _work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
         digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
         say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
         say("Ctrl-C or SIGTERM ends it; other workers continue its runs.")
-        # What is there by now stays until the end: the garbage collector need not look at it again.
-        gc.freeze()
+        spare_collector()
         await worker.work()
 
 

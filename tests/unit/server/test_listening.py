@@ -8,12 +8,15 @@ import signal
 from replan.server.listening import until_signalled
 
 
-async def test_what_was_loaded_before_serving_is_kept_from_the_garbage_collector():
+async def test_the_garbage_collector_of_a_server_looks_at_less():
+    usual = gc.get_threshold()
     waiting = asyncio.ensure_future(until_signalled())
     try:
         await asyncio.sleep(0)
         assert gc.get_freeze_count() > 0
+        assert gc.get_threshold()[0] > usual[0]
         os.kill(os.getpid(), signal.SIGTERM)
         await waiting
     finally:
         gc.unfreeze()
+        gc.set_threshold(*usual)
