@@ -282,9 +282,10 @@ class RunLog:
         return {key: result for key, result in recent.items() if result is not None}
 
     def _keyed(self, run_id: str, key: str, result: SpecialistResult) -> SpecialistResult:
+        if not self.outlives_process:
+            return result
         result = result.model_copy(update={"log_key": key})
-        if self.outlives_process:
-            self._recent.put(run_id, key, result)
+        self._recent.put(run_id, key, result)
         return result
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:

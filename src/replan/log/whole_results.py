@@ -31,9 +31,7 @@ Change = Callable[[SpecialistResult], SpecialistResult]
 
 def short_results(update: Mapping[str, Any], log: RunLog) -> dict[str, Any]:
     """What a node writes, with the results as the state holds them."""
-    change = _shortened if log.outlives_process else _without_key
-    digest = _referred if log.outlives_process else _without_key
-    return _changed(update, change, digest)
+    return _changed(update, _shortened, _referred) if log.outlives_process else {**update}
 
 
 async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
@@ -49,7 +47,7 @@ async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
 async def whole_values(state: EnhancedState, log: RunLog) -> EnhancedState:
     """The state with whole results and digests that have texts, for who reads it."""
     named = [*_every_result(state)]
-    if not any(each.excerpt for each in named):
+    if not any(each.excerpt and each.log_key for each in named):
         return state
     whole = await _whole(state, named, log)
 
