@@ -1,7 +1,9 @@
 """Write a changed plan into its document, touching only the lines that changed."""
 
+from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from operator import is_
 
 from replan.plan.markdown.editing import BlockEditor, ended_lines, in_task, numbers_needed
 from replan.plan.markdown.lines import Line, is_blank
@@ -20,6 +22,38 @@ def write_document(reading: Reading, plan: TaskPlan) -> str:
     it is written in the canonical form: in every case the result reads back as the plan
     (normalised), if the plan is valid at all.
     """
+    for last in _written:
+        if last.is_of(reading, plan):
+            return last.text
+    text = _newly_written(reading, plan)
+    _written.append(_Written(reading, plan, text))
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What was written of a document and a plan."""
+
+    reading: Reading
+    plan: TaskPlan
+    text: str
+
+    def is_of(self, reading: Reading, plan: TaskPlan) -> bool:
+        """Whether it is of the same document, and of a plan with the very same steps."""
+        mine = self.plan
+        return (
+            self.reading is reading
+            and mine.title == plan.title
+            and len(mine.steps) == len(plan.steps)
+            and all(map(is_, mine.steps, plan.steps))
+        )
+
+
+# Who stores what changed of a plan writes its document again, to see whether it follows.
+_written: deque[_Written] = deque(maxlen=16)
+
+
+def _newly_written(reading: Reading, plan: TaskPlan) -> str:
     text, known = _Composition(reading, plan).written()
     if known is not None:
         keep_reading(text, known)
