@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -54,17 +54,23 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Generator[None]:
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self) -> None:
         with self._guard:
             if not self._at_work:
                 self._since = time.monotonic()
             self._at_work += 1
-        try:
-            yield
-        finally:
-            with self._guard:
-                if self._at_work == 1:
-                    self._before = self.seconds
-                self._at_work -= 1
+
+    def end(self) -> None:
+        with self._guard:
+            if self._at_work == 1:
+                self._before = self.seconds
+            self._at_work -= 1
 
     def begin_at(self, seconds: float) -> None:
         self._before = self._marked = max(self._before, seconds)
@@ -91,10 +97,14 @@ class ScopeTimers:
 
     @contextmanager
     def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
-        with ExitStack() as stack:
-            for scope in scopes:
-                stack.enter_context(self._of(scope.name).running())
+        clocks = [self._of(scope.name) for scope in scopes]
+        for clock in clocks:
+            clock.begin()
+        try:
             yield
+        finally:
+            for clock in clocks:
+                clock.end()
 
     def left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
         """The seconds that are left, and the scope that has the fewest."""

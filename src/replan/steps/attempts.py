@@ -215,7 +215,6 @@ Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
 class Attempts:
     specialist: SpecialistPort
     record: StepRecord
-    limits: Limits  # the run's limits, for what the step does not set
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     used: TokenCount = _NOTHING
     # The partial result of work whose calls a limit of the run refused, or None.
@@ -224,6 +223,8 @@ class Attempts:
     def __post_init__(self) -> None:
         self._services, self._emitter = self.record.services, self.record.emitter
         self._card = self.specialist.card
+        # For what the step does not set.
+        self._limits: Limits = self.record.board.settings.limits
         self._step = self.record.context.plan_step
         self._cause: Exception | None = None
         self._model_tries = 0  # of the calls of models at which its attempts failed
@@ -322,7 +323,7 @@ class Attempts:
         asked = self._step.max_retries
         if asked is None:
             is_once_only = self._is_unsafe and self._card.is_declared
-            asked = 0 if is_once_only else self.limits.step_retries
+            asked = 0 if is_once_only else self._limits.step_retries
         return min(asked, MOST_RETRIES)
 
     async def _settle_doubt(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
@@ -380,11 +381,12 @@ class Attempts:
 
         is_heard = stream_is_heard(self._emitter.write, self.config)
         is_heard = is_heard or self._emitter.hooks.hears_tokens
+        context = record.context
         return StepWork(
-            context=record.context.model_copy(update={"attempt": number}),
+            context=context if number == context.attempt else context.replace(attempt=number),
             specialist=self.specialist,
             services=self._services,
-            settings=record.board.settings.model_copy(update={"limits": self.limits}),
+            settings=record.board.settings,
             emitter=self._emitter,
             asker=record.asker(),
             make_transcript=record.transcript,
@@ -396,7 +398,7 @@ class Attempts:
 
     async def _try_once(self, attempt: StepWork) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
-        seconds = self._step.timeout or self.limits.step_timeout
+        seconds = self._step.timeout or self._limits.step_timeout
         try:
             return await attempt.result(partial(self._work, attempt), seconds)
         except Waiting:

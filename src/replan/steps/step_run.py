@@ -153,9 +153,7 @@ class StepRun:
             on_doubt=settings.on_doubt if is_checkpointed(self.config) else "fail",
         )
         await record.recall()
-        attempts = Attempts(
-            services.specialists[self.specialist], record, settings.limits, self.config
-        )
+        attempts = Attempts(services.specialists[self.specialist], record, self.config)
         result = await attempts.run()
         if isinstance(result, LimitHit):
             self.limit, self.part = result, attempts.part
