@@ -280,8 +280,8 @@ async def test_an_edit_of_a_run_that_rests_is_merged_when_it_continues(where):
 
 
 async def test_a_new_step_begins_while_a_slow_one_is_still_at_work(where):
-    desk = Desk(held={1})
-    async with open_runtime(desk.team(), storage=where) as runtime:
+    desk, heard = Desk(held={1}), []
+    async with open_runtime(desk.team(), storage=where, on_event=heard.append) as runtime:
         run = await runtime.start({"plan": PLAN}, run_id="r")
         more = "- [ ] 5. Stamp @a\n- [ ] 6. Glue @a (after 5)\n- [ ] 7. Wax @b\n"
         assert await edited(run, desk, lambda text: text + more) == (1,)
@@ -290,6 +290,8 @@ async def test_a_new_step_begins_while_a_slow_one_is_still_at_work(where):
         desk.leave[1].set()
         result = await run
         assert (result.outcome, result.plan.version, result.warnings) == ("completed", 2, ())
+        (told,) = [e.markdown for e in heard if e.type == "plan_updated" and e.by == "person"]
+        assert told.count("[x]") == 4
         report = await runtime.get("r")
         assert [each.status_text for each in report.steps] == ["completed"] * 7
     assert sorted(each[0] for each in desk.did) == ["1", "2", "3", "4", "5", "6", "7"]

@@ -1,6 +1,6 @@
 """Merges a person's edit of the plan of a run at work into the plan as it is by then."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from replan.errors import InputError, PlanConflictError
@@ -115,6 +115,7 @@ def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
 async def with_edits(
     plan: TaskPlan,  # with the results of the round, and its history
     edits: Sequence[Request],
+    settled: Callable[[TaskPlan], TaskPlan],  # writes the results of its steps into a merged plan
     state: EnhancedState,
     services: Services,
     emitter: Emitter,
@@ -127,7 +128,7 @@ async def with_edits(
     waits = False
     for edit in edits:
         try:
-            new = taken_edit(plan, edit, state, services)
+            new = settled(taken_edit(plan, edit, state, services))
         except InputError as error:
             await _report_refusal(edit, plan, str(error), emitter, services.log)
             continue

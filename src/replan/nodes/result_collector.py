@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
 from langgraph.runtime import Runtime
 
@@ -47,17 +48,16 @@ async def result_collector(
     edits = await steering.take("edit", checkpoint_of(runtime), services.log) if steering else ()
     emitter = emitter_of(state, services, runtime)
     ended = with_results_of_round(before, state, now)
-    edited, waits = ended, False
+    plan, waits = ended, False
     if edits:
-        edited, waits = await with_edits(ended, edits, state, services, emitter)
-    is_edited = edited.version > ended.version
-    sent = _sent_with(edited, state) if is_edited else []
-    plan = with_results_of_round(edited, {**state, "dispatched": sent}, now) if is_edited else ended
-    plan = settle_conditions(plan, now)
-    told = edited if is_edited else before
-    # That another step leads the round is no news of the plan.
-    if plan.replace(current_step=told.current_step) != told:
-        await emitter.emit(PlanUpdated, plan=plan, markdown=plan.content, by="rule")
+        settled = partial(_settled_edit, state=state, now=now)
+        plan, waits = await with_edits(ended, edits, settled, state, services, emitter)
+    is_edited = plan.version > before.version
+    if not is_edited:
+        plan = settle_conditions(ended, now)
+        # That another step leads the round is no news of the plan.
+        if plan.replace(current_step=before.current_step) != before:
+            await emitter.emit(PlanUpdated, plan=plan, markdown=plan.content, by="rule")
     await emitter.warn(*_warnings_about_secrets(results))
     stalls = state.get("stalls", 0)
     update: EnhancedState = {
@@ -73,8 +73,11 @@ async def result_collector(
         "warnings": emitter.warnings,
     }
     if is_edited:
-        joined = {each.step_id for each in state.get("dispatched", []) if each.is_of_edit}
-        update |= {"dispatched": sent, **new_version(plan, ended, state, joined)}
+        begun = {each.step_id for each in state.get("dispatched", []) if each.is_of_edit}
+        update |= {
+            "dispatched": _sent_with(plan, state),
+            **new_version(plan, ended, state, begun),
+        }
     if waits:
         following = state.get("current_round", 0) + 1
         update["approval"] = approval_of(plan, following, before=ended, reason=UNSAFE)
@@ -136,6 +139,12 @@ def with_results_of_round(plan: TaskPlan, state: EnhancedState, now: datetime) -
     if leading is not None:
         plan = plan.replace(current_step=leading.id)
     return with_statuses(plan, ended, now)
+
+
+def _settled_edit(edited: TaskPlan, state: EnhancedState, now: datetime) -> TaskPlan:
+    """A merged plan with the results of the steps that began with it."""
+    state = {**state, "dispatched": _sent_with(edited, state)}
+    return settle_round(edited, state, now)
 
 
 def _sent_with(edited: TaskPlan, state: EnhancedState) -> list[Assignment]:
