@@ -153,8 +153,10 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         assert "resumed by owner" in told
         path, fields = await form(client, f"{where}/steps/1/retry")
         asked = (await client.get(path)).text
-        assert "Step 2 (after 1) runs again." in asked
-        assert "A new run begins" in asked
+        told = (
+            "A new run begins from this plan, keeps no step, and runs step 1, Measure; step 2, Cut."
+        )
+        assert told in asked
         new = (await sent(client, path, fields)).headers["location"]
         await rested(client, new, "completed")
         assert fence.did[-2:] == ["Measure", "Cut"]
@@ -173,7 +175,9 @@ async def _corrected_with_effects(client):
     late = await sent(client, left_out, fields, 409)
     assert "The run has changed since" in late.text
     path, fields = await form(client, f"{where}/steps/1/retry")
-    assert 'name="allow_repeat" value="1" required' in (await client.get(path)).text
+    asked = (await client.get(path)).text
+    assert "keeps no step, and runs step 1, Paint (unsafe); step 2, Cut." in asked
+    assert 'name="allow_repeat" value="1" required' in asked
     bare = await client.post(path, data=fields)
     assert (bare.status_code, "allow_repeat" in bare.text) == (422, True), bare.text
     new = (await sent(client, path, {**fields, "allow_repeat": "1"})).headers["location"]
@@ -191,6 +195,10 @@ async def test_a_run_that_a_limit_ended_goes_on_with_a_raised_one_and_no_more_th
         # The run tells its end before it lets go of its thread.
         path, fields = parsed(await seen(client, f"{where}/resume", '<form class="act"'))
         assert fields["limits"] == "max_steps=2"
+        asked = (await client.get(path)).text
+        assert "The limit max_steps=1 ended it; 2 leaves it room." in asked
+        assert "These steps run, without asking unless their team asks: step 2, Cut." in asked
+        assert "The limit max_steps=1 ended it; 2 leaves it room." in (await client.get(where)).text
         more = await sent(client, path, {**fields, "limits": "max_steps=99999"}, 422)
         assert "looser than the team" in unescape(more.text)
         assert ">max_steps=99999</textarea>" in more.text

@@ -64,7 +64,7 @@ async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_no
         assert "owner answered 2/painter/1: blue" in await one.inner_text("main")
         await one.goto(f"{where}/steps/1")
         await one.click("text=Retry")
-        await one.wait_for_selector("text=Step 2 (after 1) runs again.")
+        await one.wait_for_selector("text=keeps no step, and runs step 1, Measure; ")
         await screen(one, "retry_confirm")
         await _chatted(one, client)
         assert fence.painted == ["blue", "green"]

@@ -13,6 +13,7 @@ from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest, TaskState
 
 import warm
 from crews import queued, until
+from pages import shown
 from replan import open_storage
 from replan.server.served_teams import Queueing
 from replan.team.team_file import read_team_file
@@ -41,6 +42,11 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
         run = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         again = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
         assert (await run.report()).outcome == "running"
+        # Who looks without the queue is told so, too: it was not killed.
+        async with open_storage(house.address) as storage, shown({}, storage) as client:
+            page = (await client.get("/runs/asks")).text
+        assert "it waits in the queue for a worker" in page
+        assert "killed" not in page
         house.worker(*SOON, "--concurrency", 1)
         assert (await run).outcome == (await again).outcome == "waiting"
         assert not await queue.has(lock_of("asks"))

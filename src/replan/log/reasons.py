@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from replan.events.types import ToolInvoked
-from replan.log.report import RunReport
+from replan.log.report import VERSION, RunReport
 from replan.log.statuses import INCOMPLETE
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.cuts import CUTS
@@ -109,6 +109,8 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
             # A killed process could not say when it ended.
             unknown = "; when its process ended is unknown, at {} at the earliest"
             return f"{_waits(report)}{at(unknown)}"
+        case _ if VERSION in report.labels:
+            return f"it waits in the queue for a worker{_cut_off(report)}"
         case _:
             return f"its process was killed{at(', at {} at the earliest')}{_cut_off(report)}"
 

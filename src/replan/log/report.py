@@ -43,6 +43,9 @@ LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversa
 NOT_PLANNED = "began before the plan, which does not have it"
 """What is said about a step that began while the plan was written, and that the plan lacks."""
 
+VERSION = "version"
+"""The label of a run that workers do, with the version of its team."""
+
 _OPEN = ("running", "waiting", "interrupted")
 _NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 

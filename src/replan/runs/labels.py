@@ -7,8 +7,8 @@ from typing import cast
 from replan.errors import InputError
 from replan.secrets.known import KNOWN
 
-SESSION, VERSION = "session", "version"
-"""The labels of a run of a session, and of one that workers do: the version of its team."""
+SESSION = "session"
+"""The label of a run of a session."""
 
 MOST = 20  # labels of one run
 LONGEST = 200  # characters of the value of a label

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from replan.calling.compiled import Graph, services_in, team_of
 from replan.log.report import RunReport
-from replan.ports.run_book import PYTHON, RunRecord, TeamIdentity
+from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.labels import SESSION
 
 TEAM = "team"
@@ -96,7 +96,9 @@ def who_continues(
     if name in here:
         return Continuing(team=name)
     there = f" Here are: {', '.join(here)}." if here else ""
-    where = f"Add its team file, or continue it at a terminal: replan resume {run}."
+    source = record.team.source if record.team else PYTHON
+    file = "" if source in (DEFAULT, PYTHON) else f", {source},"
+    where = f"Add its team file{file} or continue it at a terminal: replan resume {run}."
     missing = f"The team '{name}' of this run is not here.{there} {where}"
     if not is_of_terminal(record):
         return Continuing(missing=missing, code="other_team")

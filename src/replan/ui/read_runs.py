@@ -19,6 +19,9 @@ from replan.user_files.order_signature import is_signed
 from replan.user_files.place import find_run
 from replan.views.run.evidence import replies_before
 
+RECORDED = "Until then you can look, answer and reject; what you say counts once it is resumed."
+"""What can be done where nothing works on a run."""
+
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
 """An event may be on record before the state and the ledger that it reports."""
@@ -96,7 +99,7 @@ class Readings:
             return replace(reading, doer="terminal", lacks=self.lacks(record))
         if found.team:
             return replace(reading, doer="team", lacks=self.served.lacking.get(found.team, ""))
-        return replace(reading, doer="record", lacks=found.missing)
+        return replace(reading, doer="record", lacks=f"{found.missing} {RECORDED}")
 
 
 def graph_for(served: ServedTeams, record: RunRecord) -> Graph:

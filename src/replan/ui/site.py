@@ -31,13 +31,14 @@ from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_text, ask_fingerprint, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
-from replan.views.cells import amount, minute, seconds
+from replan.views.cells import amount, minute, seconds, sentence
 from replan.views.event_lines import steering_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.evidence import arguments_of_call, subject_text
 from replan.views.run.history import time_text, why_text
-from replan.views.run.next_steps import corrections
+from replan.views.run.next_steps import corrections, raised_limit
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
+from replan.views.run.repairs import repair_of
 
 
 @dataclass
@@ -162,6 +163,8 @@ def templates() -> Environment:
         "day": day_and_time,
         "steering": steering_text,
         "why": partial(why_text, has_failures=False),
+        "sentence": sentence,
+        "repair": repair_of,
         "error": error_of,
         "short": short_error,
         "moment": moment_of,
@@ -175,6 +178,7 @@ def templates() -> Environment:
         "asked": question_shown,
         "subject": subject_text,
         "corrections": corrections,
+        "limit": raised_limit,
         "details": details_shown,
         "leads": verdict_effects,
         "arguments": arguments_of_call,

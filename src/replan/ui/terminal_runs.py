@@ -22,6 +22,7 @@ from replan.runtime import open_runtime
 from replan.server.served_teams import ServedTeams
 from replan.team.fallback import each_model
 from replan.team.team_file import TeamFile
+from replan.ui.read_runs import RECORDED
 from replan.user_files.orders import order_of, read_team
 
 _ALL = ""  # in the place of a run: what looks at any
@@ -38,11 +39,9 @@ def _lacks(read: TeamFile, models: StandIns) -> str:
     """Which models a team cannot call, and what to do; empty if it has all."""
     if not models.missing:
         return ""
-    name, why = read.identity.name, " ".join(models.missing)
-    return (
-        f"The team '{name}' cannot work here. {why} Then start replan ui again. Until then you can "
-        "look, answer, reject and stop; what you say counts once the run is resumed."
-    )
+    why = " ".join(models.missing)
+    start = "Then start replan ui again."
+    return f"The team '{read.identity.name}' cannot work here. {why} {start} {RECORDED}"
 
 
 @dataclass(frozen=True, kw_only=True)

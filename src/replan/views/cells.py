@@ -60,6 +60,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def sentence(text: str) -> str:
+    """A line as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
 def amount(cost: float, currency: str = "") -> str:
     """An amount of money with the digits that count, and without powers of ten."""
     return f"{Decimal(f'{cost:.4g}'):f} {one_line(currency)}".rstrip()

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from pydantic import JsonValue
 
 from replan.assembly.graphs import AnyTeam
+from replan.log.report import VERSION
 from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.labels import VERSION
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import JobStatus, Resources, RunJob

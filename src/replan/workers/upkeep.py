@@ -10,9 +10,9 @@ from pydantic import JsonValue
 
 from replan.calling.compiled import Graph, services_in
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
+from replan.log.report import VERSION
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
-from replan.runs.labels import VERSION
 from replan.runs.summaries import summarise
 from replan.services import Services
 from replan.workers.queue import TENANT, NewJob, Queue

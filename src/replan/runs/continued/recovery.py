@@ -13,10 +13,11 @@ from langgraph.types import StateSnapshot
 from replan.errors import InputError, ThreadBusyError
 from replan.events.types import Event, RunStopped
 from replan.failures import describe
+from replan.log.report import VERSION
 from replan.ports.run_book import NOT_OVER, RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.resuming import remaining_work
-from replan.runs.labels import SESSION, VERSION
+from replan.runs.labels import SESSION
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
 from replan.runs.snapshots import config_of, snapshot_of

@@ -72,7 +72,7 @@ async def run_to_act_on(site: Site, request: Request) -> Acted:
     if found.missing and not (who.is_operator and team_name(record)):
         raise RefusedError(409 if who.is_operator else 403, found.code, found.missing)
     if found.missing:
-        served = await site.terminals.recording_for(served, record, found.missing)
+        served = await site.terminals.recording_for(served, record, reading.lacks)
     elif found.by_options:
         served = await site.terminals.teams_for(served, record)
     return Acted(

@@ -41,6 +41,7 @@ class Asked(NamedTuple):
     ask: Question
     evidence: Evidence
     back: str
+    lacks: str = ""  # why nothing here goes on with it
 
 
 async def answer(site: Site, request: Request) -> Response:
@@ -58,7 +59,8 @@ async def answer(site: Site, request: Request) -> Response:
         values["evidence"] = {ask.key: evidence_of(ask, reading.run)}
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        asked = Asked(ask, evidence_of(ask, reading.run), f"/runs/{record.run_id}")
+        back = f"/runs/{record.run_id}"
+        asked = Asked(ask, evidence_of(ask, reading.run), back, reading.lacks)
         return confirm_answer(site, request, asked, fields, value)
     body = AnswerBody(answers={ask.key: value})
     try:
@@ -163,7 +165,7 @@ def confirm_answer(
         site,
         request,
         title=f"{_WORDS[fields['action']]}?",
-        does=[does, "The run continues, and what it calls may cost."],
+        does=[does, asked.lacks or "The run continues, and what it calls may cost."],
         shown=shown,
         lines=lines,
         action=page_path(request),

@@ -139,6 +139,7 @@ def _confirm_plan(
         action = page_path(request)
         fields |= {"run_id": site.served.new_id(), "sure": "1"}
         where = "A new run begins from this plan, and keeps what is finished."
+        where += " This one goes on waiting for its answers." if run.pending_questions else ""
     else:
         action = f"/runs/{run.run_id}/answer"
         fields |= {"key": ask.key, "seen": ask_fingerprint(ask), "action": "edit", "sure": "1"}

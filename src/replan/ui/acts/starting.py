@@ -20,8 +20,8 @@ _FIELDS = ("task", "plan", "title", "labels", "limits", "team")
 
 
 async def ask_start(site: Site, request: Request) -> Response:
-    """Show the form of a new run."""
-    return _page(site, request, {})
+    """Show the form of a new run, with the task of the address if it has one."""
+    return _page(site, request, {"task": request.query_params.get("task", "")})
 
 
 def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = None) -> Response:

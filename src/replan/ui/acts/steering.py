@@ -9,12 +9,9 @@ from replan.calling.compiled import team_of
 from replan.errors import ReplanError
 from replan.log.report import RunReport
 from replan.runs.continued.correcting import Correction, check, failed_in, repeated_by
-from replan.runs.reads import state_of
 from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
 from replan.server.doors import runs
-from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import (
     call_for,
     confirm,
@@ -28,7 +25,9 @@ from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
 from replan.ui.site import Site, page_path
 from replan.user_files.orders import read_limits
-from replan.views.run.next_steps import what_continues
+from replan.views.cells import sentence
+from replan.views.run.next_steps import raised_limit, what_a_correction_does, what_continues
+from replan.views.run.repairs import repair_of
 
 MOVED = "The run has changed since the page was loaded."
 
@@ -64,38 +63,22 @@ async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to continue."""
     acted = await run_to_act_on(site, request)
     acted.check_can_work()
-    record, reading = acted.record, acted.reading
-    report = await acted.runtime.get(record.run_id)
-    if not _can_resume(report):
-        return refuse_stale(site, request, reading, _why_not(report))
-    state = await state_of(record.run_id, acted.runtime.resources)
-    return _resume_page(site, request, reading, state)
+    reading = acted.reading
+    if not _can_resume(reading.run):
+        return refuse_stale(site, request, reading, _why_not(reading.run))
+    return _resume_page(site, request, reading)
 
 
-def _resume_page(
-    site: Site, request: Request, reading: Reading, state: EnhancedState, **more: Any
-) -> Response:
-    limit = state.get("limit_reached", "")
-    does = ["What is finished is kept. The run continues, and what it calls may cost."]
-    does += _what_continues(reading.run)
-    limits = ""
-    if limit:
-        value = limit_value(state, limit)
-        least = least_value(state, limit)
-        to = f" to {rounded_up(least)} at least, for the next call alone" if least else ""
-        why = why_reached(state, limit)
-        does.insert(0, f"The limit {limit}={value:g} ended it{why and f': {why}'}.")
-        does.insert(1, f"It has to be raised{to}.")
-        limits = f"{limit}={2 * value:.12g}"
-        if least > value:
-            limits = f"{limit}={rounded_up(2 * least)}"
-    known: dict[str, Any] = {"title": "Resume the run?", "button": "Resume", "limits": limits}
-    return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
-
-
-def _what_continues(report: RunReport, but: int = 0) -> list[str]:
-    """What becomes of the steps that are not done yet, but for one."""
-    return [f"{line[0].upper()}{line[1:]}." for line in what_continues(report, but)]
+def _resume_page(site: Site, request: Request, reading: Reading, **more: Any) -> Response:
+    report, limit = reading.run, raised_limit(reading.run)
+    does = [*([limit] if limit else ()), *what_continues(report)]
+    known: dict[str, Any] = {
+        "title": "Resume the run?",
+        "does": [*map(sentence, does), "What is done is kept. What the run calls may cost."],
+        "button": "Resume",
+        "limits": f"{report.limit_reached}={report.larger_limit}" if limit else "",
+    }
+    return confirm(site, request, **{**known, **_form(request, reading), **more})
 
 
 def _can_resume(report: RunReport) -> bool:
@@ -131,12 +114,10 @@ async def resume(site: Site, request: Request) -> Response:
         body = ResumeBody(settings=settings)
         await runs.resume(call_for(acted.served, request), record.run_id, body)
     except ReplanError as error:
-        report = await acted.runtime.get(record.run_id)
-        if not _can_resume(report):
+        if not _can_resume(await acted.runtime.get(record.run_id)):
             raise
-        state = await state_of(record.run_id, acted.runtime.resources)
         typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
-        return _resume_page(site, request, reading, state, **typed)
+        return _resume_page(site, request, reading, **typed)
     return to_run(site, record.run_id)
 
 
@@ -164,23 +145,19 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, report)
     repeats = await repeated_by(correction, report, team_of(runtime.graph), site.served.storage.log)
-    planned = report.plan.step(step) if report.plan else None
-    again = correction.reruns(report.plan) if report.plan else ()
-    reruns = [f"Step {e.step if e.reason == 'reopened' else e} runs again." for e in again]
-    reruns += _what_continues(report, but=step)
-    where = "A new run begins from this plan" if report.is_final else "The run continues"
-    skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
-    ticks = {"allow_repeat": asked} if repeats else {}
+    is_retry, own = action == "retry", report.by_id[step]
+    repair = repair_of(own) if is_retry else None
+    does = [what_a_correction_does(report, step, is_retry=is_retry)]
+    does += [f"it failed because {repair.why}; {repair.fix}"] if repair else []
     return confirm(
         site,
         request,
-        title=f"{'Do step' if action == 'retry' else 'Leave out step'} {step}"
-        f"{' again' if action == 'retry' else ''}?",
-        does=[*reruns, *skipped, f"{where}, and what it calls may cost."],
-        shown=planned.description if planned else "",
-        ticks=ticks,
-        button="Retry" if action == "retry" else "Skip",
+        title=f"{'Do' if is_retry else 'Leave out'} step {step}{' again' if is_retry else ''}?",
+        does=[*map(sentence, does), "What the run calls may cost."],
+        shown=own.step.description,
+        ticks={"allow_repeat": asked} if repeats else {},
+        button="Retry" if is_retry else "Skip",
         **_form(request, reading),
     )
 
