@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import threading
-from datetime import date
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from replan.adapters.job_api import ApiExecutor
 from replan.errors import JobSpecError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.recorded import RecordedExecutor
-from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.transcript import Transcript
@@ -88,18 +86,6 @@ async def rename(make, spec, values=None, executor=None, job=None):
     return result
 
 
-async def test_an_api_gets_values_escaped_its_key_and_its_secret(server, make):
-    server.asked.clear()
-    server.answers[:] = [(201, {}, b'{"id": 1}')]
-    done = await rename(make, api_spec(server.url))
-    assert done.job.intermediate_results[0].result == {"id": 1}
-    [(method, path, headers, body)] = server.asked
-    assert (method, path, body) == ("POST", "/v1/listings/a%2Fb%20c", {"title": "Red {id}"})
-    assert headers["Idempotency-Key"] == done.job.intermediate_results[0].key
-    assert headers["Authorization"] == "Bearer very-secret-value"
-    assert "very-secret-value" not in json.dumps(done.job.to_dict())
-
-
 async def called(
     make, server, *, answers=(), said=(), values=None, parameters=None, refusals=None, **how
 ):
@@ -145,50 +131,6 @@ async def test_whoever_gives_nothing_but_wrong_values_is_left_in_the_end(server,
     assert result.job.error_code == "corrections"
     with pytest.raises(JobSpecError, match="no slot 'ids'"):
         usual.replace(commands=[usual.commands[0].replace(refusals={404: "ids"})])
-
-
-async def test_own_actions_data_and_messages(make):
-    seen = []
-
-    def own(amount, idempotency_key):
-        seen.append((amount, idempotency_key))
-        return {"paid": amount, "on": date(2026, 3, 2)}
-
-    async def failing(amount):
-        raise RuntimeError("no money")
-
-    def spec_of(action, **parameters):
-        return JobSpec(
-            "pay",
-            slots=[Slot("amount", type="number", minimum=1, question="How much?")],
-            commands=[JobCommand("pay", needs=["amount"], action=action, parameters=parameters)],
-            actions=[
-                ActionSpec(
-                    "own", run=own, effects="keyed", parameters=[ParameterSpec("amount", "number")]
-                ),
-                ActionSpec("failing", run=failing, effects="pure"),
-            ],
-        )
-
-    async def done(spec):
-        processor = make(spec, ActionExecutor(today=lambda: date(2026, 3, 2)))
-        return (await processor.process(processor.new_job(values={"amount": 2}))).job
-
-    job = await done(spec_of("own", amount="{amount}"))
-    assert job.intermediate_results[0].result == {"paid": 2, "on": "2026-03-02"}
-    assert seen == [(2, job.intermediate_results[0].key)]
-    assert "must be of type number" in (await done(spec_of("own", amount="x{amount}"))).error
-    failed = await done(spec_of("failing", amount="{amount}"))
-    assert [each.error_msg for each in failed.intermediate_results] == [
-        "RuntimeError: no money"
-    ] * 3
-    checked = await done(spec_of("validate_data", data={"amount": 0}, schema="pay"))
-    [error] = checked.intermediate_results[0].result["errors"]
-    assert error["code"] == "too_small"
-    found = await done(
-        spec_of("extract_info", messages=["amount: 5"], target_fields=["amount", "other"])
-    )
-    assert found.intermediate_results[0].result == {"amount": 5}
 
 
 async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(server, make):
@@ -247,41 +189,3 @@ async def test_a_refused_call_is_on_record_and_has_not_acted(server, make):
         assert "409: taken" in job.error
         assert not record.has_acted
     assert len(server.asked) == 1
-
-
-async def test_an_own_action_that_fails_may_have_taken_effect(make):
-    def send(to):
-        raise ConnectionError("reset")
-
-    spec = JobSpec(
-        "mail",
-        slots=[Slot("to", question="To whom?")],
-        commands=[JobCommand("send", needs=["to"], action="send")],
-        actions=[ActionSpec("send", run=send, effects="unsafe")],
-        confirm=False,
-    )
-    processor = make(spec, ActionExecutor())
-    result = await processor.process(processor.new_job(values={"to": "ann"}))
-    assert result.job.error == (
-        "It is not known whether this was done: ConnectionError: reset; the action send may have "
-        "taken effect. Check what became of it before it is done again."
-    )
-    # Who talks to the job can go on with it; whoever reads its error elsewhere cannot.
-    told = f"{result.job.error} What you have told me is kept; write again to go on."
-    assert result.response_message == told
-    assert (await processor.process(result.job)).response_message == told
-
-
-async def test_an_action_that_a_limit_or_the_storage_ends_has_no_outcome(make, end):
-    def send(to):
-        raise end
-
-    spec = JobSpec(
-        "letters",
-        slots=[Slot("to", question="To whom?")],
-        commands=[JobCommand("send", needs=["to"], action="send")],
-        actions=[ActionSpec("send", run=send, effects="pure")],
-    )
-    processor = make(spec, ActionExecutor())
-    with pytest.raises(type(end)):
-        await processor.process(processor.new_job(values={"to": "ann"}))

@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 
 from cases import cases_of
-from replan.errors import ModelCallError
 from replan.jobs.extraction.by_model import (
     ModelExtractor,
     RulesThenModel,
@@ -53,12 +52,6 @@ def wanted(said, *asked, **held):
 def test_replies_are_read_however_they_arrive(reply):
     found = read_extraction(reply, wanted("I start in Rome on the first of May"))
     assert found.values == {"origin": "Rome", "day": "2026-05-01"}
-
-
-def test_of_a_reply_in_broken_json_nothing_is_taken_and_operators_are_told():
-    found = read_extraction('{"origin": "Rome", "day": "2026-05-01",', wanted("From Rome"))
-    assert (found.values, found.dropped) == ({}, ())
-    assert "no JSON object" in found.trouble
 
 
 def test_what_is_no_field_is_dropped_and_recorded():
@@ -156,20 +149,3 @@ async def test_a_model_makes_no_number_of_an_approximate_one(make):
         ):
             result = await processor.process(asked, [said])
             assert result.job.collected_info.get("people") == people, said
-
-
-async def test_without_a_reply_the_rules_go_on_alone(make):
-    with ScriptedModel({"extract": [ModelCallError("extract", "it is gone")]}) as model:
-        processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
-        job = (await processor.process(processor.new_job("go"))).job
-        result = await processor.process(job, ["the old town of Rome"])
-    assert result.job.collected_info == {"origin": "the old town of Rome"}
-    assert any("it is gone" in step.reason for step in result.job.history)
-
-
-async def test_the_rules_do_not_go_on_alone_at_a_limit_or_without_the_storage(make, end):
-    with ScriptedModel({"extract": [end]}) as model:
-        processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
-        job = (await processor.process(processor.new_job("go"))).job
-        with pytest.raises(type(end)):
-            await processor.process(job, ["it should be the old town of Rome"])

@@ -110,33 +110,3 @@ def test_a_command_with_its_values_is_not_the_answer_to_what_was_asked():
         found = read(said, "origin").found
         assert (found.command, found.values) == ("undo", {"code": "AB123"}), said
     assert read("go people: 3", "origin").found.values == {"people": 3}
-
-
-def test_a_text_that_only_one_slot_takes_changes_no_value_that_is_held():
-    assert read("business as usual", "", cabin="economy").found.values == {}
-    assert read("cabin: business", "", cabin="economy").found.values == {"cabin": "business"}
-
-
-def test_who_confirms_may_change_what_only_one_slot_takes():
-    held = {"origin": "Rome", "day": "2026-03-03", "people": 2, "cabin": "economy"}
-    said = {
-        "4": {"people": 4},
-        "not tomorrow but Friday": {"day": "2026-03-06"},
-        "不是明天，改成后天": {"day": "2026-03-04"},
-        "not economy, business": {"cabin": "business"},
-        "Milan": {},
-        "4 or 5": {},
-        "what about 4?": {},
-    }
-    for each, found in said.items():
-        assert read(each, "confirmation", **held).found.values == found, each
-    assert read("4 people on Friday", "target", **held).found.values == {
-        "target": "4 people on Friday"
-    }
-
-
-def test_rules_are_sure_of_what_they_understand_whole():
-    assert read("Rome", "origin").is_sure
-    assert read("from: Rome", "target").is_sure
-    assert not read("I think it could be Rome, if that is possible", "origin").is_sure
-    assert not read("hello there", "").is_sure

@@ -42,16 +42,6 @@ def test_a_file_tells_all_its_mistakes_with_line_column_and_fix(tmp_path):
     assert "origin -> destination -> origin" in str(told.value)
 
 
-@pytest.mark.parametrize("text", ["", "- a", "name: [", "name: x\nkey: sk-" + "a1B2" * 12])
-def test_what_is_no_job_file_is_refused(tmp_path, text):
-    path = tmp_path / "job.yaml"
-    path.write_text(text)
-    with pytest.raises(JobFileError):
-        read_job_file(path)
-    with pytest.raises(JobFileError, match="no such file"):
-        read_job_file(tmp_path / "none.yaml")
-
-
 def test_python_tells_the_same():
     with pytest.raises(JobSpecError) as told:
         JobSpec(

@@ -7,7 +7,6 @@ from replan.errors import ModelCallError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
-from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -36,17 +35,6 @@ async def told_with(replies, said):
         return told, model.calls
 
 
-async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done():
-    first, second = "<think>Hm.</think>Hello! Tell me your PIN?", "Lovely. Green or black?"
-    told, calls = await told_with([first, second], ["4711", "green", "yes"])
-    assert told[:2] == ["Hello! Tell me your PIN?", f"{UNDERSTOOD}Lovely. Green or black?"]
-    assert told[2].startswith("Please confirm: brew, with\n- pin: ***\n- kind: green")
-    assert told[3] == "Done: brew.\nResult: green tea"
-    assert [call_of(call.messages).node for call in calls] == ["phrase", "phrase"]
-    assert "Which tea? Choose one of: green, black." in calls[1].messages[-1].text
-    assert "4711" not in str([call.messages for call in calls])
-
-
 @pytest.mark.parametrize(
     "reply",
     ["Green, I suppose?", "", "green black " * 200, ModelCallError("phrase", "it is gone")],
@@ -54,8 +42,3 @@ async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done
 async def test_where_a_model_loses_something_the_words_of_the_spec_are_asked(reply):
     told, _ = await told_with(["Your PIN, please?", reply], ["4711"])
     assert told == ["Your PIN, please?", f"{UNDERSTOOD}Which tea? Choose one of: green, black."]
-
-
-async def test_a_limit_or_the_storage_ends_the_turn_instead_of_the_words_alone(end):
-    with pytest.raises(type(end)):
-        await told_with([end], [])

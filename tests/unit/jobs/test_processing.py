@@ -7,7 +7,6 @@ import pytest
 from replan.errors import JobError
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.port import Extracted
-from replan.jobs.phases.planning import PlanDraft
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
@@ -32,55 +31,6 @@ def trip(**changes):
         "actions": [ActionSpec("do", run=print)],
     }
     return JobSpec("trip", **{**fields, **changes})
-
-
-async def test_a_command_says_whether_its_user_confirms_it(talk, executor):
-    def pay(**fields):
-        usual = {"endpoint": "/pay", "method": "POST", "params": {"to": "{to}"}}
-        command = JobCommand("pay", needs=["to"], action="call_api", parameters=usual)
-        return JobSpec(
-            "pay",
-            slots=[Slot("to", question="To whom?")],
-            commands=[command.replace(**fields)],
-            base_urls=["http://127.0.0.1:9"],
-        )
-
-    read = {"endpoint": "/payments/{to}", "method": "get"}
-    for fields, is_confirmed in (
-        ({}, True),
-        ({"effects": "keyed"}, True),
-        ({"effects": "pure"}, True),
-        ({"confirm": False}, False),
-        ({"parameters": read}, False),
-        ({"parameters": read, "confirm": True}, True),
-        ({"parameters": read, "effects": "unsafe"}, True),
-    ):
-        spec = pay(**fields)
-        assert spec.is_confirmed(spec.commands[0]) is is_confirmed, fields
-        executor.calls.clear()
-        asked = await talk(spec, "to: Bob", executor=executor)
-        assert (asked.job.asked.names == ("confirmation",)) is is_confirmed, fields
-        assert bool(executor.calls) is not is_confirmed
-        if is_confirmed:
-            assert (await talk(spec, "to: Bob", "yes", executor=executor)).is_completed
-            assert executor.calls[0].effects == spec.effects_of(spec.commands[0])
-    alone = pay().replace(confirm=False)
-    assert not alone.is_confirmed(alone.commands[0])
-    assert alone.is_confirmed(alone.commands[0].replace(confirm=True))
-
-
-async def test_what_a_planner_lacks_is_collected_first(spec, talk):
-    class Fussy:
-        async def plan(self, spec, job):
-            if "e" not in job.collected_info:
-                return PlanDraft(lacks=("e",))
-            return PlanDraft(items=(job.collected_info,))
-
-    keyed = {"actions": [ActionSpec("do", run=print, effects="keyed")]}
-    asked = await talk(trip(**keyed), "a: 1, b: 2, c: 3, d: 4", planner=Fussy())
-    assert asked.response_message == "Understood: a: 1, b: 2, c: 3, d: 4.\nE?"
-    said = ["a: 1, b: 2, c: 3, d: 4", "5"]
-    assert (await talk(trip(**keyed), *said, planner=Fussy())).is_completed
 
 
 async def test_only_who_was_shown_the_values_confirms_them(make, executor, recorder):

@@ -69,19 +69,6 @@ async def test_the_mask_of_a_secret_is_none_of_its_values(make, recorder):
     assert asked.job.asked.names == ("pin",)
 
 
-async def test_a_plan_whose_secret_was_changed_outside_is_made_anew(make, recorder):
-    unsafe = PAY.replace(actions=[ActionSpec("do", run=print)])
-    processor = make(unsafe, recorder())
-    asked = await processor.process(processor.new_job(), ["pay, to: Ann, pin: 4711"])
-    forged = asked.job.to_dict()
-    forged["confirmed"] = forged["plan"]["id"]
-    for place in (forged["collected_info"], forged["plan"]["items"][0]):
-        place["pin"] = "0815"
-        result = await processor.process(forged)
-        assert result.job.asked.names == ("confirmation",)
-        assert result.job.plan.id != asked.job.plan.id
-
-
 async def test_a_secret_that_was_said_in_a_wrong_place_is_shown_nowhere(make):
     account = Slot("to", question="To which account?", type="integer")
     spec = PAY.replace(slots=[account, PAY.slot("pin")])

@@ -26,22 +26,6 @@ async def test_a_job_travels_in_the_metadata_and_nothing_is_kept(spec, executor,
     assert len(executor.calls) == 1
 
 
-async def test_an_error_gives_the_client_its_failed_job(spec, make):
-    class Broken:
-        async def extract(self, wanted):
-            raise RuntimeError("no reply")
-
-    output = await run_flow(make(spec, extractor=Broken()), {"command": "edit"}, ["hello"])
-    job = output.metadata.context.job
-    assert (job["phase"], job["status"]) == ("FAILED", "failed")
-    assert "no reply" in job["error"]
-    assert "no reply" in output.error
-    again = await run_flow(make(spec), output.metadata, ["PL-1"])
-    assert again.metadata.context.job["collected_info"] == {"product_listing_id": "PL-1"}
-    with pytest.raises(JobError, match="phase"):
-        await run_flow(make(spec), {"context": {"job": {**job, "phase": "odd"}}}, ["hello"])
-
-
 @pytest.mark.parametrize(
     "error",
     [

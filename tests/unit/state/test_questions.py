@@ -10,8 +10,6 @@ from pydantic import JsonValue, TypeAdapter
 from replan import Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
 from replan.state.person.answers import read_answers, read_decision
 from replan.state.person.reviews import interrupt_about
-from replan.state.person.waiting import addressed
-from replan.state.rules import open_questions, waiting_steps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = ("1/a/1", "2/b/1", "2/b/2")
@@ -105,20 +103,6 @@ def test_whatever_is_said_of_a_plan_is_a_decision_or_a_problem_that_says_how(val
 )
 def test_decisions_are_read_in_the_forms_in_which_people_give_them(said, decision):
     assert read_decision(said) == decision
-
-
-def test_the_beginning_of_a_key_will_do_where_one_question_has_it():
-    asked = [question(key) for key in ("1/a/1", "2/a/1", "2/b/1", "12/a/1")]
-    assert read_answers({"1": "x", "12": "y", "2/b": "z"}, asked) == {
-        "1/a/1": "x",
-        "12/a/1": "y",
-        "2/b/1": "z",
-    }
-    for unclear in ({"2": "x"}, {"1": "x", "1/a/1": "y"}):
-        with pytest.raises(InputError, match="not clear which question each answer is for"):
-            read_answers(unclear, asked)
-    with pytest.raises(InputError, match="No open question has the key '2/'"):
-        read_answers({"2/": "x"}, asked)
 
 
 CALL = question("2/b/1", kind="approval", fingerprint="f2")
@@ -230,26 +214,6 @@ def plan(*steps):
     return TaskPlan(steps=tuple(PlanStep(**{"description": "Do it", **step}) for step in steps))
 
 
-def test_steps_that_need_a_waiting_step_wait_too_and_no_others():
-    state = {
-        "current_plan": plan(
-            {"id": 4, "dependencies": (3,)},
-            {"id": 1},
-            {"id": 2, "status": "completed"},
-            {"id": 3, "condition": {"step": 1, "outcome": "failed"}},
-            {"id": 5, "dependencies": (2,)},
-            {"id": 6, "dependencies": (1,), "status": "skipped"},
-        ),
-        "questions": {key: question(key) for key in ("1/a/1", "2/a/1", "9/a/1")},
-    }
-    assert [each.key for each in open_questions(state)] == ["1/a/1"]
-    assert waiting_steps(state) == {1, 3, 4}
-    answered = question("1/a/1").answered("x", NOON)
-    assert waiting_steps(state | {"questions": {"1/a/1": answered}}) == frozenset()
-    assert open_questions({}) == ()
-    assert open_questions({"questions": {"1/a/1": question("1/a/1")}}) == ()
-
-
 def test_what_waits_is_read_from_interrupts_in_every_form():
     payload = {"questions": [each.model_dump(mode="json") for each in ASKED], "problem": ""}
     interrupt = SimpleNamespace(value=payload, id="f00")
@@ -259,44 +223,3 @@ def test_what_waits_is_read_from_interrupts_in_every_form():
     assert waiting_for({"outcome": "completed"}) == ()
     (foreign,) = waiting_for([{"value": {"questions": 7}, "id": "f00"}])
     assert (foreign.key, foreign.text) == ("f00", "{'questions': 7}")
-
-
-ASKS = SimpleNamespace(
-    id="i1", value={"questions": [ASKED[0].model_dump(mode="json")], "problem": ""}
-)
-FOREIGN = SimpleNamespace(id="i2", value="Which?")
-LONG = SimpleNamespace(id="f00dbabe" * 4, value="Which?")
-PLAN = SimpleNamespace(
-    id="i3", value=interrupt_about([PLAN_ASKED.replace(key="plan", fingerprint="")])
-)
-
-
-@pytest.mark.parametrize(
-    ("given", "interrupts", "values"),
-    [
-        (None, [ASKS], {"i1": {"1/a/1": None}}),
-        ("x", [FOREIGN], {"i2": "x"}),
-        ({"1/a/1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
-        ({"i1": "x"}, [ASKS], {"i1": {"1/a/1": "x"}}),
-        ({"i1": {"1": "x"}}, [ASKS], {"i1": {"1/a/1": "x"}}),
-        ({"f00d": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
-        ({"f00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
-        ({"f00dbabef00dbabe": "x"}, [LONG], {"f00dbabe" * 4: "x"}),
-        ({"1/a/1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
-        ({"1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
-        ({"i1": "x", "i2": "y"}, [ASKS, FOREIGN], {"i1": {"1/a/1": "x"}, "i2": "y"}),
-        ({"i3": "approve"}, [ASKS, PLAN], {"i3": {"plan": "approve"}}),
-        ({"plan": "approve"}, [ASKS, PLAN], {"i3": {"plan": "approve"}}),
-    ],
-)
-def test_an_answer_goes_to_the_interrupt_that_asks(given, interrupts, values):
-    assert addressed(given, interrupts) == values
-
-
-@pytest.mark.parametrize(
-    "given",
-    ["x", None, {}, {"9/a/1": "x"}, {"1": "x", "1/a/1": "y"}, {"1/a/1": "x", "z": 1}],
-)
-def test_an_answer_that_may_be_for_several_interrupts_is_refused(given):
-    with pytest.raises(InputError, match=r"open: '1/a/1', 'i2', 'plan'\."):
-        addressed(given, [ASKS, FOREIGN, PLAN])

@@ -1,26 +1,18 @@
 """The rules above the models, as tables: when to go on, when to end, how it ended."""
 
-import math
-
 import pytest
 
-from replan import Limits, PlanDocument, RunSettings, SpecialistResult, TaskPlan, Usage
-from replan.state import ActionType, FeedbackResult
+from replan import Limits, PlanDocument, RunSettings, Usage
+from replan.state import FeedbackResult
 from replan.state.limits import LimitHit
-from replan.state.results import Assignment, ExecutionContext
+from replan.state.results import ExecutionContext
 from replan.state.rules import (
-    fallback_feedback,
     get_current_execution_step,
-    limit_value,
     may_complete,
     missing_from,
-    needs_model,
     outcome_of,
     reached_limit,
-    round_results,
-    runnable_steps,
     should_continue_execution,
-    within_limit,
 )
 
 DONE, OPEN, FAILED = "- [x] 1. One @a", "- [ ] 2. Two @a", "- [!] 3. Three @a"
@@ -36,10 +28,6 @@ def plan(*lines):
 def state(*lines, limits=None, **keys):
     settings = RunSettings(limits=Limits(**(limits or {})))
     return {"current_plan": plan(*lines), "current_round": 1, "settings": settings, **keys}
-
-
-def result(step_id, **fields):
-    return SpecialistResult(specialist_name="a", step_id=step_id, **{"round": 1, **fields})
 
 
 def hit(value, **fields):
@@ -64,20 +52,6 @@ def test_the_outcome_is_told_by_the_required_steps(lines, outcome):
     assert outcome_of(plan(*lines)) == outcome
 
 
-@pytest.mark.parametrize(
-    ("lines", "outcome"),
-    [
-        ((OPEN,), "partial"),
-        ((DONE,), "completed"),
-        ((FAILED,), "failed"),
-        ((FAILED, BLOCKED), "failed"),
-        ((FAILED, OPEN), "partial"),
-    ],
-)
-def test_a_limit_that_kept_a_step_from_being_tried_makes_the_outcome_partial(lines, outcome):
-    assert outcome_of(plan(*lines), "max_tokens") == outcome
-
-
 def test_what_kept_each_step_is_told():
     limits = {"max_seconds": 5, "max_steps": 9}
     given = state(OPEN, "- [ ] 7. Seven @a", limits=limits, limit_hits=hit(5))
@@ -86,11 +60,6 @@ def test_what_kept_each_step_is_told():
         "- 2. Two: not run, the limit max_seconds was reached",
         "- 7. Seven: not run, the limit max_tokens was reached",
     ]
-
-
-def test_a_plan_without_steps_has_nothing_left_to_do():
-    assert outcome_of(TaskPlan()) == "completed"
-    assert runnable_steps({}) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,33 +99,6 @@ def test_a_limit_is_reached_when_no_room_is_left_for_the_work_that_is(given, lim
 
 
 @pytest.mark.parametrize(
-    ("limit", "value"), [("max_rounds", 1), ("max_stalls", 2), ("max_tokens", math.inf)]
-)
-def test_a_limit_is_told_with_the_value_that_the_run_has(limit, value):
-    assert limit_value(state(OPEN, max_rounds=1), limit) == value
-
-
-@pytest.mark.parametrize(
-    ("given", "asks"),
-    [
-        (state(DONE, OPEN), False),
-        (state(DONE), True),
-        (state(FAILED, BLOCKED), True),
-        (state(OPEN, FAILED, dispatched=[Assignment(step_id=3, specialist="a")]), True),
-        (state(OPEN, FAILED, dispatched=[Assignment(step_id=2, specialist="a")]), False),
-        (state(OPEN, current_specialist_results={"1/a": result(1, replan_needed=True)}), True),
-        (
-            state(OPEN, current_specialist_results={"1/a": result(1, replan_needed=True, round=0)}),
-            False,
-        ),
-        (state(OPEN, stalls=2), True),
-    ],
-)
-def test_a_model_judges_a_round_only_where_there_is_something_to_judge(given, asks):
-    assert needs_model(given) is asks
-
-
-@pytest.mark.parametrize(
     ("given", "may"),
     [
         (state(DONE), True),
@@ -189,46 +131,6 @@ def test_a_model_may_not_end_a_run_while_a_required_step_can_run(given, may):
 )
 def test_the_rules_have_the_last_word_on_another_round(judged, given, goes_on):
     assert should_continue_execution(judged, given) is goes_on
-
-
-def test_where_no_model_judges_the_status_of_the_steps_does():
-    open_, done = fallback_feedback(state(OPEN), "No."), fallback_feedback(state(DONE), "No.")
-    assert (open_.should_continue, open_.suggested_action) == (True, ActionType.EXECUTE_STEP)
-    assert (done.should_continue, done.suggested_action) == (False, None)
-    assert (open_.by, open_.feedback) == ("rule", "No.")
-    assert not fallback_feedback(state(OPEN, stalls=2), "No.").should_continue
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (state(DONE, OPTIONAL), ""),
-        (state(DONE, OPEN), "- 2. Two: not run"),
-        (state(OPEN, stalls=2), "- 2. Two: not run, the limit max_stalls was reached"),
-        (
-            state(OPEN, limit_reached="max_steps"),
-            "- 2. Two: not run, the limit max_steps was reached",
-        ),
-        (state(FAILED, BLOCKED), "- 3. Three: failed\n- 5. Five: a step that it needs failed"),
-        ({}, ""),
-    ],
-)
-def test_what_is_missing_is_told_with_its_reason(given, text):
-    assert missing_from(given) == text
-
-
-def test_only_the_results_of_the_running_round_are_its_results():
-    results = {"1/a": result(1, round=1), "2/a": result(2, round=2)}
-    assert set(round_results({"current_round": 2, "current_specialist_results": results})) == {
-        "2/a"
-    }
-    assert round_results({}) == {}
-
-
-def test_a_plan_is_cut_to_the_steps_that_may_run():
-    whole = plan(DONE, OPEN, OPTIONAL)
-    assert [step.id for step in within_limit(whole, 2).steps] == [1, 2]
-    assert within_limit(whole, 3) is whole
 
 
 def test_the_step_that_leads_the_round_is_taken_from_the_plan_as_it_is_now():
