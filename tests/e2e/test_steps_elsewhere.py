@@ -27,7 +27,7 @@ PLAN = """\
 """
 
 
-async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: PLR0915 - one life of a run
+async def test_steps_of_a_queue_are_attempt_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: PLR0915 - one life of a run
     crew, monkeypatch
 ):
     monkeypatch.setenv("NO_KEY", "none")

@@ -55,6 +55,6 @@ def entrance_of(graph: Graph) -> Entrance:
     return cast("Entrance", graph.channels[START])
 
 
-def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
+def check_input(graph: Graph, run_input: Mapping[str, Any]) -> None:
     """Refuse invalid input before anything is reported or stored."""
-    entrance_of(graph).check(given)
+    entrance_of(graph).check(run_input)

@@ -79,29 +79,30 @@ async def _check_plan(graph: Graph, call: Call) -> None:
 async def prepared(graph: Graph, call: Call) -> Call:
     """Return the call as LangGraph takes it."""
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
-    given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
-    call = replace(call, input=given, name=name)
+    call = replace(call, name=name)
+    if isinstance(call.input, str):
+        call = replace(call, input={"messages": [HumanMessage(call.input)]})
     check_call(graph, call)
-    if graph.checkpointer and not isinstance(given, Command | None):
+    if graph.checkpointer and not isinstance(call.input, Command | None):
         call = await _continued_if_same(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
     return _with_name(call)
 
 
-def of_client(given: Any) -> Any:
+def of_client(call_input: Any) -> Any:
     """What a client sends: a system message of its own counts as words of the user."""
-    if isinstance(given, Command):
-        command = cast("Command[Any]", given)
+    if isinstance(call_input, Command):
+        command = cast("Command[Any]", call_input)
         return replace(command, update=of_client(command.update))
-    if not isinstance(given, Mapping):
-        return given
-    fields = cast("Mapping[str, Any]", given)
+    if not isinstance(call_input, Mapping):
+        return call_input
+    fields = cast("Mapping[str, Any]", call_input)
     if "messages" not in fields:
         return fields
     whole = overwriting(fields["messages"])
-    sent: Any = fields["messages"] if whole is None else whole.value
-    listed = cast("list[Any]", sent) if isinstance(sent, list) else [sent]
+    written: Any = fields["messages"] if whole is None else whole.value
+    listed = cast("list[Any]", written) if isinstance(written, list) else [written]
     messages = [_message_of_client(message) for message in listed]
     return {**fields, "messages": messages if whole is None else Overwrite(messages)}
 
@@ -126,21 +127,21 @@ def check_call(graph: Graph, call: Call) -> None:
                 "The graph keeps its threads, and this call names none. Give it one, such as "
                 'config={"configurable": {"thread_id": "shop"}}; `open_runtime` does so by itself.'
             )
-    given, ids = call.input, call.config.get("configurable", {})
+    sent, ids = call.input, call.config.get("configurable", {})
     names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
-    told = {"thread_id": ids.get("thread_id"), **names}
-    if isinstance(given, Command):
-        told |= {"answer": given.resume, "update": given.update}
-    elif isinstance(given, Mapping):
-        told |= dict(given)
+    values = {"thread_id": ids.get("thread_id"), **names}
+    if isinstance(sent, Command):
+        values |= {"answer": sent.resume, "update": sent.update}
+    elif isinstance(sent, Mapping):
+        values |= dict(sent)
         # Of half a character in a plan, its reader says where.
-        told["plan"] = "\0" if "\0" in str(given.get("plan") or "") else ""
-    check_storable(told)
+        values["plan"] = "\0" if "\0" in str(sent.get("plan") or "") else ""
+    check_storable(values)
 
 
-def check_storable(told: Mapping[str, object]) -> None:
+def check_storable(values: Mapping[str, object]) -> None:
     """Refuse what not every store keeps, by its name."""
-    for name, value in told.items():
+    for name, value in values.items():
         if problem := unstorable(value):
             raise InputError(f"The {name} cannot be kept. {problem}")
 
@@ -164,26 +165,26 @@ async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
     if thread is None:
         return None
     config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    found = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
-    async with aclosing(found):
-        return await anext(found, None)
+    checkpoints = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
+    async with aclosing(checkpoints):
+        return await anext(checkpoints, None)
 
 
-def _is_same(begun: object, given: object) -> bool:
-    return begun is None or _texts_of_input(begun) == _texts_of_input(given)
+def _is_same(stored: object, sent: object) -> bool:
+    return stored is None or _texts_of_input(stored) == _texts_of_input(sent)
 
 
-def _texts_of_input(given: Any) -> tuple[Any, ...]:
+def _texts_of_input(sent: Any) -> tuple[Any, ...]:
     """The text of an input, in whatever form its messages are."""
-    if not isinstance(given, Mapping):
-        return (given,)
-    asked = cast("Mapping[str, Any]", given)
-    messages = conversation([], [asked.get("messages") or []])
+    if not isinstance(sent, Mapping):
+        return (sent,)
+    fields = cast("Mapping[str, Any]", sent)
+    messages = conversation([], [fields.get("messages") or []])
     return (
         [(each.type, each.content) for each in messages],
-        asked.get("plan"),
-        asked.get("plan_by"),
-        asked.get("answers"),
+        fields.get("plan"),
+        fields.get("plan_by"),
+        fields.get("answers"),
     )
 
 
@@ -191,13 +192,13 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     """Continue a run: an answer finds its question, and new settings the state."""
     snapshot = await graph.aget_state(call.config)
     _check_team(graph, snapshot)
-    given = cast("Command[Any] | None", call.input)
-    if given is not None:
-        given = _address_answer(graph, given, snapshot.interrupts)
+    command = cast("Command[Any] | None", call.input)
+    if command is not None:
+        command = _address_answer(graph, command, snapshot.interrupts)
     if _is_not_begun(snapshot):
         # It takes its name and its settings when it does.
         name = str((snapshot.metadata or {}).get("run_id") or call.name)
-        return _with_name(replace(call, input=given, name=name))
+        return _with_name(replace(call, input=command, name=name))
     state = cast("EnhancedState", snapshot.values)
     call = _with_name(replace(call, name=state.get("run_id", "")))
     update = dict(changed_settings(state, call.settings))
@@ -206,11 +207,13 @@ async def _resumed(graph: Graph, call: Call) -> Call:
         update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
     if call.warnings:
         update["warnings"] = [*call.warnings, *cast("Sequence[str]", update.get("warnings", ()))]
-    if update and given is None:
-        given = Command(update=update)
-    elif update and given is not None:
-        given = replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
-    return replace(call, input=given)
+    if update and command is None:
+        command = Command(update=update)
+    elif update and command is not None:
+        command = replace(
+            command, update={**cast("dict[str, Any]", command.update or {}), **update}
+        )
+    return replace(call, input=command)
 
 
 def _is_not_begun(snapshot: StateSnapshot) -> bool:
@@ -246,15 +249,15 @@ def _address_answer(
             if not draws_forms or len(interrupts) > 1:
                 raise
             # Studio and such clients show no error of a run. Its node says what is wrong.
-            values = _unread(command.resume, interrupts[0].id)
+            values = _unread_answer(command.resume, interrupts[0].id)
         return replace(command, resume=values)
     return replace(command, resume=None) if does_more else None
 
 
-def _unread(given: Any, name: str) -> dict[str, Any]:
-    """An answer for its interrupt alone, under its id, as it may be already."""
-    is_addressed = isinstance(given, Mapping) and name in given
-    return {name: cast("Mapping[str, Any]", given)[name] if is_addressed else given}
+def _unread_answer(answer: Any, interrupt_id: str) -> dict[str, Any]:
+    """An answer that could not be read, under the id of its interrupt, as it may be already."""
+    by_id = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else dict[str, Any]()
+    return {interrupt_id: by_id.get(interrupt_id, answer)}
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:

@@ -85,15 +85,15 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(self.checkpointer, BaseCheckpointSaver) and not (is_inner or is_chosen):
             options["durability"] = "sync"
         async with alone(self, config, within=True) as owner:
-            given = await normalise_call(self, Call(input, options.get("context"), config))
-            if given.input is not input:
-                options["context"] = given.settings
-            parts = await self._parts(given, options, owner)
+            call = await normalise_call(self, Call(input, options.get("context"), config))
+            if call.input is not input:
+                options["context"] = call.settings
+            parts = await self._parts(call, options, owner)
             if here().listener is not None:
                 # Whoever hears the run around this one does not hear this one.
                 parts = in_each(lambda: using(listener=None), parts)
-            async with aclosing(parts) as given_parts:
-                async for part in given_parts:
+            async with aclosing(parts) as stream:
+                async for part in stream:
                     yield part
 
     async def run_to_rest(
@@ -226,8 +226,8 @@ async def alone(
 async def _with_early_steps(early: EarlySteps, parts: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
     """Yield the parts of a call's stream; what began early ends with it."""
     try:
-        async with aclosing(in_each(lambda: using(early=early), parts)) as given:
-            async for part in given:
+        async with aclosing(in_each(lambda: using(early=early), parts)) as stream:
+            async for part in stream:
                 yield part
     finally:
         await early.end()
@@ -260,8 +260,8 @@ async def _traced(trace: Trace, parts: AsyncGenerator[Any]) -> AsyncGenerator[An
     """Yield the parts of a call's stream; its work is traced, its reader is not."""
     error: BaseException | None = None
     try:
-        async with aclosing(in_each(lambda: using(trace=trace), parts)) as given:
-            async for part in given:
+        async with aclosing(in_each(lambda: using(trace=trace), parts)) as stream:
+            async for part in stream:
                 yield part
     except BaseException as raised:
         error = raised
@@ -285,9 +285,9 @@ def _checked_edits(
 
 def _without_bounds(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
     """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
-    given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
-    steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
-    at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
+    configs: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
+    steps = next((each["recursion_limit"] for each in configs if "recursion_limit" in each), None)
+    at_once = next(filter(None, (each.get("max_concurrency") for each in configs)), None)
     free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}
     if at_once:
         free["max_concurrency"] = sys.maxsize

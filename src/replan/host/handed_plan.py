@@ -16,42 +16,42 @@ from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.enhanced import PlanAuthor
-from replan.state.person.answers import given_answers
+from replan.state.person.answers import answers_in_advance
 from replan.state.plan_mistakes import plan_mistakes
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """The error for an empty input."""
 
 
-def check_input(given: Any, services: Services) -> None:
+def check_input(run_input: Any, services: Services) -> None:
     """Refuse an unusable input before anything of it is stored."""
-    if not isinstance(given, Mapping):
+    if not isinstance(run_input, Mapping):
         raise InputError(
-            f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
-            '{"messages": [("user", "...")]}, or with a plan under `plan`.'
+            f"The input is a {type(run_input).__name__}. Give a mapping with `messages`, for "
+            'example {"messages": [("user", "...")]}, or with a plan under `plan`.'
         )
-    asked = cast("Mapping[str, Any]", given)
-    if not asked:
+    fields = cast("Mapping[str, Any]", run_input)
+    if not fields:
         # LangGraph draws a graph by passing it no input; the first node refuses that.
         return
-    if not isinstance(asked.get("plan"), str | None):
-        kind = type(asked["plan"]).__name__
+    if not isinstance(fields.get("plan"), str | None):
+        kind = type(fields["plan"]).__name__
         raise InputError(f"The plan is a {kind}. Give the text of its document, in Markdown.")
-    document = asked.get("plan") or ""
-    author = checked("plan_by", PlanAuthor | None, asked.get("plan_by"))
+    document = fields.get("plan") or ""
+    author = checked("plan_by", PlanAuthor | None, fields.get("plan_by"))
     plan, _ = read_handed_plan(document, services, author)
-    if plan is None and _is_blank(asked.get("messages")):
+    if plan is None and _is_blank(fields.get("messages")):
         raise InputError(NOTHING_TO_DO)
-    answers = checked("answers", dict[str, JsonValue] | None, asked.get("answers"))
+    answers = checked("answers", dict[str, JsonValue] | None, fields.get("answers"))
     if answers:
-        given_answers(answers, services.clock())
+        answers_in_advance(answers, services.clock())
 
 
-def _is_blank(given: Any) -> bool:
-    if isinstance(given, Overwrite):
-        given = given.value
-    given = cast("list[Any]", given) if isinstance(given, list) else [given]
-    newest = given[-1] if given else None
+def _is_blank(messages: Any) -> bool:
+    if isinstance(messages, Overwrite):
+        messages = messages.value
+    messages = cast("list[Any]", messages) if isinstance(messages, list) else [messages]
+    newest = messages[-1] if messages else None
     if newest is None or isinstance(newest, RemoveMessage):
         return newest is None
     (message,) = conversation([], [[newest]])

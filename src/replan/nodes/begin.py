@@ -31,7 +31,7 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
-from replan.state.person.answers import given_answers
+from replan.state.person.answers import answers_in_advance
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
 from replan.steps.answer_events import report_answer
@@ -64,7 +64,7 @@ async def begin(
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
     await emitter.warn(*refusals_of_call(runtime, services))
-    answers = given_answers(state.get("answers") or {}, services.clock())
+    answers = answers_in_advance(state.get("answers") or {}, services.clock())
     for question in answers.values():
         await report_answer(question, question.answer, emitter, services.log)
     if services.knowledge is None:

@@ -55,19 +55,19 @@ class StepOutcome(Value):
 class StepQueue(Protocol):
     """Has steps done by the workers of a queue."""
 
-    async def done(
+    async def make_attempt(
         self,
         queue: str,
-        errand: StepJob,
-        hear: Callable[[Any], None],
-        begins: Callable[[], None],
+        job: StepJob,
+        on_event: Callable[[Any], None],
+        on_begin: Callable[[], None],
     ) -> StepOutcome:
         """Have an attempt made, and wait for its end; cancelling the wait stops the attempt.
 
         Args:
             queue: The name of the queue.
-            errand: The attempt.
-            hear: Receives the events of its calls.
-            begins: Is called once a worker has it, maybe more than once.
+            job: The attempt.
+            on_event: Receives the events of its calls.
+            on_begin: Is called once a worker has it, maybe more than once.
         """
         ...

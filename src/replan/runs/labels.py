@@ -16,11 +16,11 @@ LONGEST = 200  # characters of the value of a label
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
-    labels = dict(given or {})
-    if len(labels) > MOST:
-        raise InputError(f"There are {len(labels)} labels. A run can have at most {MOST}.")
-    for name, value in cast("dict[object, object]", labels).items():
+def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
+    checked = dict(labels or {})
+    if len(checked) > MOST:
+        raise InputError(f"There are {len(checked)} labels. A run can have at most {MOST}.")
+    for name, value in cast("dict[object, object]", checked).items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InputError(
                 f"{str(name)[:LONGEST]!r} cannot be the name of a label. Begin with a letter or a "
@@ -36,4 +36,4 @@ def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
                 f"The label '{name}' holds a secret value of this process, and labels are kept as "
                 "they are. Give another one."
             )
-    return labels
+    return checked

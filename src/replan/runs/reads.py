@@ -103,8 +103,8 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources)
     asks = await open_asks(snapshot, storage.log)
     if not asks or not all(ask.interrupt for ask in asks):
         return False
-    asked = await storage.log.requests([run_id])
-    is_asked = any(each.kind not in STEERS for each in asked)
+    requests = await storage.log.requests([run_id])
+    is_asked = any(each.kind not in STEERS for each in requests)
     return not (await is_worked_on(run_id, resources) or is_asked)
 
 

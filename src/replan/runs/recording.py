@@ -19,9 +19,9 @@ class RecordingWorks(Works):
         """Refuse work."""
         raise InputError(self._why)
 
-    async def known(self, errand: RunJob, *, is_new: bool = False) -> None:
+    async def start_or_join(self, job: RunJob, *, is_new: bool = False) -> None:
         """Leave a run whose answers are on record to whoever resumes it."""
-        if is_new or not errand.gives_way:
+        if is_new or not job.gives_way:
             self.check_can_work()
 
 

@@ -208,8 +208,8 @@ async def _last_sign_of_life(
     worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
     at_work_at = record.started_at + timedelta(seconds=worked)
     tried = [each.ended_at or each.started_at for each in ledger]
-    told = [event.at for event in events[-1:] if event.at is not None]
-    return max([record.updated_at, at_work_at, *tried, *told])
+    times = [event.at for event in events[-1:] if event.at is not None]
+    return max([record.updated_at, at_work_at, *tried, *times])
 
 
 async def read_report(
@@ -281,8 +281,8 @@ async def with_texts(report: WholeReport, storage: Storage, events: Iterable[Eve
 
 async def texts_of(run_id: str, storage: Storage, events: Iterable[Event]) -> dict[str, str]:
     """Read the long texts of some events, of those still kept, by their references."""
-    found = {ref: await storage.log.text(run_id, ref) for ref in references(events)}
-    return {ref: text for ref, text in found.items() if text is not None}
+    texts = {ref: await storage.log.text(run_id, ref) for ref in references(events)}
+    return {ref: text for ref, text in texts.items() if text is not None}
 
 
 async def thread_views(storage: Storage, run_id: str) -> tuple[ThreadView, ...]:
@@ -308,13 +308,13 @@ def _order(thread_id: str) -> list[tuple[int, str]]:
 def _views(
     whose: Mapping[str, int | str], thread: Thread, depth: int = 0, *, is_replaced: bool = False
 ) -> Iterator[ThreadView]:
-    said = [str(each.meta["phase"]) for each in thread.messages if "phase" in each.meta]
+    phases = [str(each.meta["phase"]) for each in thread.messages if "phase" in each.meta]
     yield ThreadView.model_validate(
         {
             **whose,
             "depth": depth,
             "phase": next_phase(thread),
-            "phases": tuple(dict.fromkeys(said)),
+            "phases": tuple(dict.fromkeys(phases)),
             "messages": len(thread.messages),
             "is_replaced": is_replaced,
             "error": thread.error,

@@ -57,8 +57,8 @@ class StepResults(Mapping[str, SpecialistResult]):
         if len(keys) == 1:
             return self._typed(keys[0])
         written = ", ".join(f"results['{key}']" for key in keys)
-        told = f"several specialists did it; write {written}" if keys else "it has no result"
-        raise KeyError(f"Step {step}: {told}.")
+        problem = f"several specialists did it; write {written}" if keys else "it has no result"
+        raise KeyError(f"Step {step}: {problem}.")
 
     def __contains__(self, step: object) -> bool:
         return bool(self._keys_of(step)) if isinstance(step, int) else step in self._by_key
@@ -168,10 +168,10 @@ class RunResult(Generic[T_co]):
         return tuple(self.state.get("warnings", ()))
 
     def __repr__(self) -> str:
-        told = self.text or ", ".join(ask.key for ask in self.pending_questions)
-        told = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
+        text = self.text or ", ".join(ask.key for ask in self.pending_questions)
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         steps = f", {_steps_of(self.plan)}" if self.plan else ""
-        return f"<RunResult {self.outcome}: {told!r}{steps}, run {self.run_id[:8]}>"
+        return f"<RunResult {self.outcome}: {text!r}{steps}, run {self.run_id[:8]}>"
 
     def _repr_markdown_(self) -> str:
         """The result in a notebook: the outcome, the answer, open questions, the plan."""

@@ -45,23 +45,23 @@ logger = logging.getLogger(__name__)
 
 
 async def run_graph(
-    graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
+    graph: Graph, call: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> EnhancedState:
     """Run a graph to its end and return the final state; see `replan.run`."""
     # That of a run that waits has LangGraph's `__interrupt__`.
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
-        call = await prepared(graph, asked)
+        ready = await prepared(graph, call)
         return await cast("Any", graph).ainvoke(
-            call.input, call.config, control=control, **_langgraph_options(graph, call)
+            ready.input, ready.config, control=control, **_langgraph_options(graph, ready)
         )
 
-    async with alone(graph, asked.config) as owner:
+    async with alone(graph, call.config) as owner:
         try:
-            with _log_end(asked), owner.at_work() if owner else nullcontext():
+            with _log_end(call), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except RunStopped:
-            state = _mark_interrupted(await _read_saved_state(graph, asked.config))
+            state = _mark_interrupted(await _read_saved_state(graph, call.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
         if not graph.checkpointer:
@@ -70,24 +70,24 @@ async def run_graph(
 
 
 async def stream_graph(
-    graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
+    graph: Graph, call: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
     """Run a graph and return its events as they happen; see `replan.stream`."""
     controls: list[RunControl] = []
     with suppress(RunStopped):
-        async with alone(graph, asked.config) as owner:
-            call = await prepared(graph, asked)
-            options = {**_langgraph_options(graph, call), "stream_mode": "custom"}
+        async with alone(graph, call.config) as owner:
+            ready = await prepared(graph, call)
+            options = {**_langgraph_options(graph, ready), "stream_mode": "custom"}
 
             def parts(control: RunControl) -> AsyncGenerator[Any]:
                 controls.append(control)
                 stream_of = cast("Any", graph).astream
-                return stream_of(call.input, call.config, control=control, **options)
+                return stream_of(ready.input, ready.config, control=control, **options)
 
-            given = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
-            with _log_end(asked):
+            stream = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
+            with _log_end(call):
                 async with (
-                    aclosing(as_owner(owner, given)) as owned,
+                    aclosing(as_owner(owner, stream)) as owned,
                     aclosing(_events_in(owned, controls)) as events,
                 ):
                     ask: BaseEvent | None = None
@@ -103,7 +103,7 @@ async def stream_graph(
 
 async def followed(
     graph: Graph,
-    asked: Call,
+    call: Call,
     take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
     *,
     stop: asyncio.Event,
@@ -114,19 +114,19 @@ async def followed(
     listener = Listener(take, hears_texts=True)
 
     async def work(control: RunControl) -> dict[str, Any]:
-        call = await prepared(graph, asked)
-        options = _langgraph_options(graph, call)
-        return await cast("TeamGraph", graph).run_to_rest(call, listener, control, **options)
+        ready = await prepared(graph, call)
+        options = _langgraph_options(graph, ready)
+        return await cast("TeamGraph", graph).run_to_rest(ready, listener, control, **options)
 
     try:
-        return await _run_to_rest(graph, asked, stoppable(work, stop, grace, at_once))
+        return await _run_to_rest(graph, call, stoppable(work, stop, grace, at_once))
     finally:
         listener.close()
 
 
 async def followed_at_once(
     graph: TeamGraph,  # the graph, with a checkpointer in memory
-    asked: Call,  # what it is called with; its configuration has the name of the run
+    call: Call,  # what it is called with; its configuration has the name of the run
     take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
     *,
     stop: asyncio.Event | None,  # stops the run; None if nobody does
@@ -137,30 +137,30 @@ async def followed_at_once(
     listener = Listener(take, hears_texts=texts)
 
     async def work(control: RunControl) -> dict[str, Any]:
-        call = asked if begins else await prepared(graph, asked)
+        ready = call if begins else await prepared(graph, call)
         # The thread is written once, when the work comes to rest.
-        return await graph.run_to_rest(call, listener, control, durability="exit")
+        return await graph.run_to_rest(ready, listener, control, durability="exit")
 
     try:
         working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
-        return await _run_to_rest(graph, asked, working)
+        return await _run_to_rest(graph, call, working)
     finally:
         listener.close()
 
 
 async def _run_to_rest(
-    graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
+    graph: Graph, call: Call, working: Coroutine[Any, Any, dict[str, Any]]
 ) -> EnhancedState:
-    with _log_end(asked):
+    with _log_end(call):
         try:
             state = await working
         except RunStopped:
             return cast(
-                "EnhancedState", _mark_interrupted(await _read_saved_state(graph, asked.config))
+                "EnhancedState", _mark_interrupted(await _read_saved_state(graph, call.config))
             )
     if graph.checkpointer and not state.get("is_completed"):
         # Only a snapshot shows what is asked, and by whom.
-        snapshot: StateSnapshot = await graph.aget_state(asked.config)
+        snapshot: StateSnapshot = await graph.aget_state(call.config)
         state = state_at_rest(snapshot)
         if snapshot.interrupts:
             state["outcome"] = "waiting"
@@ -193,8 +193,8 @@ async def _until_stopped(
     arrived: asyncio.Queue[Any] = asyncio.Queue()
 
     async def work(control: RunControl) -> None:
-        async with aclosing(parts(control)) as given:
-            async for part in given:
+        async with aclosing(parts(control)) as stream:
+            async for part in stream:
                 arrived.put_nowait(part)
 
     running = asyncio.ensure_future(stoppable(work, stop, grace))
@@ -208,10 +208,10 @@ async def _until_stopped(
 
 
 @contextmanager
-def _log_end(asked: Call) -> Generator[None]:
+def _log_end(call: Call) -> Generator[None]:
     """Log how a run was cut off; a normal end is in its last event."""
-    thread = asked.config.get("configurable", {}).get("thread_id")
-    about = {"run_id": asked.name, "thread_id": thread}
+    thread = call.config.get("configurable", {}).get("thread_id")
+    about = {"run_id": call.name, "thread_id": thread}
     try:
         yield
     except InputError:

@@ -29,12 +29,12 @@ async def runs_since(
         at: Now.
         is_seen: Whether a run counts.
     """
-    found: list[RunReport] = []
+    reports: list[RunReport] = []
     # One more than are looked at tells whether there are more.
     records = await storage.runs.recent(MOST_RUNS + 1)
     for record in records[:MOST_RUNS]:
         if since is not None and record.started_at < since:
-            return found, False
+            return reports, False
         if is_seen(record):
-            found.append(await read_run(graph_of(record), storage, record, at))
-    return found, len(records) > MOST_RUNS
+            reports.append(await read_run(graph_of(record), storage, record, at))
+    return reports, len(records) > MOST_RUNS

@@ -48,12 +48,12 @@ from replan.runs.reads import (
 )
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
-from replan.runs.run_input import asked, kept_input, title_of
+from replan.runs.run_input import input_mapping, stored_input, title_of
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
 from replan.runs.work import Following, Resources, RunJob
-from replan.runs.works import Said, Works
+from replan.runs.works import RequestFields, Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.questions import fingerprint_of
@@ -155,34 +155,36 @@ class Runtime(Generic[T_co]):
             ThreadBusyError: Another run works on the thread.
             StorageError: It cannot be stored.
         """
-        given = asked(input)
-        check_input(self._resources.graph, given)
+        run_input = input_mapping(input)
+        check_input(self._resources.graph, run_input)
         run_id = run_id or self._resources.new_id()
         now = self._resources.clock()
         record = RunRecord(
             run_id=run_id,
             thread_id=thread_id or run_id,
-            title=title or title_of(given),
-            order=with_team(kept_input(given), self._resources.graph) if order is None else order,
+            title=title or title_of(run_input),
+            order=with_team(stored_input(run_input), self._resources.graph)
+            if order is None
+            else order,
             team=team_for(labels or {}, self._resources.team),
             started_at=now,
             updated_at=now,
             labels=checked_labels(labels),
         )
-        errand = RunJob(
-            record=record, input=given, settings=settings, config=config, following=following
+        job = RunJob(
+            record=record, input=run_input, settings=settings, config=config, following=following
         )
-        return await self._begin(errand)
+        return await self._begin(job)
 
-    async def _begin(self, errand: RunJob) -> Run[T_co]:
-        known = await self._resources.runs.get(errand.run_id)
-        if known is not None:
-            errand = replace(errand, record=known, goes_on=True)
-        return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
+    async def _begin(self, job: RunJob) -> Run[T_co]:
+        record = await self._resources.runs.get(job.run_id)
+        if record is not None:
+            job = replace(job, record=record, goes_on=True)
+        return Run(self, job.run_id, await self._works.start_or_join(job, is_new=record is None))
 
-    async def execute(self, errand: RunJob) -> Run[T_co]:
-        """Work on a run as an errand says; for code that extends a runtime."""
-        return Run(self, errand.run_id, await self._works.known(errand))
+    async def execute(self, job: RunJob) -> Run[T_co]:
+        """Work on a run as a job says; for code that extends a runtime."""
+        return Run(self, job.run_id, await self._works.start_or_join(job))
 
     @overload
     async def resume(
@@ -220,7 +222,7 @@ class Runtime(Generic[T_co]):
         """
         self._works.check_can_work()
         record = await kept_record_of(run_id, self._resources)
-        errand = RunJob(
+        job = RunJob(
             record=record,
             settings=settings,
             config=config,
@@ -228,8 +230,8 @@ class Runtime(Generic[T_co]):
             goes_on=True,
             by=by,
         )
-        left = await remaining_work(errand, self._resources)
-        run = Run(self, run_id, left and await self._works.known(left))
+        left = await remaining_work(job, self._resources)
+        run = Run(self, run_id, left and await self._works.start_or_join(left))
         return await run if wait else run
 
     async def resume_interrupted(
@@ -294,16 +296,16 @@ class Runtime(Generic[T_co]):
         """
         record = await kept_record_of(run_id, self._resources)
         asks = (await self.get(run_id)).pending_questions
-        given = read_answers(answers, asks)
+        answer_of = read_answers(answers, asks)
         rows: dict[str, JsonValue] = {
-            ask.key: answer_row(ask, given[ask.key]) for ask in asks if ask.key in given
+            ask.key: answer_row(ask, answer_of[ask.key]) for ask in asks if ask.key in answer_of
         }
         await self._works.ask(run_id, "answer", by, answers=rows)
-        await self._works.rested(run_id)
-        errand = RunJob(
+        await self._works.wait_if_resting(run_id)
+        job = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following
         )
-        return Run(self, run_id, await self._works.known(errand))
+        return Run(self, run_id, await self._works.start_or_join(job))
 
     async def edit_plan(
         self, run_id: str, plan: str, *, version: int, by: str = ""
@@ -359,21 +361,26 @@ class Runtime(Generic[T_co]):
         return await self._steer(run_id, "message", by, name, text=text)
 
     async def _steer(
-        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
+        self,
+        run_id: str,
+        kind: RequestKind,
+        by: str,
+        name: str = "",
+        **fields: Unpack[RequestFields],
     ) -> tuple[int, ...]:
         resources = self._resources
         record = await kept_record_of(run_id, resources)
-        asked = Request(run_id=run_id, name=name, kind=kind, at=resources.clock(), by=by, **said)
-        if name and await is_repeated(asked, resources.log):
+        draft = Request(run_id=run_id, name=name, kind=kind, at=resources.clock(), by=by, **fields)
+        if name and await is_repeated(draft, resources.log):
             return ()
-        await refuse_second_edit(asked, resources.log)
+        await refuse_second_edit(draft, resources.log)
         at_work = check_steer(
-            asked,
+            draft,
             await self._report(record),
             await state_of(run_id, resources),
             services_in(resources.graph) if has_team_of(record, resources.graph) else None,
         )
-        request = await self._works.ask(run_id, kind, by, name, **said)
+        request = await self._works.ask(run_id, kind, by, name, **fields)
         await refuse_if_over(request, await self.get(run_id), resources.log, resources.clock())
         return at_work
 
@@ -440,8 +447,8 @@ class Runtime(Generic[T_co]):
             return await self._begin(await in_new_run(correction, record, options, self._resources))
         async with alone(self._resources.graph, config_of(record.thread_id)) as owner:
             with owner.at_work() if owner else nullcontext():
-                errand = await in_place(correction, record, options, self._resources)
-        return await self._begin(errand)
+                job = await in_place(correction, record, options, self._resources)
+        return await self._begin(job)
 
     async def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
         """Stop a run gracefully: no new step starts, and running steps get the grace to end.
@@ -457,7 +464,7 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such run.
         """
-        if work := self._works.begun(run_id):
+        if work := self._works.begun_work(run_id):
             # Whatever happens to the storage.
             work.stop(by=by, force=force)
         record = await record_of(run_id, self._resources)
@@ -497,7 +504,7 @@ class Runtime(Generic[T_co]):
                 f"after={after} is not the number of an event. The first is 1; write 0."
             )
         await record_of(run_id, self._resources)
-        work = self._works.begun(run_id)
+        work = self._works.begun_work(run_id)
         kept = follow_events(run_id, after, self._resources)
         async with aclosing(work.log.follow(after, tokens=tokens) if work else kept) as following:
             async for event in following:
@@ -540,17 +547,17 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such status.
         """
-        wanted, found = checked_statuses(status), list[RunReport]()
+        statuses, reports = checked_statuses(status), list[RunReport]()
         # The record of a run whose process was killed says `running`.
-        outcomes: set[RunStatus] = {*wanted, "running"} if wanted else set()
+        outcomes: set[RunStatus] = {*statuses, "running"} if statuses else set()
         book, page = self._resources.runs, max(limit, 1)
         records = records_of(book, labels=checked_labels(labels), outcomes=outcomes, page=page)
         async with aclosing(records) as coming:
-            while len(found) < limit and (record := await anext(coming, None)):
+            while len(reports) < limit and (record := await anext(coming, None)):
                 report = await self._report(record)
-                if not wanted or report.outcome in wanted:
-                    found.append(report)
-        return found
+                if not statuses or report.outcome in statuses:
+                    reports.append(report)
+        return reports
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
         """Return what the team remembers about a user: the newest first, or what fits a query best.
@@ -579,7 +586,7 @@ class Runtime(Generic[T_co]):
             run_id, self._resources, is_followed=True
         ):
             if run_id in self._works:
-                await self._works.ended(run_id)
+                await self._works.wait_until_ended(run_id)
             elif self._is_closed:
                 # Another process works on it, and may do so for days.
                 break

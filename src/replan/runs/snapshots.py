@@ -16,8 +16,8 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
     if newest.values.get("run_id", record.run_id) == record.run_id:
         return newest
     own = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
-    async for found in own:
-        return found
+    async for snapshot in own:
+        return snapshot
     return newest._replace(values={}, next=(), tasks=(), interrupts=())
 
 

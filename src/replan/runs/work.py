@@ -93,7 +93,7 @@ class RunJob:
     gives_way: bool = False  # whether to leave it alone if a stop was requested in the meantime
     # Says, once its thread is held here, whether to leave it alone all the same.
     unless: Callable[[], Awaitable[bool]] | None = None
-    told: tuple[Event, ...] = ()  # what a person did to it before
+    prior_events: tuple[Event, ...] = ()  # what a person did to it before
     # How its caller follows and stops it.
     following: Following = field(default_factory=Following)
 
@@ -106,45 +106,45 @@ class RunJob:
         return self.record.thread_id
 
     def call(
-        self, given: Input, settings: RunSettings | None, warnings: tuple[str, ...] = ()
+        self, run_input: Input, settings: RunSettings | None, warnings: tuple[str, ...] = ()
     ) -> Call:
         config = merge_configs(self.config or {}, config_of(self.thread_id))
         config = config if self.following.get("tokens") else without_tokens(config)
-        return Call(given, settings, config, self.run_id, warnings)
+        return Call(run_input, settings, config, self.run_id, warnings)
 
 
 class Work:
     """The work of this process on one run."""
 
-    def __init__(self, errand: RunJob, resources: Resources, log: EventLog) -> None:
-        """Prepare; `done` does it."""
-        self.errand = errand
+    def __init__(self, job: RunJob, resources: Resources, log: EventLog) -> None:
+        """Prepare; `run_to_rest` does it."""
+        self.job = job
         self.log = log
         self.has_begun = False  # whether it is in the list, and its thread is held here
         # Set once it has begun, or another process turns out to work on it.
-        self.is_known = asyncio.Event()
+        self.settled = asyncio.Event()
         # Whether it takes no further answer: an answer then continues the run elsewhere.
         self.is_resting = False
         self._resources = resources
-        self._stop = errand.following.get("stop") or asyncio.Event()
+        self._stop = job.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
         self.steering = Steering()  # what people ask of the run while it is at work
-        # The names of what was heeded: a row may be read before it is marked as taken.
-        self._heeded = set[str]()
+        # The names of what was handled: a row may be read before it is marked as taken.
+        self._handled = set[str]()
         self._refused = set[str]()  # the names of those whose refusal is reported
         self._is_over = False  # whether what steers the run comes too late
         self._state: EnhancedState = {}  # the state in which it rests
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
         self._since = resources.clock()
-        hooks = services_in(resources.graph).hooks.of(errand.run_id)
-        self._changes = changes_of_team(errand.record, resources.team) if errand.goes_on else ()
-        told = (
-            *errand.told,
-            *(WarningReported(run_id=errand.run_id, text=t) for t in self._changes),
+        hooks = services_in(resources.graph).hooks.of(job.run_id)
+        self._changes = changes_of_team(job.record, resources.team) if job.goes_on else ()
+        prior_events = (
+            *job.prior_events,
+            *(WarningReported(run_id=job.run_id, text=t) for t in self._changes),
         )
         self._rests = RestEvents(
-            log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=told
+            log, hooks, job.run_id, goes_on=job.goes_on, by=job.by, prior_events=prior_events
         )
 
     def stop(self, *, by: str = "", force: bool = False) -> None:
@@ -155,10 +155,10 @@ class Work:
             self._at_once.set()
 
     def is_news(self, request: Request) -> bool:
-        """Whether a request was not heeded yet."""
-        return request.name not in self._heeded
+        """Whether a request is not handled yet."""
+        return request.name not in self._handled
 
-    async def heed(self, request: Request, at_work: tuple[int, ...] = ()) -> None:
+    async def handle(self, request: Request, at_work: tuple[int, ...] = ()) -> None:
         """Handle a request; `at_work` are the steps that one that steers the run waits for."""
         if request.kind == "stop":
             self.stop(by=request.by)
@@ -166,11 +166,11 @@ class Work:
         elif not self.is_news(request) or (self._is_over and request.kind in STEERS):
             return
         elif request.kind in STEERS:
-            self._heeded.add(request.name)
+            self._handled.add(request.name)
             self.steering.add(request)
             self._rests.steered(request, status="waits", waiting_for=at_work)
         else:
-            self._heeded.add(request.name)
+            self._handled.add(request.name)
             self._answers.append(request)
             self._rests.resumed_by = request.by
             self._whose.update(dict.fromkeys(request.answers, request.by))
@@ -183,19 +183,19 @@ class Work:
             return
         if not self._rests.has_begun:
             # Nothing can be reported yet: the node that would take it says so.
-            await self.heed(request)
+            await self.handle(request)
             return
-        self._heeded.add(request.name)
+        self._handled.add(request.name)
         self._refused.add(request.name)
         version = 0 if plan is None else plan.version
         self._rests.steered(request, status="refused", reason=why, version=version)
         await self.log.flush()
         await self._take([request])
 
-    async def done(self) -> RunResult:
+    async def run_to_rest(self) -> RunResult:
         """Work on the run until it rests; who follows it hears the end once its record has it."""
         try:
-            result = await self._done_alone()
+            result = await self._run_alone()
             # Until its thread is given up, whoever asks something of it relies on its owner.
             if self._is_over:
                 log, now = self._resources.log, self._resources.clock()
@@ -204,24 +204,24 @@ class Work:
         finally:
             self.log.close()
 
-    async def _done_alone(self) -> RunResult:
+    async def _run_alone(self) -> RunResult:
         """Work on the run, as the owner of its thread from the first to the last."""
-        resources, errand = self._resources, self.errand
-        async with alone(resources.graph, config_of(errand.thread_id)) as owner:
-            if errand.gives_way and await self._was_stopped():
+        resources, job = self._resources, self.job
+        async with alone(resources.graph, config_of(job.thread_id)) as owner:
+            if job.gives_way and await self._was_stopped():
                 raise RunStopped
-            if errand.unless is not None and await errand.unless():
-                raise ThreadBusyError(errand.thread_id)
+            if job.unless is not None and await job.unless():
+                raise ThreadBusyError(job.thread_id)
             with owner.at_work() if owner else nullcontext():
                 await resources.runs.begin(
-                    errand.record.replace(
+                    job.record.replace(
                         outcome="running",
-                        team=team_for(errand.record.labels, resources.team),
+                        team=team_for(job.record.labels, resources.team),
                         updated_at=resources.clock(),
                     )
                 )
                 self.has_begun = True
-                self.is_known.set()
+                self.settled.set()
                 await self._drop_what_is_past()
                 await self._forget_texts()
                 outcome = "interrupted"
@@ -232,7 +232,7 @@ class Work:
                 finally:
                     if not (owner and owner.is_lost):
                         await resources.runs.update(
-                            errand.run_id, cast("Any", outcome), resources.clock()
+                            job.run_id, cast("Any", outcome), resources.clock()
                         )
 
     async def _work_and_log(self) -> RunResult:
@@ -265,7 +265,7 @@ class Work:
                 await keep_report(state, storage.log, self._resources.clock())
 
     async def _work_and_report(self) -> RunResult:
-        numbered = self._resources.log.numbered_with(self.errand.run_id, self._rests)
+        numbered = self._resources.log.numbered_with(self.job.run_id, self._rests)
         async with self._rests:
             with numbered:
                 state = await self._run_until_rest()
@@ -286,21 +286,21 @@ class Work:
 
     async def _was_stopped(self) -> bool:
         """Whether it was stopped since its record was read."""
-        now = await self._resources.runs.get(self.errand.run_id)
-        before = self.errand.record.outcome
+        now = await self._resources.runs.get(self.job.run_id)
+        before = self.job.record.outcome
         return now is not None and before == "running" and now.outcome == "interrupted"
 
     async def _run_until_rest(self) -> EnhancedState:
         use(answered_by=self._whose, steering=self.steering)
-        if self.errand.goes_on:
+        if self.job.goes_on:
             await self.log.recall()
-        use(prior_durations=(self.errand.thread_id, self.log.worked))
-        given, settings = await self._first_input(), self.errand.settings
+        use(prior_durations=(self.job.thread_id, self.log.worked))
+        run_input, settings = await self._first_input(), self.job.settings
         while True:
             used = list(self._answers)
             state = await followed(
                 self._resources.graph,
-                self.errand.call(given, settings, self._changes),
+                self.job.call(run_input, settings, self._changes),
                 self._rests.take,
                 stop=self._stop,
                 grace=self._resources.grace,
@@ -310,21 +310,21 @@ class Work:
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                for request in await self._resources.log.requests([self.errand.run_id]):
-                    await self.heed(request)
+                for request in await self._resources.log.requests([self.job.run_id]):
+                    await self.handle(request)
             values = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not values
             if self.is_resting:
                 await self._take_merged()
                 return await self._with_missed(state)
             # The run has its settings by now.
-            given, settings, self._changes = Command(resume=values), None, ()
+            run_input, settings, self._changes = Command(resume=values), None, ()
 
     async def _first_input(self) -> Input:
         """What the run begins or continues with: answers that are there already, as one word."""
-        if self.errand.input is not None or not self._answers:
-            return self.errand.input
-        config = config_of(self.errand.thread_id)
+        if self.job.input is not None or not self._answers:
+            return self.job.input
+        config = config_of(self.job.thread_id)
         snapshot: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
         asks = asks_of(snapshot.interrupts)
         keys = {ask.key for ask in asks}
@@ -341,11 +341,11 @@ class Work:
 
     async def _take_merged(self) -> None:
         """Mark what steered the run as taken, once the state that has it is stored."""
-        run_id, log = self.errand.run_id, self._resources.log
+        run_id, log = self.job.run_id, self._resources.log
         steers = [each for each in await log.requests([run_id]) if each.kind in STEERS]
         if not steers:
             return
-        config = config_of(self.errand.thread_id)
+        config = config_of(self.job.thread_id)
         newest: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
         # A node that began at the newest checkpoint begins again, and takes the same ones.
         begins = newest.config.get("configurable", {}).get("checkpoint_id", "")
@@ -360,17 +360,17 @@ class Work:
 
     async def _with_missed(self, state: EnhancedState) -> EnhancedState:
         """The state of a run that is over, with what people asked of it too late."""
-        run_id, log = self.errand.run_id, self._resources.log
+        run_id, log = self.job.run_id, self._resources.log
         if not state.get("is_completed"):
             return state
         self._is_over = True
         missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
         if not missed:
             return state
-        told = await log.notes(run_id, OUTCOME)
+        reported = await log.notes(run_id, OUTCOME)
         warnings = list(state.get("warnings", ()))
         for request in missed:
-            if f"{OUTCOME}{request.name}" not in told and request.name not in self._refused:
+            if f"{OUTCOME}{request.name}" not in reported and request.name not in self._refused:
                 self._rests.steered(request, status="refused", reason=TOO_LATE)
                 warnings.append(missed_warning(request))
         await self._take(missed)
@@ -379,9 +379,9 @@ class Work:
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
         await self._take_merged()
-        requests = await self._resources.log.requests([self.errand.run_id])
+        requests = await self._resources.log.requests([self.job.run_id])
         past = [each for each in requests if each.kind == "stop" and each.at < self._since]
         await self._take(past)
         for request in requests:
             if request not in past:
-                await self.heed(request)
+                await self.handle(request)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 Doing = asyncio.Task[RunResult]
 
 
-class Said(TypedDict, total=False):
+class RequestFields(TypedDict, total=False):
     """What a request says; see `Request`."""
 
     answers: dict[str, JsonValue]
@@ -51,59 +51,64 @@ class Works:
     def check_can_work(self) -> None:
         """Refuse work, where none can be done here."""
 
-    def begin(self, errand: RunJob, *, is_new: bool = False) -> Doing:
+    def begin(self, job: RunJob, *, is_new: bool = False) -> Doing:
         """Work on a run, unless it is worked on here already."""
-        if errand.run_id in self._works:
-            return self._works[errand.run_id][1]
-        both = (errand.following.get("on_event"), self._resources.on_event)
+        if job.run_id in self._works:
+            return self._works[job.run_id][1]
+        both = (job.following.get("on_event"), self._resources.on_event)
         listeners = tuple(each for each in both if each is not None)
         keeps_texts = self._resources.storage is not None
         log = EventLog(
             self._resources.log,
-            errand.run_id,
+            job.run_id,
             self._resources.clock,
             listeners,
             keeps_texts=keeps_texts,
         )
-        work = Work(errand, self._resources, log)
+        work = Work(job, self._resources, log)
         doing = (
-            self._work_or_leave(work) if errand.gives_way else self._work_alone(work, is_new=is_new)
+            self._work_or_leave(work) if job.gives_way else self._work_alone(work, is_new=is_new)
         )
         task = asyncio.ensure_future(doing)
-        self._works[errand.run_id] = work, task
-        task.add_done_callback(lambda _: self._forget(errand.run_id))
+        self._works[job.run_id] = work, task
+        task.add_done_callback(lambda _: self._forget(job.run_id))
         if self._resources.storage is not None and self._reading is None:
             self._reading = asyncio.ensure_future(self._read_requests())
         return task
 
-    async def known(self, errand: RunJob, *, is_new: bool = False) -> Doing | None:
-        """Work on a run; wait until it has begun, or another process turns out to work on it."""
-        self.begin(errand, is_new=is_new)
-        work, task = self._works[errand.run_id]
-        known = asyncio.ensure_future(work.is_known.wait())
+    async def start_or_join(self, job: RunJob, *, is_new: bool = False) -> Doing | None:
+        """Begin the work on a run; wait until its thread is held, here or by another process."""
+        self.begin(job, is_new=is_new)
+        work, task = self._works[job.run_id]
+        waiting = asyncio.ensure_future(work.settled.wait())
         try:
-            await asyncio.wait({known, task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            known.cancel()
-        if not work.is_known.is_set():
+            waiting.cancel()
+        if not work.settled.is_set():
             await task
         return task
 
-    def begun(self, run_id: str) -> Work | None:
+    def begun_work(self, run_id: str) -> Work | None:
         """The work on a run whose thread is held here; another work may still own it."""
         work, _ = self._works.get(run_id, (None, None))
         return work if work is not None and work.has_begun else None
 
-    async def ended(self, run_id: str) -> None:
+    async def wait_until_ended(self, run_id: str) -> None:
         await asyncio.wait({self._works[run_id][1]})
 
-    async def rested(self, run_id: str) -> None:
-        """Wait for the end of the work on a run that takes no more answers."""
+    async def wait_if_resting(self, run_id: str) -> None:
+        """Wait until the work on a run has ended, if it takes no more answers."""
         if run_id in self._works and self._works[run_id][0].is_resting:
-            await self.ended(run_id)
+            await self.wait_until_ended(run_id)
 
     async def ask(
-        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
+        self,
+        run_id: str,
+        kind: RequestKind,
+        by: str,
+        name: str = "",
+        **fields: Unpack[RequestFields],
     ) -> Request:
         """Record a person's request to a run, and handle it if this process works on the run.
 
@@ -115,11 +120,11 @@ class Works:
             kind=kind,
             at=self._resources.clock(),
             by=by,
-            **said,
+            **fields,
         )
         await self._resources.log.add_request(request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
-        await self._heed(request)
+        await self._handle(request)
         return request
 
     async def close(self) -> None:
@@ -141,25 +146,25 @@ class Works:
 
     async def _work_alone(self, work: Work, *, is_new: bool) -> RunResult:
         try:
-            return await work.done()
+            return await work.run_to_rest()
         except UsageError:
             if is_new and work.has_begun:
                 # Nothing was started that anybody could continue with.
-                await self._resources.runs.remove(work.errand.run_id)
+                await self._resources.runs.remove(work.job.run_id)
             raise
 
     async def _work_or_leave(self, work: Work) -> RunResult:
         """Work on a run, unless its owner handles the request, or was told to stop."""
-        run_id, is_heeded = work.errand.run_id, False
-        while not is_heeded:
+        run_id, is_handled = work.job.run_id, False
+        while not is_handled:
             try:
-                return await work.done()
+                return await work.run_to_rest()
             except RunStopped:
                 break
             except ThreadBusyError:
-                work.is_known.set()
-                asked = await self._resources.log.requests([run_id])
-                is_heeded = not any(each.kind not in STEERS for each in asked)
+                work.settled.set()
+                requests = await self._resources.log.requests([run_id])
+                is_handled = not any(each.kind not in STEERS for each in requests)
         while await is_worked_on(run_id, self._resources):  # noqa: ASYNC110 - by another process
             await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._resources)
@@ -169,17 +174,17 @@ class Works:
         while self._works:
             await asyncio.sleep(BEAT)
             with suppress(StorageError):  # the run itself reports it
-                here = [run_id for run_id in self._works if self.begun(run_id)]
+                here = [run_id for run_id in self._works if self.begun_work(run_id)]
                 for request in await self._resources.log.requests(here):
-                    await self._heed(request)
+                    await self._handle(request)
         self._reading = None
 
-    async def _heed(self, request: Request) -> None:
-        work = self.begun(request.run_id)
+    async def _handle(self, request: Request) -> None:
+        work = self.begun_work(request.run_id)
         if work is None or not work.is_news(request):
             return
         if request.kind not in STEERS:
-            await work.heed(request)
+            await work.handle(request)
             return
         with work.steering.checking():
             await self._steer(request, work)
@@ -197,4 +202,4 @@ class Works:
         except InputError as error:
             await work.refuse(request, str(error), report.plan)
         else:
-            await work.heed(request, at_work)
+            await work.handle(request, at_work)

@@ -157,16 +157,16 @@ class Exchange:
             return again
         if waiting is None:
             return await self.begin(begin(), names, thread_id)
-        given = answers(waiting)
-        if given is None:
+        answer = answers(waiting)
+        if answer is None:
             await self.served.storage.store.adelete(self._place, _digest(key))
             report = waiting.report
             return Begun(Run(self.served.runtime_of(report), report.run_id), is_left=True)
-        return await self.answer(waiting, given, names)
+        return await self.answer(waiting, answer, names)
 
     async def begin(
         self,
-        given: Mapping[str, Any],
+        run_input: Mapping[str, Any],
         names: Names | None = None,
         thread_id: str | None = None,
         **labels: str,
@@ -180,7 +180,7 @@ class Exchange:
             self.served,
             self.who,
             self.team,
-            given,
+            run_input,
             run_id=run_id,
             labels={"door": self.door, **labels},
             tokens=self.tokens,
@@ -188,41 +188,41 @@ class Exchange:
         )
         return Begun(run, names=names)
 
-    async def answer(self, waiting: Open, given: object, names: Names | None = None) -> Begun:
+    async def answer(self, waiting: Open, reply: object, names: Names | None = None) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem."""
         check_role(self.who, "answer")
         report, names = waiting.report, names or Names()
-        known = len(await self.served.storage.log.events(report.run_id))
+        seen_events = len(await self.served.storage.log.events(report.run_id))
         try:
-            answers = bound_answers(given, report.pending_questions, shown=waiting.shown)
-            noted = {"run_id": report.run_id, "after": known, "answered": True}
+            answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
+            noted = {"run_id": report.run_id, "after": seen_events, "answered": True}
             await self._note_request(names, noted)
             run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
         except InputError as error:
             run = Run(self.served.runtime_of(report), report.run_id)
-            return Begun(run, known, str(error))
+            return Begun(run, seen_events, str(error))
         except RefusedError:
             # Nothing was answered.
             for name in names.noted(answers=True):
                 await self.served.storage.store.adelete(self._place, _digest(name))
             raise
-        return Begun(run, known, names=names, has_answered=True)
+        return Begun(run, seen_events, names=names, has_answered=True)
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
         resume = partial(resume_run, self.served, self.who, report, None)
-        return await self.told(report, resume, names)
+        return await self.act_and_follow(report, resume, names)
 
-    async def told(
-        self, report: RunReport, tell: Callable[[], Awaitable[object]], names: Names
+    async def act_and_follow(
+        self, report: RunReport, act: Callable[[], Awaitable[object]], names: Names
     ) -> Begun:
-        """Tell a run something, and follow it from there."""
-        known = len(await self.served.storage.log.events(report.run_id))
-        await tell()
-        noted = {"run_id": report.run_id, "after": known, "answered": True}
+        """Do something with a run, such as answering it, and follow it from there."""
+        seen_events = len(await self.served.storage.log.events(report.run_id))
+        await act()
+        noted = {"run_id": report.run_id, "after": seen_events, "answered": True}
         await self._note_request(names, noted)
         run = Run(self.served.runtime_of(report), report.run_id)
-        return Begun(run, known, names=names, has_answered=True)
+        return Begun(run, seen_events, names=names, has_answered=True)
 
     async def repeated(self, names: Names) -> Begun | None:
         """What a request gets that came before: its run, and what it was told."""
@@ -279,11 +279,11 @@ class Exchange:
                             yield Text(event.text)
                         else:
                             yield Progress(event, progress_line(event))
-            yield await self.ended(begun, streamed)
+            yield await self.wait_for_end(begun, streamed)
         except ReplanError as error:
             yield Failed(as_refusal(error))
 
-    async def ended(self, begun: Begun, streamed: str = "") -> Ended:
+    async def wait_for_end(self, begun: Begun, streamed: str = "") -> Ended:
         """Wait until the run rests, and note what its client is told."""
         if begun.reply is not None:
             report = await begun.run.report()
@@ -293,8 +293,8 @@ class Exchange:
         reply = reply_text(report, begun.problem)
         # For its repetitions; before anything new is shown.
         value = {"run_id": report.run_id, "after": begun.after, "answered": begun.has_answered}
-        told = None if self.is_told_again else reply
-        await self._note_request(begun.names, {**value, "reply": told})
+        stored_reply = None if self.is_told_again else reply
+        await self._note_request(begun.names, {**value, "reply": stored_reply})
         await self.show(report, reply)
         return Ended(report, reply, streamed, begun.problem, is_repeated=False)
 
@@ -353,11 +353,11 @@ def reply_text(report: RunReport, problem: str = "") -> str:
     asks = report.pending_questions
     problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])
     if len(asks) == 1:
-        asked = _question_text(asks[0])
+        questions = _question_text(asks[0])
     else:
-        asked = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in asks)
+        questions = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in asks)
     # Two conversations may say the same; what is asked in them is never the same.
-    return "\n\n".join([*filter(None, problems), asked, f"(run {report.run_id})"])
+    return "\n\n".join([*filter(None, problems), questions, f"(run {report.run_id})"])
 
 
 def _question_text(ask: Question) -> str:

@@ -101,8 +101,8 @@ class Question(Value):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person is told beside a plan: why it is as it is, and what a revision changes."""
-        told = self.details if self.kind == "plan" and isinstance(self.details, dict) else {}
-        parts = (str(told.get(name, "")).strip() for name in ("reason", "changes"))
+        details = self.details if self.kind == "plan" and isinstance(self.details, dict) else {}
+        parts = (str(details.get(name, "")).strip() for name in ("reason", "changes"))
         return tuple(filter(None, parts))
 
     @property
@@ -187,11 +187,13 @@ def looks_like_key(name: object) -> bool:
     return isinstance(name, str) and _LOOKS_LIKE_KEY.fullmatch(name) is not None
 
 
-def meant_by(name: object, asked: Iterable[Question]) -> list[Question]:
+def meant_by(name: object, questions: Iterable[Question]) -> list[Question]:
     """The questions that a name means: the one that it is, or those that it begins."""
-    asked, told = list(asked), name if isinstance(name, str) else ""
-    exact = [each for each in asked if each.key == told]
-    return exact or [each for each in asked if told and _begins(told, each)]
+    if not isinstance(name, str) or not name:
+        return []
+    questions = list(questions)
+    exact = [each for each in questions if each.key == name]
+    return exact or [each for each in questions if _begins(name, each)]
 
 
 def _begins(name: str, question: Question) -> bool:
@@ -202,9 +204,9 @@ def _begins(name: str, question: Question) -> bool:
     return is_of_id or question.key.startswith(f"{name}/")
 
 
-def how_to_answer(asked: Iterable[Question]) -> str:
+def how_to_answer(questions: Iterable[Question]) -> str:
     """Say what is asked now, and how each question gets its own answer."""
-    listed = ", ".join(f"'{each.key}'" for each in asked)
+    listed = ", ".join(f"'{each.key}'" for each in questions)
     return f"Answer by key, as KEY=TEXT or with a mapping; open: {listed}."
 
 

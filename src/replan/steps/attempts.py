@@ -60,7 +60,7 @@ from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
 from replan.steps.on_record import digest_of_text
 from replan.steps.permission import permission_to_begin
-from replan.steps.queued_step import done_elsewhere
+from replan.steps.queued_step import attempt_elsewhere
 from replan.steps.step_record import Asker, StepRecord
 
 logger = logging.getLogger(__name__)
@@ -443,7 +443,7 @@ class Attempts:
             context = context.replace(knowledge_context=found.text) if found.text else context
         elsewhere, queue = services.elsewhere, services.queues.get(self._card.name)
         if queue and elsewhere is not None:
-            return await done_elsewhere(elsewhere, queue, context, self.record, attempt.meter)
+            return await attempt_elsewhere(elsewhere, queue, context, self.record, attempt.meter)
         return await self.specialist.run(context, config)
 
     async def _ask(self, attempt: StepWork, messages: list[BaseMessage]) -> str:

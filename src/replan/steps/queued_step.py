@@ -19,11 +19,11 @@ from replan.values import restored
 _EVENT = TypeAdapter[Event](Event)
 
 
-async def done_elsewhere(
+async def attempt_elsewhere(
     elsewhere: StepQueue, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
 ) -> SpecialistResult:
     """Let a worker of a queue make an attempt; its questions and errors are those of the step."""
-    errand = StepJob(
+    job = StepJob(
         context=context,
         specialist=record.specialist,
         settings=record.board.settings,
@@ -36,8 +36,8 @@ async def done_elsewhere(
     # The time in the queue does not count as time of the step.
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())
-        end = await elsewhere.done(
-            queue, errand, lambda event: _report(event, emitter), in_queue.close
+        end = await elsewhere.make_attempt(
+            queue, job, lambda event: _report(event, emitter), in_queue.close
         )
     meter.count_elsewhere(end.used)
     _ask_again(end)

@@ -18,7 +18,7 @@ from replan.plan.model import Value
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.asked.attached import block_of, largest_of
 from replan.runs.labels import SESSION
-from replan.runs.run_input import kept_input
+from replan.runs.run_input import stored_input
 from replan.runs.team_on_record import TERMINAL_OPTIONS, is_of_terminal, team_name
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
@@ -138,7 +138,7 @@ def stored_form(order: Order) -> JsonValue:
 def order_on_record(order: Order) -> JsonValue:
     """Return an order as a run keeps it: with its input, for whoever continues it elsewhere."""
     form = cast("dict[str, JsonValue]", stored_form(order))
-    return {**form, **kept_input(order.input)}
+    return {**form, **stored_input(order.input)}
 
 
 def restore_order(record: JsonValue, run_id: str) -> Order:

@@ -16,9 +16,9 @@ from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import JobStatus, Resources, RunJob
-from replan.runs.works import Said, Works
+from replan.runs.works import RequestFields, Works
 from replan.runtime import open_runtime
-from replan.workers.errands import note_errand
+from replan.workers.job_notes import write_job_note
 from replan.workers.queue import NewJob, Queue
 
 _AT_REST = ("running", "waiting", "interrupted")
@@ -37,37 +37,38 @@ class QueuedWorks(Works):
         self._queue = queue
         self._digest = digest
 
-    async def known(
-        self,
-        errand: RunJob,
-        *,
-        is_new: bool = False,
+    async def start_or_join(
+        self, job: RunJob, *, is_new: bool = False
     ) -> asyncio.Task[RunResult] | None:
-        """Put the work on a run into the queue; where it is over, nothing is left to do."""
-        record = errand.record
-        if errand.input is not None and errand.goes_on and record.outcome not in _AT_REST:
+        """Put the work on a run into the queue, unless the run is over."""
+        record = job.record
+        if job.input is not None and job.goes_on and record.outcome not in _AT_REST:
             return None
         if VERSION not in record.labels:
             labels = {**record.labels, VERSION: self._digest}
             record = record.replace(labels=labels)
         now = self._resources.clock()
-        job = job_of(record, now.isoformat())
         storage = self._resources.storage
         assert storage is not None  # noqa: S101 - there is no queue without it
         # In this order: a repeated request begins again what is on record without its job.
-        key = "start" if errand.input is not None else self._resources.new_id()
-        await note_errand(errand, key, storage.log)
+        key = "start" if job.input is not None else self._resources.new_id()
+        await write_job_note(job, key, storage.log)
         await storage.runs.begin(record.replace(outcome="running", updated_at=now))
-        await self._queue.put(job)
+        await self._queue.put(job_of(record, now.isoformat()))
         return None
 
     async def ask(
-        self, run_id: str, kind: RequestKind, by: str, name: str = "", **said: Unpack[Said]
+        self,
+        run_id: str,
+        kind: RequestKind,
+        by: str,
+        name: str = "",
+        **fields: Unpack[RequestFields],
     ) -> Request:
         """Record what a person requests of a run; a stop removes a job that has not begun."""
         if kind == "stop":
             await self._queue.cancel(lock_of(run_id))
-        return await super().ask(run_id, kind, by, name, **said)
+        return await super().ask(run_id, kind, by, name, **fields)
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:

@@ -17,7 +17,7 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.snapshots import snapshot_of
 from replan.runs.work import RunJob
-from replan.workers.errands import Errands, errands_of
+from replan.workers.job_notes import JobNotes, read_job_notes
 
 _SOON, _LATER = 1, 5
 
@@ -67,19 +67,19 @@ class RunJobs:
         if await self._was_stopped(run_id, since):
             await self._record_outcome(run_id, "interrupted")
             return
-        errands = await errands_of(run_id, self.storage.log)
-        outcome = await self._outcome(record, errands)
+        notes = await read_job_notes(run_id, self.storage.log)
+        outcome = await self._outcome(record, notes)
         is_cut_short = outcome == "interrupted" and self.is_draining()
         if is_cut_short and not await self._was_stopped(run_id, since):
             await self._record_outcome(run_id, "running")
             raise AgainError(0)
         await self._record_outcome(run_id, outcome)
-        for key in errands.keys:
+        for key in notes.keys:
             await self.storage.log.strike(run_id, key)
 
-    async def _outcome(self, record: RunRecord, errands: Errands) -> str:
+    async def _outcome(self, record: RunRecord, notes: JobNotes) -> str:
         try:
-            return (await (await self._begin(record, errands))).outcome
+            return (await (await self._begin(record, notes))).outcome
         except (StorageError, ThreadBusyError):
             raise
         except ReplanError as error:
@@ -88,38 +88,39 @@ class RunJobs:
             logger.warning("run broke off", extra={"run_id": record.run_id, "error": kind})
             return "interrupted"
 
-    async def _begin(self, record: RunRecord, errands: Errands) -> Run:
+    async def _begin(self, record: RunRecord, notes: JobNotes) -> Run:
         snapshot = await snapshot_of(self.runtime.graph, record)
         begins = not snapshot.values and not snapshot.tasks
-        if not begins and not errands.told:
+        if not begins and not notes.prior_events:
             return await self.runtime.resume(
-                record.run_id, wait=False, settings=errands.settings, by=errands.by
+                record.run_id, wait=False, settings=notes.settings, by=notes.by
             )
-        given = cast("Any", errands.given) if begins else None
-        if begins and given is None:
-            return await self.runtime.resume(record.run_id, wait=False, settings=errands.settings)
-        if given is not None:
-            given = {**given["input"], "messages": messages_from_dict(given["input"]["messages"])}
-        errand = RunJob(
+        run_input = cast("Any", notes.input) if begins else None
+        if begins and run_input is None:
+            return await self.runtime.resume(record.run_id, wait=False, settings=notes.settings)
+        if run_input is not None:
+            fields = run_input["input"]
+            run_input = {**fields, "messages": messages_from_dict(fields["messages"])}
+        job = RunJob(
             record=record,
-            input=given,
-            settings=errands.settings,
+            input=run_input,
+            settings=notes.settings,
             goes_on=not begins or bool(await self.storage.log.events(record.run_id)),
-            by=errands.by,
-            told=errands.told,
+            by=notes.by,
+            prior_events=notes.prior_events,
         )
-        return await self.runtime.execute(errand)
+        return await self.runtime.execute(job)
 
     async def _was_stopped(self, run_id: str, since: datetime) -> bool:
         """Whether a person stopped the run since its job was put into the queue."""
         log = self.storage.log
-        asked = [
+        stops = [
             each
             for each in await log.requests([run_id], taken=True)
             if each.kind == "stop" and each.at >= since
         ]
-        await log.take_requests(asked, self.runtime.resources.clock())
-        return bool(asked)
+        await log.take_requests(stops, self.runtime.resources.clock())
+        return bool(stops)
 
     async def _record_outcome(self, run_id: str, outcome: str) -> None:
         resources = self.runtime.resources

@@ -45,26 +45,26 @@ _MOST_PUTS = 5
 _GATHERED = 0.1
 
 
-class _Place(NamedTuple):
-    """Where the notes of a step are."""
+class _StepNotes(NamedTuple):
+    """The notes of a step, in the log of its run."""
 
     log: RunLog
     run_id: str
     key: str
 
-    def named(self, what: str) -> str:
+    def key_of(self, what: str) -> str:
         return f"elsewhere/{self.key}/{what}"
 
-    async def note(self, what: str, value: JsonValue) -> JsonValue:
-        return await self.log.note(self.run_id, self.named(what), value)
+    async def write(self, what: str, value: JsonValue) -> JsonValue:
+        return await self.log.note(self.run_id, self.key_of(what), value)
 
-    async def notes(self) -> Mapping[str, Any]:
-        start = self.named("")
-        found = await self.log.notes(self.run_id, start)
-        return {key.removeprefix(start): value for key, value in found.items()}
+    async def read(self) -> Mapping[str, Any]:
+        start = self.key_of("")
+        rows = await self.log.notes(self.run_id, start)
+        return {key.removeprefix(start): value for key, value in rows.items()}
 
-    async def strike(self, what: str = "") -> None:
-        await self.log.strike(self.run_id, self.named(what))
+    async def remove(self, what: str = "") -> None:
+        await self.log.strike(self.run_id, self.key_of(what))
 
 
 class QueuedSteps:
@@ -75,58 +75,58 @@ class QueuedSteps:
         self._storage = storage
         self._digest = digest
 
-    async def done(
+    async def make_attempt(
         self,
         queue: str,
-        errand: StepJob,
-        hear: Callable[[Any], None],
-        begins: Callable[[], None],
+        job: StepJob,
+        on_event: Callable[[Any], None],
+        on_begin: Callable[[], None],
     ) -> StepOutcome:
         """Have an attempt made, and wait for its end."""
-        context = errand.context
-        place = _Place(self._storage.log, context.run_id, context.idempotency_key)
+        context = job.context
+        step_notes = _StepNotes(self._storage.log, context.run_id, context.idempotency_key)
         record = await self._storage.runs.get(context.run_id)
         labels = record.labels if record is not None else {}
         lock = f"step:{context.run_id}:{context.idempotency_key}"
         ids: dict[str, JsonValue] = {"run_id": context.run_id, "key": context.idempotency_key}
-        job = NewJob.labelled(STEP, lock, self._digest, {**labels, QUEUE: queue}, ids)
-        await self._clear(place, job, context.attempt)
-        await place.note("errand", errand.model_dump(mode="json"))
-        await self._queue.put(job)
+        queue_job = NewJob.labelled(STEP, lock, self._digest, {**labels, QUEUE: queue}, ids)
+        await self._clear(step_notes, queue_job, context.attempt)
+        await step_notes.write("errand", job.model_dump(mode="json"))
+        await self._queue.put(queue_job)
         try:
-            return await self._await_end(place, job, hear, begins)
+            return await self._await_end(step_notes, queue_job, on_event, on_begin)
         except asyncio.CancelledError:
-            await place.note("stop", value=True)
-            await self._queue.cancel(job.lock)
+            await step_notes.write("stop", value=True)
+            await self._queue.cancel(queue_job.lock)
             raise
 
-    async def _clear(self, place: _Place, job: NewJob, attempt: int) -> None:
-        """Remove what is past; what a run left that was killed meanwhile continues."""
-        notes = await place.notes()
+    async def _clear(self, step_notes: _StepNotes, job: NewJob, attempt: int) -> None:
+        """Remove the notes of an earlier attempt; one that a killed run left at work continues."""
+        notes = await step_notes.read()
         # Its worker reads so soon, or is taken for dead.
         while "stop" in notes and await self._queue.has(job.lock):  # noqa: ASYNC110 - in another process
             await asyncio.sleep(_LOOK)
         end = restored(StepOutcome, notes["end"]) if "end" in notes else None
         is_past = end is not None and end.attempt < attempt and not _is_success(end)
         if "stop" in notes or is_past:
-            await place.strike()
+            await step_notes.remove()
 
     async def _await_end(
         self,
-        place: _Place,
+        step_notes: _StepNotes,
         job: NewJob,
-        hear: Callable[[Any], None],
-        begins: Callable[[], None],
+        on_event: Callable[[Any], None],
+        on_begin: Callable[[], None],
     ) -> StepOutcome:
         looks = puts = 0
         while True:
-            notes = await place.notes()
+            notes = await step_notes.read()
             if any(each.startswith("begun") for each in notes):
-                begins()
+                on_begin()
             for what in [each for each in notes if each.startswith("event/")]:
                 for event in notes[what]:
-                    hear(event)
-                await place.strike(what)
+                    on_event(event)
+                await step_notes.remove(what)
             if "end" in notes:
                 return restored(StepOutcome, notes["end"])
             looks += 1
@@ -146,68 +146,75 @@ class StepJobs:
         self._log = log
         self._lease = lease
 
-    async def do(self, run_id: str, key: str, taken: Taken | None = None) -> None:
+    async def do(self, run_id: str, key: str, taking: Taken | None = None) -> None:
         """Make an attempt of a step, unless it has ended, is no longer needed, or others make it.
 
         Args:
             run_id: The run.
             key: The idempotency key of the step.
-            taken: Which taking of the job this is; by default one of its own, from now.
+            taking: Which taking of the job this is; by default one of its own, from now.
         """
-        fetched, place = self._services.clock(), _Place(self._log, run_id, key)
-        taken = taken or Taken(worker=self._services.new_id())
-        notes = await place.notes()
+        fetched_at, step_notes = self._services.clock(), _StepNotes(self._log, run_id, key)
+        taking = taking or Taken(worker=self._services.new_id())
+        notes = await step_notes.read()
         if "errand" not in notes or "end" in notes or "stop" in notes:
             return
-        errand = restored(StepJob, notes["errand"])
-        card = self._services.specialists[errand.specialist].card
+        job = restored(StepJob, notes["errand"])
+        card = self._services.specialists[job.specialist].card
         begun = [each for each in notes if each.startswith("begun")]
         if begun and card.effects == "unsafe":
             problem = "its worker ended in the middle, and nobody knows what it did"
-            end = StepOutcome(how="cut off", error=problem, attempt=errand.context.attempt)
-        elif await self._begins(place, taken, len(begun), fetched):
-            end = await self._make_attempt(errand, place)
+            end = StepOutcome(how="cut off", error=problem, attempt=job.context.attempt)
+        elif await self._claim(step_notes, taking, len(begun), fetched_at):
+            end = await self._make_attempt(job, step_notes)
         else:
             return
         if end is not None:
-            await place.note("end", end.model_dump(mode="json"))
+            await step_notes.write("end", end.model_dump(mode="json"))
 
-    async def _begins(self, place: _Place, taken: Taken, before: int, fetched: datetime) -> bool:
-        """Whether this worker is the first to begin, and still has the job."""
-        mark = taken._asdict()
-        first = await place.note(f"begun/{before}" if before else "begun", mark)
+    async def _claim(
+        self, step_notes: _StepNotes, taking: Taken, earlier_begins: int, fetched_at: datetime
+    ) -> bool:
+        """Record that this worker begins; False if another one was first, or may have the job."""
+        mark = taking._asdict()
+        first = await step_notes.write(
+            f"begun/{earlier_begins}" if earlier_begins else "begun", mark
+        )
         # Once the lease is over, another worker has the job, and takes this one for dead.
-        is_late = self._services.clock() - fetched >= timedelta(seconds=self._lease)
+        is_late = self._services.clock() - fetched_at >= timedelta(seconds=self._lease)
         if first == mark and not is_late:
             return True
-        logger.warning("a step is left to another worker", extra={"run_id": place.run_id, **mark})
+        extra = {"run_id": step_notes.run_id, **mark}
+        logger.warning("a step is left to another worker", extra=extra)
         return False
 
-    async def _make_attempt(self, errand: StepJob, place: _Place) -> StepOutcome | None:
-        """Make it, and report its calls meanwhile; None if the run no longer needs it."""
-        told = asyncio.Queue[BaseEvent]()
-        making = asyncio.ensure_future(run_queued_step(errand, self._services, told.put_nowait))
+    async def _make_attempt(self, job: StepJob, step_notes: _StepNotes) -> StepOutcome | None:
+        """Make an attempt and record its events meanwhile; None if the run no longer needs it."""
+        events = asyncio.Queue[BaseEvent]()
+        making = asyncio.ensure_future(run_queued_step(job, self._services, events.put_nowait))
         try:
             while not making.done():
                 await asyncio.wait({making}, timeout=_GATHERED)
-                await self._record_events(place, told)
-                if not making.done() and await self._is_stopped(place):
+                await self._record_events(step_notes, events)
+                if not making.done() and await self._is_stopped(step_notes):
                     return None
-            await self._record_events(place, told)
+            await self._record_events(step_notes, events)
             return making.result()
         finally:
             await put_an_end_to(making)
 
-    async def _is_stopped(self, place: _Place) -> bool:
-        name = place.named("stop")
-        return name in await self._log.notes(place.run_id, name)
+    async def _is_stopped(self, step_notes: _StepNotes) -> bool:
+        name = step_notes.key_of("stop")
+        return name in await self._log.notes(step_notes.run_id, name)
 
-    async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
+    async def _record_events(
+        self, step_notes: _StepNotes, events: "asyncio.Queue[BaseEvent]"
+    ) -> None:
         batch = list[JsonValue]()
-        while not told.empty():
-            batch.append(_event_as_json(told.get_nowait()))
+        while not events.empty():
+            batch.append(_event_as_json(events.get_nowait()))
         if batch:
-            await place.note(f"event/{self._services.new_id()}", batch)
+            await step_notes.write(f"event/{self._services.new_id()}", batch)
 
 
 def _is_success(end: StepOutcome) -> bool:
@@ -219,36 +226,36 @@ def _event_as_json(event: BaseEvent) -> JsonValue:
     """An event as JSON, with the texts that are left out of it elsewhere."""
     fields = event.model_dump(mode="json")
     if isinstance(event, ModelInvoked | MemorySummary):
-        fields["prompt"] = [_whole(said) for said in event.prompt]
+        fields["prompt"] = [_whole(message) for message in event.prompt]
     if isinstance(event, ModelCompleted | MemorySummary) and event.reply is not None:
         fields["reply"] = _whole(event.reply)
     return fields
 
 
-def _whole(said: MessageText) -> JsonValue:
-    return {"role": said.role, "text": said.text}
+def _whole(message: MessageText) -> JsonValue:
+    return {"role": message.role, "text": message.text}
 
 
 async def run_queued_step(
-    errand: StepJob, services: Services, tell: Callable[[BaseEvent], None]
+    job: StepJob, services: Services, tell: Callable[[BaseEvent], None]
 ) -> StepOutcome:
     """Make an attempt of a step of another process's run."""
-    attempt = _attempt(errand, services, tell)
+    attempt = _step_work(job, services, tell)
     end = await _end_of(attempt)
-    asked = tuple(attempt.asker.listed)
-    return end.replace(asked=asked, used=attempt.meter.count, attempt=errand.context.attempt)
+    questions = tuple(attempt.asker.listed)
+    return end.replace(asked=questions, used=attempt.meter.count, attempt=job.context.attempt)
 
 
-def _attempt(errand: StepJob, services: Services, tell: Callable[[BaseEvent], None]) -> StepWork:
-    context, settings, run_id = errand.context, errand.settings, errand.context.run_id
+def _step_work(job: StepJob, services: Services, tell: Callable[[BaseEvent], None]) -> StepWork:
+    context, settings, run_id = job.context, job.settings, job.context.run_id
 
     def new(question: Question) -> Question:
         # Whether the run may ask more is said where the run is.
         return question.replace(asked_at=services.clock())
 
-    transcript = Transcript(services.log, run_id, context.idempotency_key, errand.on_doubt)
+    transcript = Transcript(services.log, run_id, context.idempotency_key, job.on_doubt)
     transcript.attempt = context.attempt
-    step_id, specialist = context.plan_step.id, errand.specialist
+    step_id, specialist = context.plan_step.id, job.specialist
     keeps_prompts = bool(settings.keep_prompts)
     hooks = Hooks().of(run_id)
     return StepWork(
@@ -257,9 +264,9 @@ def _attempt(errand: StepJob, services: Services, tell: Callable[[BaseEvent], No
         services=services,
         settings=settings,
         emitter=Emitter(tell, hooks, run_id, context.round, keeps_prompts=keeps_prompts),
-        asker=Asker(step_id, specialist, known=errand.questions, new=new),
+        asker=Asker(step_id, specialist, known=job.questions, new=new),
         make_transcript=lambda: transcript,
-        thread_id=errand.thread_id,
+        thread_id=job.thread_id,
     )
 
 
@@ -270,9 +277,9 @@ async def _end_of(attempt: StepWork) -> StepOutcome:
     except Waiting:
         return StepOutcome(how="asked")
     except GraphBubbleUp:
-        told = "A graph interrupted itself, which cannot be answered from another process."
+        problem = "A graph interrupted itself, which cannot be answered from another process."
         fix = "Ask with replan.ask_user, or let the specialist have no queue."
-        return StepOutcome(how="failed", error=f"{told} {fix}", is_transient=False)
+        return StepOutcome(how="failed", error=f"{problem} {fix}", is_transient=False)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run is told
         return _end_of_failure(error, meter)
     if attempt.asker.asked:

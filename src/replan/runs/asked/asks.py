@@ -35,8 +35,10 @@ def state_at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
     """The state of a waiting run as LangGraph returns it, with the graphs that ask."""
     if not snapshot.interrupts:
         return dict(snapshot.values)
-    seats = {SEATS: found} if (found := seats_of(snapshot)) else {}
-    return {**snapshot.values, "__interrupt__": list(snapshot.interrupts), **seats}
+    state = {**snapshot.values, "__interrupt__": list(snapshot.interrupts)}
+    if seats := seats_of(snapshot):
+        state[SEATS] = seats
+    return state
 
 
 def asks_in(state: Mapping[str, Any]) -> tuple[Question, ...]:
@@ -52,8 +54,8 @@ async def open_asks(snapshot: StateSnapshot, log: RunLog) -> tuple[Question, ...
     noted = await log.notes(run_id, QUESTIONS)
     answered = await log.notes(run_id, ANSWERS)
     # After a round that was cut off, the questions are only in the log.
-    known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
-    questions = {**known, **state.get("questions", {})}
+    logged = {q.key: q for q in (restored(Question, note) for note in noted.values())}
+    questions = {**logged, **state.get("questions", {})}
     for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):
         if question.key not in asks and ANSWERS + question.key not in answered:
             asks[question.key] = ask_of(question)

@@ -13,16 +13,19 @@ from replan.state.questions import Question
 
 
 def check_changed_plan(
-    asked: Sequence[Question], answers: Mapping[str, JsonValue], services: Services, plan: TaskPlan
+    questions: Sequence[Question],
+    answers: Mapping[str, JsonValue],
+    services: Services,
+    plan: TaskPlan,
 ) -> None:
     """Refuse a decision that changes a plan beyond what its team allows.
 
     Raises:
         PlanDocumentError: Names every option of a step that is looser.
     """
-    for question in (each for each in asked if each.kind == "plan"):
+    for question in (each for each in questions if each.kind == "plan"):
         try:
-            decision = read_decision(named_answers(answers, asked).get(question.key))
+            decision = read_decision(named_answers(answers, questions).get(question.key))
         except InputError:
             # What is no decision is for the run to refuse.
             continue

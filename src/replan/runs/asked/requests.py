@@ -21,14 +21,14 @@ def answer_row(ask: Question, answer: JsonValue) -> JsonValue:
 
 def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[str, JsonValue]:
     """The newest answers to exactly what is asked now."""
-    asked = shown_in(asks)
+    shown = shown_in(asks)
     rows: dict[str, Any] = {
         key: row for request in requests for key, row in request.answers.items()
     }
     return {
         key: row["answer"]
         for key, row in rows.items()
-        if key in asked and row["fingerprint"] == asked[key]
+        if key in shown and row["fingerprint"] == shown[key]
     }
 
 
@@ -36,6 +36,6 @@ async def note_answers(request: Request, log: RunLog) -> None:
     """Have answers on record for the steps, also of a run that is killed before it reads them."""
     # LangGraph gets the others when it asks.
     for key, row in request.answers.items():
-        given = cast("Any", row)
-        if given["is_keyed"]:
-            await log.note(request.run_id, ANSWERS + key, given["answer"])
+        answer = cast("Any", row)
+        if answer["is_keyed"]:
+            await log.note(request.run_id, ANSWERS + key, answer["answer"])

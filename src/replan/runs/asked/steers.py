@@ -79,15 +79,15 @@ async def settle_missed(
 ) -> None:
     """Report what people asked of a run that is over; the names of some are `refused` already."""
     run_id = state.get("run_id", "")
-    missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+    missed = [request for request in await log.requests([run_id]) if request.kind in STEERS]
     if not missed:
         return
-    told, number = await log.notes(run_id, OUTCOME), state.get("current_round", 0)
-    about = {"run_id": run_id, "round": number, "status": "refused", "reason": TOO_LATE, "at": at}
-    for each in missed:
-        if f"{OUTCOME}{each.name}" not in told and each.name not in refused:
-            event = entry_of(RunSteered(**about, **facts_of(each)))
-            await log.add_events(run_id, [event], batch=f"{OUTCOME}{each.name}")
+    reported, number = await log.notes(run_id, OUTCOME), state.get("current_round", 0)
+    fields = {"run_id": run_id, "round": number, "status": "refused", "reason": TOO_LATE, "at": at}
+    for request in missed:
+        if f"{OUTCOME}{request.name}" not in reported and request.name not in refused:
+            event = entry_of(RunSteered(**fields, **facts_of(request)))
+            await log.add_events(run_id, [event], batch=f"{OUTCOME}{request.name}")
     await log.take_requests(missed, at)
 
 
@@ -132,20 +132,20 @@ async def refuse_second_edit(request: Request, log: RunLog) -> None:
     """
     if request.kind != "edit":
         return
-    asked = await log.requests([request.run_id])
-    earlier = [each for each in asked if (each.at, each.name) < (request.at, request.name)]
+    requests = await log.requests([request.run_id])
+    earlier = [each for each in requests if (each.at, each.name) < (request.at, request.name)]
     edits = [each for each in earlier if (each.kind, each.version) == ("edit", request.version)]
     for edit in edits:
         key = f"{OUTCOME}{edit.name}"
-        told = cast("Any", (await log.notes(request.run_id, key)).get(key))
-        if told is None:
+        outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
+        if outcome is None:
             by, version = edit.by or "a person", edit.version
             raise InputError(
                 f"An edit of version {version} of the plan, by {by}, waits to be merged. Repeat "
                 f"yours in version {version + 1}, which it makes."
             )
-        if told["status"] == "taken":
-            raise PlanConflictError(request.version, told["version"])
+        if outcome["status"] == "taken":
+            raise PlanConflictError(request.version, outcome["version"])
 
 
 async def is_repeated(request: Request, log: RunLog) -> bool:
@@ -154,19 +154,19 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
     Raises:
         InputError: That one was refused, or says something else.
     """
-    asked = await log.requests([request.run_id], taken=True)
-    earlier = next((each for each in asked if each.name == request.name), None)
+    requests = await log.requests([request.run_id], taken=True)
+    earlier = next((each for each in requests if each.name == request.name), None)
     if earlier is None:
         return False
     if earlier.text != request.text:
         raise InputError("Another message has this name. Give this one a name of its own.")
     key = f"{OUTCOME}{request.name}"
-    told = cast("Any", (await log.notes(request.run_id, key)).get(key))
+    outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
     waits = any(each.name == request.name for each in await log.requests([request.run_id]))
-    if told is None and not waits:
+    if outcome is None and not waits:
         raise InputError(TOO_LATE)
-    if told is not None and told["status"] == "refused":
-        raise InputError(told["reason"])
+    if outcome is not None and outcome["status"] == "refused":
+        raise InputError(outcome["reason"])
     return True
 
 

@@ -45,8 +45,8 @@ class Correction:
     def of(self, step: PlanStep) -> PlanStep:
         if self.action == "retry":
             return unstarted(step if step.id != self.step else self._timed(step))
-        told = f"Skipped by {self.by or 'a person'}."
-        return unstarted(step).replace(status=StepStatus.SKIPPED, feedback=told)
+        reason = f"Skipped by {self.by or 'a person'}."
+        return unstarted(step).replace(status=StepStatus.SKIPPED, feedback=reason)
 
     def _timed(self, step: PlanStep) -> PlanStep:
         """The step with the time that it gets; what it may take without a sign of work, too."""
@@ -158,12 +158,12 @@ def corrected(
     update |= _make_room({**state, **update, "current_plan": new}, settings)
     whole = new.replace(update_history=(*state.get("plan_history", []), revision))
     run_id, current = state.get("run_id", ""), state.get("current_round", 0)
-    told = [
+    events = [
         correction.event(run_id, current_round=current),
         *([StepsInvalidated(run_id=run_id, round=current, reruns=reruns)] if reruns else []),
         PlanUpdated(run_id=run_id, round=current, plan=whole, markdown=new.content, by="person"),
     ]
-    return update, tuple(told)
+    return update, tuple(events)
 
 
 def _describe(correction: Correction, reruns: Sequence[Rerun]) -> str:
@@ -214,15 +214,15 @@ async def repeated_by(
     correction: Correction, report: RunReport, team: Sequence[SpecialistCard], log: RunLog
 ) -> list[str]:
     """Describe what would be done a second time that must not happen twice unasked."""
-    return [told async for told in _repeated(correction, report, team, log)]
+    return [work async for work in _repeated(correction, report, team, log)]
 
 
-def refuse_repeats(told: Sequence[str]) -> None:
+def refuse_repeats(repeats: Sequence[str]) -> None:
     """Refuse a new run that would repeat work with effects."""
-    if told:
+    if repeats:
         raise InputError(
             f"This run is over, and a new one would repeat work that must not be repeated without "
-            f"asking: {'; '.join(told)}. Allow it with allow_repeat=True."
+            f"asking: {'; '.join(repeats)}. Allow it with allow_repeat=True."
         )
 
 

@@ -19,7 +19,7 @@ from replan.runs.continued.correcting import (
     repeated_by,
 )
 from replan.runs.reads import report_of, state_of
-from replan.runs.run_input import kept_input
+from replan.runs.run_input import stored_input
 from replan.runs.snapshots import config_of
 from replan.runs.work import Following, Resources, RunJob
 from replan.state.enhanced import settings_of
@@ -48,7 +48,7 @@ async def in_place(
     check_newest(await graph.aget_state(config), record.run_id)
     so_far = report.plan or TaskPlan()
     now = resources.clock()
-    update, told = corrected(correction, state, so_far, settings, now)
+    update, events = corrected(correction, state, so_far, settings, now)
     if settings is not None and "settings" in update:
         old, by = settings_of(state), correction.by or correction.action
         update["warnings"] = loosened(resources.graph, old, update["settings"], by)
@@ -60,7 +60,7 @@ async def in_place(
         config=options.get("config"),
         following=_following_options(options),
         by=correction.by,
-        told=told,
+        prior_events=events,
     )
 
 
@@ -82,20 +82,20 @@ async def in_new_run(
             **state.get("current_specialist_results", {}),
         }
         await note_kept(record.run_id, whole.values(), log)
-    given, now = input_of_new_run(correction, state), resources.clock()
+    run_input, now = input_of_new_run(correction, state), resources.clock()
     run_id, order = options.get("run_id") or resources.new_id(), options.get("order")
     if order is None:
         old = record.order if isinstance(record.order, dict) else {}
-        order = {**old, **kept_input(given)}
+        order = {**old, **stored_input(run_input)}
     return RunJob(
         record=record.replace(
             run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now
         ),
-        input=given,
+        input=run_input,
         settings=settings_of(state).overridden_by(options.get("settings")),
         config=options.get("config"),
         following=_following_options(options),
-        told=(correction.event(run_id, record.run_id),),
+        prior_events=(correction.event(run_id, record.run_id),),
     )
 
 

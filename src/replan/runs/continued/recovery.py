@@ -132,18 +132,18 @@ class Recoverer(Generic[T_co]):
         self._stops: list[asyncio.Event] = []
 
     async def recovery(self) -> Recovery[T_co]:
-        ids = await self._listed()
-        looked_at = iter(ids[: self._wanted.limit])
-        hands = (self._work_off(looked_at) for _ in range(self._wanted.at_once))
+        run_ids = await self._listed()
+        looked_at = iter(run_ids[: self._wanted.limit])
+        workers = (self._work_off(looked_at) for _ in range(self._wanted.at_once))
         stopping = asyncio.ensure_future(self._stop_all())
         try:
-            await asyncio.gather(*hands)
+            await asyncio.gather(*workers)
         finally:
             await put_an_end_to(stopping)
         return Recovery(
             resumed=tuple(self._resumed),
             left_alone=tuple(self._left),
-            has_more=len(ids) > self._wanted.limit,
+            has_more=len(run_ids) > self._wanted.limit,
         )
 
     async def _stop_all(self) -> None:
@@ -159,15 +159,15 @@ class Recoverer(Generic[T_co]):
 
         Those that wait come last: many may wait for a long time, and few of them have an answer.
         """
-        found = dict[str, None]()
+        run_ids = dict[str, None]()
         for outcomes in _LISTED:
             async with aclosing(records_of(self._resources.runs, outcomes=outcomes)) as records:
                 async for record in records:
-                    if len(found) > self._wanted.limit:
+                    if len(run_ids) > self._wanted.limit:
                         break
                     # Another process may bring one to rest meanwhile, which then waits.
-                    found[record.run_id] = None
-        return [*found]
+                    run_ids[record.run_id] = None
+        return [*run_ids]
 
     async def _work_off(self, run_ids: Iterator[str]) -> None:
         for run_id in run_ids:
@@ -179,25 +179,25 @@ class Recoverer(Generic[T_co]):
     async def _one(self, run_id: str) -> LeftAlone | None:
         """Resume a run, or say why not; None also if it is over by now."""
         try:
-            errand = await self._errand_of(run_id)
-            if errand is None or isinstance(errand, LeftAlone):
-                return errand
-            return await self._work_on(errand)
+            job = await self._job_of(run_id)
+            if job is None or isinstance(job, LeftAlone):
+                return job
+            return await self._work_on(job)
         except Exception as error:  # noqa: BLE001 - one run that cannot be read stops no other
             return LeftAlone(run_id=run_id, reason="unreadable", error=error)
 
-    async def _work_on(self, errand: RunJob) -> LeftAlone | None:
-        run_id = errand.run_id
+    async def _work_on(self, job: RunJob) -> LeftAlone | None:
+        run_id = job.run_id
         if self._is_ended():
             return LeftAlone(run_id=run_id, reason="not_begun")
         if run_id in self._works:
             return LeftAlone(run_id=run_id, reason="held")
         stop = asyncio.Event()
         self._stops.append(stop)
-        errand = replace(errand, following={**errand.following, "stop": stop})
+        job = replace(job, following={**job.following, "stop": stop})
         try:
             # Who is cancelled leaves the run to the runtime, which stops it when it is closed.
-            self._resumed.append(await asyncio.shield(self._works.begin(errand)))
+            self._resumed.append(await asyncio.shield(self._works.begin(job)))
         except ThreadBusyError:
             return await self._of_faster(run_id)
         except Exception as error:  # noqa: BLE001 - one run that breaks off stops no other
@@ -208,14 +208,14 @@ class Recoverer(Generic[T_co]):
         stop = self._wanted.following.get("stop")
         return self._works.is_closed or bool(stop and stop.is_set())
 
-    async def _errand_of(self, run_id: str) -> RunJob | LeftAlone | None:
+    async def _job_of(self, run_id: str) -> RunJob | LeftAlone | None:
         record = await self._unfinished(run_id)
         if record is None:
             return None
         reason = await self._reason(record)
         if reason is not None:
             return LeftAlone(run_id=run_id, reason=reason)
-        errand = RunJob(
+        job = RunJob(
             record=record,
             config=self._wanted.config,
             following=self._wanted.following,
@@ -223,7 +223,7 @@ class Recoverer(Generic[T_co]):
             by=self._wanted.by,
             unless=lambda: self._is_past(record),
         )
-        left = await remaining_work(errand, self._resources)
+        left = await remaining_work(job, self._resources)
         return left or await self._at_rest(record)
 
     async def _unfinished(self, run_id: str) -> RunRecord | None:

@@ -11,7 +11,7 @@ from replan.calling.compiled import Graph, is_served, loosened
 from replan.errors import InputError
 from replan.runs.asked.steers import settle_missed
 from replan.runs.reads import only_waits
-from replan.runs.run_input import input_again
+from replan.runs.run_input import input_of_record
 from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.work import Resources, RunJob
 from replan.state.cuts import CUTS
@@ -21,25 +21,25 @@ from replan.state.rules import limit_value
 from replan.texts.storable import storable_text
 
 
-async def remaining_work(errand: RunJob, resources: Resources) -> RunJob | None:
+async def remaining_work(job: RunJob, resources: Resources) -> RunJob | None:
     """What is left to do of a run; None if it is over, or waits for a person."""
-    snapshot = await snapshot_of(resources.graph, errand.record)
+    snapshot = await snapshot_of(resources.graph, job.record)
     state = cast("EnhancedState", snapshot.values)
-    settings = errand.settings
+    settings = job.settings
     is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
     if is_over and (settings is not None or not snapshot.next):
         if settings is None or not state.get("limit_reached"):
             await settle_missed(state, resources.log, resources.clock())
             return None
-        at = config_of(errand.thread_id)
-        by = errand.by or "raise_limits"
+        at = config_of(job.thread_id)
+        by = job.by or "raise_limits"
         await raise_limits(resources.graph, settings=settings, config=at, by=by)
         settings = None
-    if settings is None and await only_waits(errand.run_id, snapshot, resources):
+    if settings is None and await only_waits(job.run_id, snapshot, resources):
         return None
     begins = not snapshot.values and not snapshot.tasks
-    given = input_again(errand.record) if begins else None
-    return replace(errand, input=given, settings=settings)
+    first_input = input_of_record(job.record) if begins else None
+    return replace(job, input=first_input, settings=settings)
 
 
 async def raise_limits(

@@ -53,14 +53,14 @@ class EventLog:
         self._listeners = listeners
         self._durations = Durations()
         self._counts, self._taken = Counts(), 0
-        self._left: list[tuple[Event, JsonValue]] = []
-        self._news = asyncio.Event()
+        self._pending: list[tuple[Event, JsonValue]] = []
+        self._has_pending = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
-        self._hurry = asyncio.Event()
+        self._write_now = asyncio.Event()
         self._is_over = self._is_closed = False
         self._followers: list[asyncio.Queue[Event | None]] = []
         # One batch at a time, so that numbers are given in the order of the events.
-        self._turn = asyncio.Lock()
+        self._one_batch = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._owner: Owner | None = None
 
@@ -97,10 +97,10 @@ class EventLog:
         if not isinstance(event, AnswerToken | SpecialistToken):
             event, kept = self._entry(event, at)
             entry = self._with_counts(event, kept)
-        self._left.append((event, entry))
-        self._news.set()
+        self._pending.append((event, entry))
+        self._has_pending.set()
         if entry is None:
-            self._hurry.set()
+            self._write_now.set()
 
     def _entry(
         self, event: Event, at: datetime | None = None
@@ -121,16 +121,16 @@ class EventLog:
     @asynccontextmanager
     async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
         """Write the events so far in front of what is written inside, then report all."""
-        async with self._turn:
+        async with self._one_batch:
             event, entry = (None, None) if announced is None else self._entry(announced.event)
-            left, texts = self._waiting_ones()
-            batch = _Batch([kept for _, kept in left if kept is not None], texts, entry)
+            pending, texts = self._take_pending()
+            batch = _Batch([kept for _, kept in pending if kept is not None], texts, entry)
             try:
                 yield batch
             except BaseException:
-                self._give_back(left, texts)
+                self._put_back(pending, texts)
                 raise
-            seq = self._report_all(left, batch.first)
+            seq = self._report_all(pending, batch.first)
             if batch.is_appended and announced and event and entry:
                 self._with_counts(event, entry)
                 numbered = event.model_copy(update={"seq": seq})
@@ -148,13 +148,13 @@ class EventLog:
     def end(self) -> None:
         """Nothing more comes: `write` ends once everything is written and reported."""
         self._is_over = True
-        self._hurry.set()
-        self._news.set()
+        self._write_now.set()
+        self._has_pending.set()
 
     async def write(self) -> None:
         # More may have come while a batch was on its way.
-        while self._left or not self._is_over:
-            await self._news.wait()
+        while self._pending or not self._is_over:
+            await self._has_pending.wait()
             await self._gather()
             await self.flush()
 
@@ -167,39 +167,39 @@ class EventLog:
     async def _gather(self) -> None:
         """Wait for further events to join the batch, because each batch is a transaction."""
         with suppress(TimeoutError):
-            if any(entry is not None for _, entry in self._left):
-                await asyncio.wait_for(self._hurry.wait(), GATHERED)
+            if any(entry is not None for _, entry in self._pending):
+                await asyncio.wait_for(self._write_now.wait(), GATHERED)
 
     async def flush(self) -> None:
         """Write and report the remaining events; those that cannot be written remain."""
-        async with self._turn:
-            self._news.clear()
+        async with self._one_batch:
+            self._has_pending.clear()
             if not self._is_over:
-                self._hurry.clear()
-            left, texts = self._waiting_ones()
-            kept = [entry for _, entry in left if entry is not None]
+                self._write_now.clear()
+            pending, texts = self._take_pending()
+            entries = [entry for _, entry in pending if entry is not None]
             try:
-                seq = await self._log.add_events(self._run_id, kept, texts) if kept else 0
+                seq = await self._log.add_events(self._run_id, entries, texts) if entries else 0
             except StorageError:
-                self._give_back(left, texts)
+                self._put_back(pending, texts)
                 raise
-            self._report_all(left, seq)
+            self._report_all(pending, seq)
 
-    def _waiting_ones(self) -> tuple[list[tuple[Event, JsonValue]], list[KeptText]]:
+    def _take_pending(self) -> tuple[list[tuple[Event, JsonValue]], list[KeptText]]:
         """The events that wait, which do so no longer, and their texts."""
-        left, self._left = self._left, []
-        return left, self._texts.take() if self._texts else []
+        pending, self._pending = self._pending, []
+        return pending, self._texts.take() if self._texts else []
 
-    def _give_back(self, left: list[tuple[Event, JsonValue]], texts: list[KeptText]) -> None:
+    def _put_back(self, pending: list[tuple[Event, JsonValue]], texts: list[KeptText]) -> None:
         """Let events wait that could not be written."""
-        self._left[:0] = left
-        self._news.set()
+        self._pending[:0] = pending
+        self._has_pending.set()
         if self._texts:
             self._texts.give_back(texts)
 
-    def _report_all(self, left: list[tuple[Event, JsonValue]], seq: int) -> int:
+    def _report_all(self, pending: list[tuple[Event, JsonValue]], seq: int) -> int:
         """Report events that are written, from a number on, and return the next one."""
-        for event, entry in left:
+        for event, entry in pending:
             self._report(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
             seq += entry is not None
         return seq
@@ -209,9 +209,9 @@ class EventLog:
         for on_event in self._listeners:
             on_event(event.model_copy(update={"seq": seq}))
         if self._followers:
-            told = event if logged is None else event_of(self._run_id, logged)
+            reported = event if logged is None else event_of(self._run_id, logged)
             for follower in self._followers:
-                follower.put_nowait(told)
+                follower.put_nowait(reported)
 
     async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[Event]:
         """Yield the events from a number on, those that come too, until nothing more comes."""
@@ -226,14 +226,14 @@ class EventLog:
 
     @contextmanager
     def _add_follower(self) -> Generator[asyncio.Queue[Event | None]]:
-        coming: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._followers.append(coming)
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._followers.append(queue)
         if self._is_closed:
-            coming.put_nowait(None)
+            queue.put_nowait(None)
         try:
-            yield coming
+            yield queue
         finally:
-            self._followers.remove(coming)
+            self._followers.remove(queue)
 
 
 class _Batch:

@@ -36,9 +36,10 @@ class RestEvents:
         *,
         goes_on: bool,
         by: str = "",
-        told: Sequence[Event] = (),
+        prior_events: Sequence[Event] = (),
     ) -> None:
-        self.told: Sequence[Event] = told  # what was done to the run before work on it
+        # What was done to the run before work on it.
+        self.prior_events: Sequence[Event] = prior_events
         self.resumed_by = by  # who continues it, or whose answers it continues with
         self.stopped_by = ""
         self.outcome = ""  # its status at the end
@@ -97,9 +98,9 @@ class RestEvents:
         """What is reported with the first event, in its order."""
         if not self._goes_on:
             # A new run has begun before anything can be reported about it.
-            return [first, *self.told]
+            return [first, *self.prior_events]
         resumed = RunResumed(run_id=self._run_id, round=first.round, by=self.resumed_by)
-        return [resumed, *self.told, first]
+        return [resumed, *self.prior_events, first]
 
     async def __aenter__(self) -> Self:
         self._began = time.monotonic()
@@ -113,9 +114,9 @@ class RestEvents:
     ) -> None:
         failed = isinstance(error, Exception)
         why = "failed" if failed else _RESTS.get("interrupted" if error else self.outcome)
-        if self._round is None and self.told:
+        if self._round is None and self.prior_events:
             # Nothing was left to do: what a person did to the run happened all the same.
-            *self.told, last = self.told
+            *self.prior_events, last = self.prior_events
             self._hooks.queue(last)
             self.take(last)
         if why is None or self._round is None:

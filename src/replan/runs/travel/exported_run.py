@@ -81,8 +81,8 @@ def _read(path: Path, found: Any) -> WholeReport:
         raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        told = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
-        raise _damaged(path, told) from error
+        problems = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
+        raise _damaged(path, problems) from error
     if faults := [*_missing_rows(export), *_faults(export["run"])]:
         raise _damaged(path, faults)
     return run

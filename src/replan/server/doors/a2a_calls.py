@@ -190,7 +190,7 @@ class CallerTasks(RequestHandler):
         state = a2a_wire.task_of(report, is_cancelled=is_cancelled).status.state
         if state == a2a.TaskState.TASK_STATE_WORKING and not is_cancelled:
             tell = partial(self._steer, report, a2a_wire.steering_in(message), names.run_id)
-            return await self._exchange.told(report, tell, names)
+            return await self._exchange.act_and_follow(report, tell, names)
         if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {report.outcome}. GetTask shows it."

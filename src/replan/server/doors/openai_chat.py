@@ -59,7 +59,7 @@ async def completion(exchange: Exchange, body: ChatBody, begun: Begun) -> ChatCo
     Raises:
         ReplanError: There is none, because the run broke off.
     """
-    end = await exchange.ended(begun)
+    end = await exchange.wait_for_end(begun)
     told: dict[str, Any] = {}
     if body.tells_course and not end.is_repeated:
         events = begun.run.events(after=begun.after)

@@ -43,14 +43,14 @@ CHANGED = "This does not answer what is asked now. Read the question, then answe
 """The error for an answer that was not about what is shown."""
 
 
-def shown_in(asked: Iterable[Question]) -> dict[str, str]:
+def shown_in(questions: Iterable[Question]) -> dict[str, str]:
     """What somebody sees who is shown these questions."""
-    return {question.key: question.fingerprint for question in asked}
+    return {question.key: question.fingerprint for question in questions}
 
 
-def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
+def answers_in_advance(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
     """Answers to questions that are not asked yet, by their keys."""
-    made: dict[str, Question] = {}
+    answered: dict[str, Question] = {}
     for key, answer in answers.items():
         named = QUESTION_KEY.match(key)
         if named is None:
@@ -67,119 +67,121 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
             specialist=named["specialist"],
             text="",
         )
-        made[key] = question.answered(answer, at)
-    return made
+        answered[key] = question.answered(answer, at)
+    return answered
 
 
 def read_answers(
-    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+    reply: object, questions: Sequence[Question], *, shown: Shown | None = None
 ) -> dict[str, JsonValue]:
     """Read what somebody says as answers to what is asked now; if one is invalid, none is used.
 
     Args:
-        given: Answers by key; or the answer to the only question.
-        asked: What is asked now.
+        reply: Answers by key; or the answer to the only question.
+        questions: What is asked now.
         shown: What the asker saw last, where the door knows it: nothing else takes an answer.
 
     Raises:
         InputError: It names something that is not asked, decides about something that was not
             shown, or is no answer to its question. Nothing was answered.
     """
-    named = named_answers(given, asked, shown=shown)
-    by_key = {question.key: question for question in asked}
+    named = named_answers(reply, questions, shown=shown)
+    by_key = {question.key: question for question in questions}
     return {key: read_answer(by_key[key], answer) for key, answer in named.items()}
 
 
 def bound_answers(
-    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+    reply: object, questions: Sequence[Question], *, shown: Shown | None = None
 ) -> dict[str, JsonValue]:
     """Read answers as `read_answers` does, each bound to exactly what it is about."""
-    by_key = {question.key: question for question in asked}
-    answers = read_answers(given, asked, shown=shown)
+    by_key = {question.key: question for question in questions}
+    answers = read_answers(reply, questions, shown=shown)
     return {key: by_key[key].bound(answer) for key, answer in answers.items()}
 
 
 def named_answers(
-    given: object, asked: Sequence[Question], *, shown: Shown | None = None
+    reply: object, questions: Sequence[Question], *, shown: Shown | None = None
 ) -> dict[str, object]:
     """Find out which question each answer is for, without reading the answers; see `read_answers`.
 
     A question takes an answer by its key, the beginning of its key, or none if it alone is asked.
     A decision takes one by its whole key or its fingerprint, or if it is what the asker saw last.
     """
-    if not asked:
+    if not questions:
         raise InputError("This run has no open question. Continue it without an answer.")
-    if is_review(given) and (len(asked) > 1 or asked[0].is_own):
-        return _reviewed(given, asked)
-    by_name = _by_name(given, asked)
+    if is_review(reply) and (len(questions) > 1 or questions[0].is_own):
+        return _reviewed(reply, questions)
+    by_name = _by_name(reply, questions)
     if by_name is None:
-        question = _only_one(given, asked)
-        return {question.key: _bound_to(question, given, "", shown)}
+        question = _only_one(reply, questions)
+        return {question.key: _bound_to(question, reply, "", shown)}
     answers: dict[str, object] = {}
-    for name, found in _meant(by_name, asked).items():
+    for name, meant in _meant(by_name, questions).items():
         inner = by_name[name]
-        if _is_id(name, found) and (is_review(inner) or _by_name(inner, found)):
+        if _is_id(name, meant) and (is_review(inner) or _by_name(inner, meant)):
             # LangGraph's own form: what its interrupt takes, under its id.
-            answers |= named_answers(inner, found, shown=shown)
-        elif len(found) == 1 and found[0].key not in answers:
-            answers[found[0].key] = _bound_to(found[0], inner, name, shown)
+            answers |= named_answers(inner, meant, shown=shown)
+        elif len(meant) == 1 and meant[0].key not in answers:
+            answers[meant[0].key] = _bound_to(meant[0], inner, name, shown)
         else:
             problem = "It is not clear which question each answer is for."
-            raise InputError(f"{problem} {how_to_answer(asked)}")
+            raise InputError(f"{problem} {how_to_answer(questions)}")
     return answers
 
 
-def _reviewed(given: object, asked: Sequence[Question]) -> dict[str, object]:
+def _reviewed(review: object, questions: Sequence[Question]) -> dict[str, object]:
     """Answers in the order of what is asked, which name no question."""
-    if len({each.interrupt for each in asked}) > 1:
-        raise InputError(f"Several things are asked at once. {how_to_answer(asked)}")
-    return answers_decided(given, asked)
+    if len({each.interrupt for each in questions}) > 1:
+        raise InputError(f"Several things are asked at once. {how_to_answer(questions)}")
+    return answers_decided(review, questions)
 
 
-def _meant(by_name: Mapping[str, object], asked: Sequence[Question]) -> dict[str, list[Question]]:
+def _meant(
+    by_name: Mapping[str, object], questions: Sequence[Question]
+) -> dict[str, list[Question]]:
     """The questions that each name means, at least one."""
     if not by_name:
-        raise InputError(f"There is no answer. {how_to_answer(asked)}")
-    meant = {name: meant_by(name, asked) for name in by_name}
-    if unknown := [name for name, found in meant.items() if not found]:
+        raise InputError(f"There is no answer. {how_to_answer(questions)}")
+    meant = {name: meant_by(name, questions) for name in by_name}
+    if unknown := [name for name, candidates in meant.items() if not candidates]:
         listed = ", ".join(f"'{name}'" for name in unknown[:5])
-        raise InputError(f"No open question has the key {listed}. {how_to_answer(asked)}")
+        raise InputError(f"No open question has the key {listed}. {how_to_answer(questions)}")
     return meant
 
 
-def _is_id(name: str, found: Sequence[Question]) -> bool:
+def _is_id(name: str, meant: Sequence[Question]) -> bool:
     """Whether a name is that of an interrupt which takes answers by key."""
-    return name == found[0].interrupt and found[0].is_own
+    return name == meant[0].interrupt and meant[0].is_own
 
 
-def read_answer(question: Question, given: object) -> JsonValue:
+def read_answer(question: Question, answer: object) -> JsonValue:
     """Check the answer to a question, and return it as JSON."""
     if question.is_decision:
-        answer = _decision_on(question, given)
+        value = _decision_on(question, answer)
     else:
         try:
-            answer = _ANSWER.validate_python(given)
+            value = _ANSWER.validate_python(answer)
         except ValidationError as error:
-            kind = type(given).__name__
+            kind = type(answer).__name__
             problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
             raise InputError(problem) from error
-    _check_answer(question.key, answer)
-    if _is_empty(answer):
+    _check_answer(question.key, value)
+    if _is_empty(value):
         raise InputError(f"The answer to {question.key} is empty. Write one.")
-    return answer
+    return value
 
 
-def _decision_on(question: Question, given: object) -> JsonValue:
+def _decision_on(question: Question, answer: object) -> JsonValue:
     if question.kind == "unknown_outcome":
-        if read_verdict(cast("JsonValue", given)) is None:
+        if read_verdict(cast("JsonValue", answer)) is None:
             raise InputError(f"The answer to {question.key} cannot be read. {_HOW_TO_JUDGE}")
-        return cast("JsonValue", given)
+        return cast("JsonValue", answer)
     if question.kind == "plan":
-        return decided(**dict(read_decision(given)))
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        arguments = arguments_of(given)
-        given = arguments if "action" in arguments else {"action": "edit", "arguments": arguments}
-    return decided(**dict(read_call_decision(given)))
+        return decided(**dict(read_decision(answer)))
+    if isinstance(answer, str) and answer.lstrip().startswith("{"):
+        arguments = arguments_of(answer)
+        answer = arguments if "action" in arguments else {"action": "edit", "arguments": arguments}
+    return decided(**dict(read_call_decision(answer)))
 
 
 def decided(**decision: Any) -> JsonValue:
@@ -190,31 +192,31 @@ def decided(**decision: Any) -> JsonValue:
 def arguments_of(text: str) -> dict[str, JsonValue]:
     """Read the arguments of a tool, written as JSON."""
     try:
-        found: object = json.loads(text)
+        arguments: object = json.loads(text)
     except json.JSONDecodeError as error:
-        found, problem = None, f" (line {error.lineno}, column {error.colno}: {error.msg})"
+        arguments, problem = None, f" (line {error.lineno}, column {error.colno}: {error.msg})"
     except RecursionError:
-        found, problem = None, " (nested too deep)"
+        arguments, problem = None, " (nested too deep)"
     else:
         problem = ""
-    if not isinstance(found, dict):
+    if not isinstance(arguments, dict):
         raise InputError(f'These are not arguments{problem}. Write JSON such as {{"to": "me"}}.')
-    return cast("dict[str, JsonValue]", found)
+    return cast("dict[str, JsonValue]", arguments)
 
 
-def _by_name(given: object, asked: Sequence[Question]) -> dict[str, object] | None:
+def _by_name(reply: object, questions: Sequence[Question]) -> dict[str, object] | None:
     """Read answers by key, as a mapping, as JSON, or as KEY=TEXT; None if no question is named."""
-    if isinstance(given, str):
-        name, sign, text = given.partition("=")
-        if sign and (looks_like_key(name.strip()) or meant_by(name.strip(), asked)):
+    if isinstance(reply, str):
+        name, sign, text = reply.partition("=")
+        if sign and (looks_like_key(name.strip()) or meant_by(name.strip(), questions)):
             return {name.strip(): text}
-        given = _json_object(given)
-    if not isinstance(given, Mapping):
+        reply = _json_object(reply)
+    if not isinstance(reply, Mapping):
         return None
-    names = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
+    names = {str(name): value for name, value in cast("Mapping[Any, Any]", reply).items()}
     if _is_bound_form(names):
         return None
-    is_named = any(meant_by(name, asked) for name in names) or all(map(looks_like_key, names))
+    is_named = any(meant_by(name, questions) for name in names) or all(map(looks_like_key, names))
     return names if is_named else None
 
 
@@ -227,19 +229,19 @@ def _json_object(text: str) -> object:
         return None
 
 
-def _only_one(given: object, asked: Sequence[Question]) -> Question:
+def _only_one(answer: object, questions: Sequence[Question]) -> Question:
     """The question that an answer without a key is for."""
-    mark = _fingerprint_in(given)
-    marked = [each for each in asked if mark and each.fingerprint == mark]
-    if len(marked or asked) == 1:
-        return (marked or asked)[0]
-    raise InputError(f"It is not clear which question this answers. {how_to_answer(asked)}")
+    mark = _fingerprint_in(answer)
+    marked = [each for each in questions if mark and each.fingerprint == mark]
+    if len(marked or questions) == 1:
+        return (marked or questions)[0]
+    raise InputError(f"It is not clear which question this answers. {how_to_answer(questions)}")
 
 
-def _fingerprint_in(given: object) -> object:
+def _fingerprint_in(answer: object) -> object:
     fields: Mapping[Any, Any] = {}
-    if isinstance(given, Mapping):
-        fields = cast("Mapping[Any, Any]", given)
+    if isinstance(answer, Mapping):
+        fields = cast("Mapping[Any, Any]", answer)
     return fields.get("fingerprint") if _is_bound_form(fields) else None
 
 
@@ -248,15 +250,15 @@ def _is_bound_form(fields: Mapping[Any, Any]) -> bool:
     return "action" in fields or set(fields) == {"answer", "fingerprint"}
 
 
-def _bound_to(question: Question, given: object, name: str, shown: Shown | None) -> object:
+def _bound_to(question: Question, answer: object, name: str, shown: Shown | None) -> object:
     """An answer without its fingerprint, if it may be taken as one to this question."""
-    if isinstance(given, Decision):
-        given = decided(**dict(given))
-    mark = _fingerprint_in(given) if question.fingerprint else None
+    if isinstance(answer, Decision):
+        answer = decided(**dict(answer))
+    mark = _fingerprint_in(answer) if question.fingerprint else None
     if mark is not None:
         if mark != question.fingerprint:
             raise InputError(CHANGED)
-        fields = {**cast("Mapping[Any, Any]", given)}
+        fields = {**cast("Mapping[Any, Any]", answer)}
         del fields["fingerprint"]
         return fields if "action" in fields else fields["answer"]
     if shown is not None:
@@ -267,41 +269,41 @@ def _bound_to(question: Question, given: object, name: str, shown: Shown | None)
             f"A decision needs the whole key of what it is about: '{question.key}'. "
             "Look at what is asked now, then decide about that."
         )
-    return cast("object", given)
+    return cast("object", answer)
 
 
-def read_decision(given: object) -> Decision:
+def read_decision(answer: object) -> Decision:
     """Read a decision: a word, a mapping with `action`, yes or no, or a changed plan document."""
-    if isinstance(given, Decision):
-        return given
-    if isinstance(given, bool):
-        return Decision(action="approve" if given else "reject")
-    if isinstance(given, Mapping):
-        return _decision_in(cast("Mapping[Any, Any]", given))
-    if isinstance(given, str):
-        word = given.strip().rstrip(".!").casefold()
+    if isinstance(answer, Decision):
+        return answer
+    if isinstance(answer, bool):
+        return Decision(action="approve" if answer else "reject")
+    if isinstance(answer, Mapping):
+        return _decision_in(cast("Mapping[Any, Any]", answer))
+    if isinstance(answer, str):
+        word = answer.strip().rstrip(".!").casefold()
         if word in _WORDS:
             return Decision.model_validate({"action": _WORDS[word]})
-        if rejected := _REASON.match(given.strip()):
+        if rejected := _REASON.match(answer.strip()):
             return Decision(action="reject", reason=rejected["reason"].strip())
-        if looks_like_plan(given):
-            return Decision(action="edit", plan=given)
+        if looks_like_plan(answer):
+            return Decision(action="edit", plan=answer)
     raise InputError(_HOW_TO_DECIDE)
 
 
-def read_call_decision(given: object) -> Decision:
+def read_call_decision(answer: object) -> Decision:
     """Read a decision about a tool's call; see `read_decision`."""
-    decision = read_decision(given)
+    decision = read_decision(answer)
     if decision.action == "edit" and decision.arguments is None:
         raise InputError("There are no changed arguments. Give all of them under 'arguments'.")
     return decision
 
 
-def _decision_in(given: Mapping[Any, Any]) -> Decision:
-    said = given.get("action")
-    word = said.strip().casefold() if isinstance(said, str) else None
+def _decision_in(fields: Mapping[Any, Any]) -> Decision:
+    action = fields.get("action")
+    word = action.strip().casefold() if isinstance(action, str) else None
     try:
-        return Decision.model_validate({**given, "action": _WORDS.get(word or "", word)})
+        return Decision.model_validate({**fields, "action": _WORDS.get(word or "", word)})
     except ValidationError as error:
         raise InputError(_HOW_TO_DECIDE) from error
 

@@ -73,58 +73,59 @@ _DECISIONS: JsonValue = {
 """The JSON schema of the values with which these clients resume."""
 
 
-def interrupt_about(asked: Sequence[Question]) -> dict[str, Any]:
+def interrupt_about(questions: Sequence[Question]) -> dict[str, Any]:
     """What an interrupt about questions shows: them, and the same in the form of these clients."""
     requests: list[JsonValue] = [
         {"name": _name(each), "args": _arguments(each), "description": _description(each)}
-        for each in asked
+        for each in questions
     ]
     configs: list[JsonValue] = [
-        {"action_name": _name(each), "allowed_decisions": [*_allowed(each)]} for each in asked
+        {"action_name": _name(each), "allowed_decisions": [*_allowed(each)]} for each in questions
     ]
     return {
-        "questions": [each.payload for each in asked],
-        "problem": asked[0].problem,
+        "questions": [each.payload for each in questions],
+        "problem": questions[0].problem,
         "action_requests": requests,
         "review_configs": configs,
     }
 
 
-def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
+def schema_of(questions: Sequence[Question]) -> dict[str, Any]:
     """The JSON schema of answers to these questions: by key, or the answer to the only one."""
     by_key: dict[str, JsonValue] = {
         each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
-        for each in asked
+        for each in questions
     }
     answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
-    only = [RESPONSES[each.kind] for each in asked] if len(asked) == 1 else []
+    only = [RESPONSES[each.kind] for each in questions] if len(questions) == 1 else []
     return {"anyOf": [*only, answers, _DECISIONS]}
 
 
-def is_review(given: object) -> bool:
+def is_review(value: object) -> bool:
     """Whether a value has the form of these clients, which name no question."""
-    if not isinstance(given, Mapping):
-        return _are_responses(given)
-    return set(cast("Mapping[Any, Any]", given)) == {"decisions"}
+    if not isinstance(value, Mapping):
+        return _are_responses(value)
+    return set(cast("Mapping[Any, Any]", value)) == {"decisions"}
 
 
-def holds_review(given: object) -> bool:
+def holds_review(value: object) -> bool:
     """Whether a value has that form, or has it under the id of an interrupt."""
     by_id: Mapping[Any, Any] = {}
-    if isinstance(given, Mapping):
-        by_id = cast("Mapping[Any, Any]", given)
-    return is_review(cast("object", given)) or any(map(is_review, by_id.values()))
+    if isinstance(value, Mapping):
+        by_id = cast("Mapping[Any, Any]", value)
+    return is_review(cast("object", value)) or any(map(is_review, by_id.values()))
 
 
-def answers_decided(given: object, asked: Sequence[Question]) -> dict[str, object]:
+def answers_decided(review: object, questions: Sequence[Question]) -> dict[str, object]:
     """Read the decisions of such a client as answers by key.
 
     Raises:
         InputError: They are more than what is asked, or one does not fit its request.
     """
-    decisions = _decisions(given, len(asked))
+    decisions = _decisions(review, len(questions))
     return {
-        each.key: _answer(each, decision) for each, decision in zip(asked, decisions, strict=False)
+        each.key: _answer(each, decision)
+        for each, decision in zip(questions, decisions, strict=False)
     }
 
 
@@ -159,11 +160,13 @@ def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
     return action.args
 
 
-def _decisions(given: object, count: int) -> list[_Decision]:
+def _decisions(review: object, count: int) -> list[_Decision]:
     """The decisions, at most as many as requested."""
-    if _are_responses(given):
-        given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
-    rows = cast("Any", given)["decisions"]
+    if _are_responses(review):
+        review = {
+            "decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", review)]
+        }
+    rows = cast("Any", review)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
     try:
@@ -176,8 +179,8 @@ def _decisions(given: object, count: int) -> list[_Decision]:
         ) from error
 
 
-def _are_responses(given: object) -> bool:
-    rows = cast("list[object]", given) if isinstance(given, list) else []
+def _are_responses(value: object) -> bool:
+    rows = cast("list[object]", value) if isinstance(value, list) else []
     return bool(rows) and all(
         isinstance(row, dict) and row.keys() == {"type", "args"} for row in rows
     )
@@ -185,14 +188,14 @@ def _are_responses(given: object) -> bool:
 
 def _as_decision(response: dict[str, Any]) -> dict[str, Any]:
     """Read a response of an older client: accept, edit, ignore or response."""
-    kind, given = _RESPONSES.get(response["type"], response["type"]), response["args"]
-    if kind == "edit" and isinstance(given, dict):
-        edited = cast("dict[str, Any]", given)
+    kind, args = _RESPONSES.get(response["type"], response["type"]), response["args"]
+    if kind == "edit" and isinstance(args, dict):
+        edited = cast("dict[str, Any]", args)
         return {
             "type": kind,
             "edited_action": {"name": edited.get("action"), "args": edited.get("args")},
         }
-    return {"type": kind, "message": given if isinstance(given, str) else ""}
+    return {"type": kind, "message": args if isinstance(args, str) else ""}
 
 
 def _name(question: Question) -> str:

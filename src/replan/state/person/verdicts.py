@@ -117,13 +117,13 @@ def read_verdict(answer: JsonValue) -> Verdict | None:
     """Read an answer: text, or a mapping with `action` and `text`; None if it is neither."""
     if isinstance(answer, Mapping):
         form = cast("Mapping[str, Any]", answer)
-        given = read_verdict(str(form.get("action", "")))
+        verdict = read_verdict(str(form.get("action", "")))
         text = str(form.get("text", ""))
-        return given and given.replace(text=text or given.text)
+        return verdict and verdict.replace(text=text or verdict.text)
     if not isinstance(answer, str):
         return None
-    said = answer.strip()
+    text = answer.strip()
     for action, form in _FORMS:
-        if found := form.match(said):
-            return Verdict(action=action, text="" if action == "run again" else said[found.end() :])
+        if match := form.match(text):
+            return Verdict(action=action, text="" if action == "run again" else text[match.end() :])
     return None

@@ -30,14 +30,14 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
     return tuple(question for each in shown for question in _asked_by(each))
 
 
-def addressed(given: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
+def addressed(answer: object, interrupts: Sequence[Interrupt]) -> dict[str, Any]:
     """Return which interrupts of a thread get what of an answer, by their ids.
 
     Raises:
         InputError: It names what is not asked, or decides about what it does not name.
     """
     asks = asks_of(interrupts)
-    return resumption(asks, cast("Any", named_answers(given, asks)))
+    return resumption(asks, cast("Any", named_answers(answer, asks)))
 
 
 def resumption(asks: Iterable[Question], answers: Mapping[str, JsonValue]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ Seats = Mapping[str, Assignment]  # the steps whose graphs ask, by the ids of th
 
 def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tuple[Question, ...]:
     """Read the questions of LangGraph's interrupts: the host's, and those of other graphs."""
-    known = seats or {}
-    return tuple(ask for each in interrupts for ask in _asks_of(each, known.get(each.id)))
+    seat_of = seats or {}
+    return tuple(ask for each in interrupts for ask in _asks_of(each, seat_of.get(each.id)))
 
 
 def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Question]:
@@ -89,21 +89,21 @@ def _steps_that_ask(place: str) -> str:
 
 def _asked_by(interrupt: Any) -> Sequence[Question]:
     value, name = _value_and_id(interrupt)
-    shown: Mapping[Any, Any] = {}
+    fields: Mapping[Any, Any] = {}
     if isinstance(value, Mapping):
-        shown = cast("Mapping[Any, Any]", value)
+        fields = cast("Mapping[Any, Any]", value)
     # A foreign graph's interrupt does not have these fields.
-    if {"questions", "problem"} <= shown.keys():
+    if {"questions", "problem"} <= fields.keys():
         with suppress(ValidationError):
-            return restored(list[Question], shown["questions"])
+            return restored(list[Question], fields["questions"])
     return [_foreign_question(value, name)]
 
 
 def _value_and_id(interrupt: Any) -> tuple[Any, str]:
     """The value and the id of an interrupt, as LangGraph has it or as its server writes it."""
     if isinstance(interrupt, Mapping):
-        written = cast("Mapping[str, Any]", interrupt)
-        return written.get("value"), str(written.get("id", ""))
+        fields = cast("Mapping[str, Any]", interrupt)
+        return fields.get("value"), str(fields.get("id", ""))
     return interrupt.value, str(interrupt.id)
 
 

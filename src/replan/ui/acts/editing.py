@@ -18,7 +18,7 @@ from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport
-from replan.runs.run_input import kept_input
+from replan.runs.run_input import stored_input
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import PlanBody
 from replan.server.callers.identity import check_role
@@ -215,6 +215,6 @@ async def _start_new_run(
         labels={n: each for n, each in record.labels.items() if n not in OWN_LABELS},
         title=record.title,
         before=plan_of(state),
-        order=kept_input(given),
+        order=stored_input(given),
     )
     return to_run(site, run_id)
