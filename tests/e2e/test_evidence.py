@@ -183,7 +183,7 @@ async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about(
         # What is in doubt is shown with its arguments, and with each way to settle it.
         assert lines[2:5] == ["    step 1: Order lamps", "    article: lamp", "    pieces: 48"]
         look = 'look first whether it happened: order(article="lamp", pieces=48), begun 20'
-        assert lines[-4].strip().startswith(look)
+        assert lines[-7].strip().startswith(look)
         assert [line.partition(" with: replan resume r1 --answer ")[2] for line in lines[-3:]] == [
             '"run again"',
             '"fail: REASON"',

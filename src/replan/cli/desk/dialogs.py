@@ -19,7 +19,7 @@ from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.state.person.answers import arguments_of, decided
-from replan.state.person.verdicts import details_shown
+from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.plan_mistakes import plan_mistakes
 from replan.state.questions import Question
 from replan.texts.signs import harmless
@@ -81,11 +81,15 @@ def _say_evidence(lines: Sequence[str], desk: Desk) -> None:
 
 async def _question_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
-    desk.say(f"\n{_quote(ask.text, who)}\n")
+    question = question_shown(ask)
+    desk.say(f"\n{_quote(question, who)}\n")
     shown = details_shown(ask)
     if shown is not None:
         desk.say(f"{_quote(shown if isinstance(shown, str) else _pretty(shown))}\n")
     _say_evidence(evidence, desk)
+    if how := ask.text.removeprefix(question).strip():
+        # What to look at before comes first.
+        desk.say(f"{_quote(how)}\n")
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:

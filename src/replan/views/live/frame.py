@@ -13,6 +13,7 @@ from replan.log.report import RunReport
 from replan.log.statuses import WAITING, WORDS, awaited
 from replan.log.step_reports import StepReport
 from replan.plan.model import StepStatus
+from replan.state.person.verdicts import question_shown
 from replan.state.questions import PLAN
 from replan.state.results import TaskComplexity
 from replan.views.call_lines import call_begun_text, short_call_text
@@ -267,7 +268,7 @@ def _asked(row: StepReport, report: RunReport) -> str:
     if asked[-1].kind == "approval" and isinstance(details, dict) and "tool" in details:
         arguments: Any = details.get("arguments", {})
         return f"waits for approval: {short_call_text(str(details['tool']), arguments)}"
-    return f"asks: {asked[-1].text[:_LONGEST]}"
+    return f"asks: {question_shown(asked[-1])[:_LONGEST]}"
 
 
 def _tried_text(row: StepReport) -> str:

@@ -23,9 +23,10 @@ def warnings(event: TaskCompleted, shown: Container[str] = ()) -> list[str]:
 
 def account(report: RunReport) -> str:
     """The line that ends a run: outcome, model calls, tokens, time."""
-    usage = report.usage
+    usage, failed = report.usage, report.anomalies.failed
+    calls = f" in spite of {counted(failed, 'failed tool call')}" if failed else ""
     return (
-        f"{report.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{report.outcome}{calls}: {counted(usage.calls, 'model call')}, "
         f"{counted(usage.total_tokens, 'token')}{money(usage, report.currency)}, "
         f"{report.worked:.1f} s\n"
     )

@@ -19,7 +19,7 @@ from replan.events.types import (
     ToolEvent,
 )
 from replan.log.report import RunReport
-from replan.log.step_reports import AttemptReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import is_in_doubt, read_verdict
@@ -130,7 +130,7 @@ def evidence_lines(known: Evidence) -> list[str]:
 
 def look_lines(known: Evidence) -> list[str]:
     """What to look at before a person decides: an equal call, and whether work happened."""
-    equal = [f"equal call: {known.equal}"] if known.equal else []
+    equal = [known.equal] if known.equal else []
     return [*equal, *([f"look first whether it happened: {known.look}"] if known.look else [])]
 
 
@@ -199,7 +199,8 @@ def _equal_text(ask: Question, report: RunReport) -> str:
         return ""
     at = found.at.astimezone().strftime(" at %Y-%m-%d %H:%M:%S") if found.at else ""
     ends = {"success": "it is done", "cancelled": "it was cut off", "": "its end is not on record"}
-    return f"run {found.run_id[:8]} made it{at}: {ends.get(found.status, f'it {found.status}')}"
+    ended = ends.get(found.status, f"it {found.status}")
+    return f"run {found.run_id[:8]} made an equal call{at}: {ended}"
 
 
 def _what_to_look_for(ask: Question, report: RunReport) -> str:
@@ -318,12 +319,20 @@ def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
         if (other := report.by_id.get(number)) is not None and not other.status.is_open:
             is_bad = other.status is StepStatus.FAILED
             text = f"failed: {error_of(other)}" if is_bad else _result(report, number)
+            failed = "" if is_bad else _failed_calls(other)
             yield Ground(
                 what=f"step {number}, {one_line(other.step.description)}",
-                text=cut(one_line(text), _LONGEST) or other.status_text,
+                text=f"{cut(one_line(text), _LONGEST) or other.status_text}{failed}",
                 step=number,
-                is_bad=is_bad,
+                is_bad=is_bad or bool(failed),
             )
+
+
+def _failed_calls(step: StepReport) -> str:
+    """Which tools failed a step that is done in spite of that."""
+    failed = [each for each in step.tools if getattr(each, "status", "") == "failed"]
+    tools = ", ".join(dict.fromkeys(one_line(each.tool) for each in failed))
+    return f" (in spite of {counted(len(failed), 'failed call')} of {tools})" if failed else ""
 
 
 def _result(report: RunReport, step: int) -> str:

@@ -45,10 +45,9 @@ def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
     options = "".join(_option(ask, len(asks)) for ask in asks)
     others = [way for ask in asks for way in _other_ways(ask, len(asks))]
     ways = [f"{what} with: {resume} {option}" for what, option in others]
-    go_on = "continue"
-    if len(asks) == 1 and (leads := _leads(asks[0], "done")):
-        go_on = f"{'if it happened' if is_in_doubt(asks[0]) else 'if not'}{leads}, continue"
-    return [*ways, f"{go_on} with: {resume}{options}"]
+    is_told = len(asks) == 1 and asks[0].kind == "unknown_outcome"
+    when = ("if it happened, " if is_in_doubt(asks[0]) else "if not, ") if is_told else ""
+    return [*ways, f"{when}continue with: {resume}{options}"]
 
 
 def _other_ways(ask: Question, many: int) -> Iterator[tuple[str, str]]:
@@ -58,10 +57,9 @@ def _other_ways(ask: Question, many: int) -> Iterator[tuple[str, str]]:
         case "approval":
             yield f"reject {named}", f'--answer "{key}reject: WHY"'
         case "unknown_outcome":
-            again, failed = _leads(ask, "run again"), _leads(ask, "fail")
             when = f"if {named} did not happen" if is_in_doubt(ask) else f"if {named} is to happen"
-            yield f"{when}{again}, do it again", f'--answer "{key}run again"'
-            yield f"say that {named} failed{failed}", f'--answer "{key}fail: REASON"'
+            yield f"{when}, do it again", f'--answer "{key}run again"'
+            yield f"say that {named} failed", f'--answer "{key}fail: REASON"'
         case _ if ask.kind == PLAN:
             yield f"reject {named}", f'--answer "{key}reject: WHY"'
             yield "change it", "--plan FILE"
@@ -69,9 +67,13 @@ def _other_ways(ask: Question, many: int) -> Iterator[tuple[str, str]]:
             pass
 
 
-def _leads(ask: Question, action: str) -> str:
-    """What an answer about work in doubt leads to, in parentheses; empty for other questions."""
-    return f" ({leads_to(ask.details)[action]})" if ask.kind == "unknown_outcome" else ""
+def _leads(ask: Question) -> list[str]:
+    """What each answer about work in doubt leads to; nothing for other questions."""
+    if ask.kind != "unknown_outcome":
+        return []
+    leads = leads_to(ask.details)
+    words = {"run again": "run again", "fail": "fail: REASON", "done": "it is done: RESULT"}
+    return [f"{words[action]!r}: {leads[action]}" for action in words]
 
 
 _WORDS = {"approval": "approve", PLAN: "approve", "unknown_outcome": "it is done: RESULT"}
@@ -96,7 +98,7 @@ def named_lines(ask: Question, known: Evidence) -> list[str]:
     first, *rest = ask_lines(ask, known)
     is_named = any(each.name == "task" for each in known.arguments)
     task = [f"  step {ask.step_id}: {known.task}"] if known.task and not is_named else []
-    why = [*before_lines(known), *ground_lines(known), *look_lines(known)]
+    why = [*before_lines(known), *ground_lines(known), *look_lines(known), *_leads(ask)]
     return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
 
 
