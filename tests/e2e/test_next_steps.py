@@ -214,7 +214,7 @@ def test_a_rejected_plan_says_how_to_begin_anew(shop):
     shop.runs("# Fair\n\n- [ ] 1. Pay @payer\n", "--approve", "always")
     assert shop.types("resume", "last", "--answer", "reject").exit_code == 1
     *_, command = shop.next()
-    assert command == f"begin anew with: replan run Fair --team {shop.folder / 'team.yaml'}"
+    assert command == f"begin anew with: replan run PLAN.md --team {shop.folder / 'team.yaml'}"
 
 
 def test_a_rejected_call_can_be_asked_about_anew(shop):
@@ -325,3 +325,28 @@ def test_an_equal_call_of_another_run_is_told_where_one_is_asked_about(shop, mon
     (equal,) = (line for line in told if "equal call" in line)
     assert re.fullmatch(r"run first made an equal call at 20\S+ \S+: it is done", equal)
     assert "equal call" not in shop.types("show", "other").stdout
+
+
+def test_a_step_is_not_done_again_by_a_team_that_has_nobody_for_it(shop):
+    shop.runs("- [ ] 1. Pay @payer\n")
+    (shop.folder / "other.yaml").write_text(TEAM.replace("name: payer", "name: clerk"))
+    refused = shop.types("retry", "last", "1", "--team", "other.yaml", "--yes")
+    assert refused.exit_code == 2
+    assert "Step 1 is for @payer, who is not on the team." in refused.stderr
+
+
+def test_a_refused_answer_is_followed_by_the_command_that_answers(shop):
+    asked = "- [ ] 1. Pay @payer (ask first)\n- [ ] 2. Pay @payer (ask first)\n"
+    assert shop.runs(asked).exit_code == 3
+    refused = shop.types("resume", "last", "--answer", "approve")
+    assert refused.exit_code == 2
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("continue with: replan resume ")
+    assert last.endswith(" --answer 1/payer/1=approve --answer 2/payer/1=approve")
+
+
+def test_a_step_of_a_rejected_plan_is_not_said_to_be_still_to_come(shop):
+    shop.runs("- [ ] 1. Pay @payer\n", "--approve", "always")
+    shop.types("resume", "last", "--answer", "reject")
+    refused = shop.types("retry", "last", "1")
+    assert "Step 1 was not begun, and the run is over: begin a new run." in refused.stderr

@@ -91,15 +91,16 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             correction = request.correction
             if correction is not None:
                 check(correction, report)
+                _check_team(state, runtime.graph, correction)
                 if not request.allow_repeat:
                     await _check_effects(correction, report, runtime, site)
                 if report.is_final:
                     return await _start_new_run(runtime, state, order, request, site, introduce)
-            answers = await _answers_given(request, report, storage)
+            answers = await _answers_given(request, report, storage, site)
             is_raised = request.limits is not None and state.get("limit_reached")
             if state.get("is_completed") and not (is_raised or correction):
                 return _report_what_is_possible(report, site)
-            _check_team(state, runtime.graph)
+            _check_team(state, runtime.graph, correction)
             session = introduce(is_known=True)
             results = await results_on_record(state, storage.log)
             begun = _result_of_continuing(runtime, state, order, request, answers, session)
@@ -214,9 +215,12 @@ def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> O
 
 
 async def _answers_given(
-    request: ResumeRequest, report: RunReport, storage: Storage
+    request: ResumeRequest, report: RunReport, storage: Storage, site: Site
 ) -> dict[str, JsonValue]:
-    """Read the answers of the command line, bound to what this user was shown last."""
+    """Read the answers of the command line, bound to what this user was shown last.
+
+    One that cannot be taken is refused with what is asked, and with the command that answers it.
+    """
     asks = report.pending_questions
     if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
@@ -227,7 +231,8 @@ async def _answers_given(
         await note_shown(storage, report.run_id, asks)
         texts = await texts_of(report.run_id, storage, replies_before(report))
         known = [evidence_of(ask, report, texts) for ask in asks]
-        now = waiting_lines(asks, known, short(report.run_id), "")
+        resume = site.resume(report.run_id)
+        now = waiting_lines(asks, known, short(report.run_id), resume)
         raise InputError("\n".join([str(error), *now])) from error
     answers = {key: answer for each in found for key, answer in each.items()}
     if len(answers) < sum(map(len, found)):
@@ -241,10 +246,11 @@ async def _answers_given(
     return answers
 
 
-def _check_team(state: EnhancedState, graph: Graph) -> None:
-    """Check that open steps do not name a specialist that the team no longer has."""
-    nodes = {node.casefold() for node in graph.nodes}
-    for step in plan_of(state).open_steps():
+def _check_team(state: EnhancedState, graph: Graph, correction: Correction | None) -> None:
+    """Check that no step which is to be done names a specialist that the team does not have."""
+    nodes, plan = {node.casefold() for node in graph.nodes}, plan_of(state)
+    again = {each.step for each in correction.reruns(plan)} if correction else set[int]()
+    for step in (each for each in plan.steps if each.status.is_open or each.id in again):
         for name in step.specialists:
             if specialist_node(name).casefold() not in nodes:
                 raise InputError(

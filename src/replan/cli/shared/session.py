@@ -84,7 +84,10 @@ class Session:
         self._texts = texts
         self._shown_warnings |= {*report.warnings}
         outcome = "interrupted" if report.is_over else report.outcome
-        facts = {"outcome": outcome, "answer": "", "pending_questions": tuple(asks)}
+        left = {each.step_id for each in asks}
+        answered = frozenset(q.step_id for q in report.pending_questions if q.step_id not in left)
+        open_ones = {"pending_questions": tuple(asks), "answered": answered}
+        facts: dict[str, object] = {"outcome": outcome, "answer": "", **open_ones}
         self._run = report.model_copy(update=facts)
         if report.plan is not None:
             self._plan_file.recall(report.plan, results, self.run_id)

@@ -104,6 +104,8 @@ def _why_open(step: PlanStep, report: RunReport) -> str:
         return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
     if any(ask.key.startswith(f"{step.id}/") for ask in report.pending_questions):
         return f"Step {step.id} waits for an answer. Answer it, or skip the step."
+    if report.is_final:
+        return f"Step {step.id} was not begun, and the run is over: begin a new run."
     return f"Step {step.id} is still to be done. Continue the run to do it."
 
 

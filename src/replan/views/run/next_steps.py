@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Collection, Iterable, Iterator
 
+from replan.log.fold import HANDED_IN
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
@@ -88,7 +89,7 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
 
 def _doubt(step: PlanStep, report: RunReport) -> str:
     if _is_unsafe(step, report):
-        return "; you are asked first whether it took effect"
+        return "; you are asked first if it may have taken effect"
     return "" if report.team_source else "; you are asked first if it must not happen twice"
 
 
@@ -205,10 +206,12 @@ def _begun_anew(report: RunReport, option: str) -> Iterator[str]:
     """The command that asks for the same in a new run: a rejected plan is not taken up again."""
     title = one_line(report.title)
     task = shlex.quote(title) if 0 < len(title) <= _LONGEST_TASK else "TASK"
+    if any(each.is_first and each.by.startswith(HANDED_IN) for each in report.revisions):
+        task = "PLAN.md"
     file = shlex.quote(report.team_source)
     team = "" if report.team_source in ("", DEFAULT) else f" --team {file}"
     team = _team_option(report) or team
-    yield "a rejected plan is not run; ask anew, or write a plan of your own and name its file"
+    yield "a rejected plan is not run; write another one and name its file, or ask anew"
     yield f"begin anew with: replan run {task}{team}{option}"
 
 
