@@ -1,5 +1,6 @@
 """A team without a host: a run is the one step of its one specialist, and its result the answer."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -258,6 +259,32 @@ async def test_no_prompt_is_on_record_of_a_job_with_secrets_in_a_session(tmp_pat
     assert result.response.startswith("Please confirm: open, with\n- word: ***")
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"rosebud" not in kept
+
+
+async def test_the_first_words_to_a_job_with_secrets_outlive_a_kill(tmp_path):
+    begun = asyncio.Event()
+
+    spec = tea_job()
+
+    async def wait(**_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    cut = spec.replace(confirm=False, actions=[ActionSpec("brew_it", run=wait, effects="keyed")])
+    said = "green, pin: PIN-471147"
+    async with open_storage(tmp_path / "runs.db") as storage:
+        team = Team([Specialist("tea", "Brews.", job=cut)])
+        client = ClientAgentAdapter(storage, build_agent(team, context_key="k" * 16))
+        turn = asyncio.ensure_future(client.process("s", said, turn_id="1"))
+        await begun.wait()
+        turn.cancel()
+        await asyncio.wait({turn})
+    async with open_storage(tmp_path / "runs.db") as storage:
+        team = Team([Specialist("tea", "Brews.", job=spec.replace(confirm=False))])
+        client = ClientAgentAdapter(storage, build_agent(team, context_key="k" * 16))
+        # Who takes the turn again, such as a terminal, may not know the words.
+        result = await client.process("s", "tea", turn_id="1")
+    assert result.response.endswith("Result: green tea, 10")
 
 
 async def test_what_is_sealed_for_a_session_is_used_by_nobody_else(tmp_path):

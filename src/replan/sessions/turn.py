@@ -152,8 +152,7 @@ class Turn:
         if self.run is not None:
             await place.take_up(self.run)
         if self.run is None or self.begins_anew:
-            state = await self._begun()
-            return state if self._seal is None else await self._opened(state)
+            return await self._begun()
         state, is_answered = await place.go_on(self.run, self.settings)
         asks = asks_in(state) if self.run.waits and not is_answered else ()
         if not asks or self.message.is_empty:
@@ -180,13 +179,6 @@ class Turn:
         }
         return await self._place.answer(state["run_id"], asks, closed, self.settings)
 
-    async def _opened(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Say the first message to a job with secrets, which asks for it."""
-        asks = asks_in(state)
-        if self.message.is_empty or not asks:
-            return state
-        return await self._answer(state, asks, answers_to(self.message, asks, shown_in(asks)))
-
     def _work(self) -> SessionWork | None:
         """What the session has of the work of a team without a host."""
         if self.work is None:
@@ -196,6 +188,7 @@ class Turn:
             state=self.work.before(self._session),
             goes_on=self.message.is_empty,
             seal=self._seal,
+            said=message_of("user", self.message.content or "", 0).text,
         )
 
     async def _begun(self) -> dict[str, Any]:
@@ -208,7 +201,7 @@ class Turn:
             messages = []
         content, settings = self.message.content or _newest_request(history), self.settings
         if self._seal is not None:
-            # What was said comes as an answer, and no prompt says it.
+            # What was said is handed over beside the run, and no prompt says it.
             content = self._services.names[0]
             settings = (settings or RunSettings()).replace(keep_prompts=False)
         given = {"messages": [*messages, message_of("user", content, len(history))]}
@@ -239,7 +232,8 @@ class Turn:
         """The message for the history: an answer that may contain a secret is masked."""
         asked: Mapping[str, Question] = result.state.get("questions", {})
         messages = self.message.messages(at)
-        if not any(each.secret and key in self._answered for key, each in asked.items()):
+        is_secret = any(each.secret and key in self._answered for key, each in asked.items())
+        if not is_secret and self._seal is None:
             return messages
         return tuple(each.replace(content=MASK, metadata={}) for each in messages)
 

@@ -29,11 +29,8 @@ from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistRe
 from replan.state.session.session import JOB, SEALED, Seal, SessionWork
 from replan.state.team import SpecialistCard
 
-OPENING = "What is it about?"
-"""What a job with secret slots asks in a session, and its first message answers."""
-
-ASKED = "asked"
-"""Where the note of a job that waits has what it asks."""
+ASKED, SAID = "asked", "said"
+"""Where the note of a job has what it asks, and what was said to begin it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +69,17 @@ class JobSpecialist:
         record, processor = here().transcript, self._processor(config)
         seal = None if work is None else work.seal
         number, note = await record.newest_reply()
-        waits = _opened(note, seal)
-        if waits and (asker := here().asker):
+        waits: dict[str, Any] = _opened(note, seal)
+        if work is not None and seal is not None and not waits:
+            # The run's request does not have the words.
+            waits = dict[str, Any]({SAID: work.said})
+            await record.note_reply(number, _closed(waits, seal))
+        result = None
+        if JOB not in waits:
+            known: Any = None if work is None else work.state.get(JOB)
+            result = await self._begun(processor, context, waits.get(SAID, context.task), known)
+        elif (asker := here().asker) is not None:
             asker.skip(number - 1)
-        result = None if waits else await self._begun(processor, context, work)
         while result is None or result.need_user_input:
             if result is not None:
                 number, waits = number + 1, self._waiting(result)
@@ -91,16 +95,12 @@ class JobSpecialist:
         return result
 
     async def _begun(
-        self, processor: JobProcessor, context: ExecutionContext, work: SessionWork | None
+        self, processor: JobProcessor, context: ExecutionContext, task: str, job: Any
     ) -> ProcessResult:
-        """Take the first turn, of a new job or of that of the session."""
-        seal = None if work is None else work.seal
-        # The words of a run's request are not sealed, those of an answer are.
-        task = context.task if seal is None else _said(ask(OPENING, secret=True), seal)
+        """Take the first turn, of the job of the session or of a new one."""
         given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
         command = str(context.parameters.get("command"))
         command = command if self.spec.command(command) is not None else ""
-        job: Any = None if work is None else work.state.get(JOB)
         if job is None:
             job = processor.new_job(command, given, job_id=context.idempotency_key or None)
         return await processor.process(job, [task])

@@ -88,6 +88,7 @@ class SessionWork:
         session_id: The session.
         state: The entries of its project state that are about this work.
         goes_on: Whether the user said nothing new, so that what is left is to be done.
+        said: What the user said to begin, where no record of the run may have it in plain words.
         seal: Closes what a run of it records of secrets; None if there are none.
     """
 
@@ -95,6 +96,7 @@ class SessionWork:
     state: Mapping[str, JsonValue]
     goes_on: bool
     seal: Seal | None
+    said: str = ""
 
 
 def check_project_state(
