@@ -115,7 +115,7 @@ def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, An
     if tab == "plan":
         values["boxes"] = [box for box in graph_of(report).boxes if box.step in steps]
     elif tab == "steps":
-        values["branches"] = [each for each in tree_of(report) if each.step in steps]
+        values["branches"] = [each for each in tree_of(report) if each.number in steps]
     elif tab == "timeline" and new:
         values |= {"timeline": timeline_of(report), "legend": LEGEND, "rows": True}
     elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):

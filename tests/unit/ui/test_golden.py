@@ -23,10 +23,37 @@ def str_of(line):
     return f"{line.kind}: {line.text}"
 
 
+def tree(run):
+    return [
+        {
+            "step": branch.number,
+            "spent": branch.spent,
+            "seconds": branch.seconds,
+            "calls": [*map(call_of, branch.calls)],
+            "attempts": [
+                {
+                    "number": each.report.entry.number,
+                    "text": each.text,
+                    "error": each.error,
+                    "spent": each.spent,
+                    "calls": [*map(call_of, each.calls)],
+                }
+                for each in branch.attempts
+            ],
+        }
+        for branch in tree_of(run)
+    ]
+
+
+def call_of(call):
+    told = {"name": call.name, "seq": call.seq, "first": call.first, "at": str(call.at)}
+    return {**told, "state": call.state, "text": call.text, "error": call.error}
+
+
 DRAWN = {
     "graph": graph_of,
     "timeline": timeline_of,
-    "tree": tree_of,
+    "tree": tree,
     "revisions": revisions,
 }
 
