@@ -8,6 +8,7 @@ the model in turn, the user's first, and each call of a tool together with its a
 """
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -154,11 +155,11 @@ def instructions_in(messages: Sequence[BaseMessage]) -> str:
 
 
 def request_sections(
-    messages: Sequence[AnyMessage], *, earlier_budget: int | None = None, budget: int | None = None
+    messages: Sequence[AnyMessage], *, earlier_budget: int = sys.maxsize, budget: int = sys.maxsize
 ) -> list[str]:
     """Mark the request of a conversation, after its earlier messages, if there are any."""
     earlier, request = split_at_request(messages)
-    asked = section("request", _cut(request_text(request), budget))
+    asked = section("request", within_budget(request_text(request), budget))
     said = [message for message in earlier if message.type != "system"]
     if not said:
         return [asked]
@@ -188,15 +189,11 @@ def _as_line(message: AnyMessage) -> str:
     return f"{speaker}: {' '.join(part for part in parts if part)}"
 
 
-def _newest(text: str, budget: int | None) -> str:
+def _newest(text: str, budget: int) -> str:
     """The end of the conversation, if the whole is too long."""
-    if budget is None or len(text) <= budget:
+    if len(text) <= budget:
         return text
     return f"[… {len(text) - budget} characters cut]\n{text[len(text) - budget :].lstrip()}"
-
-
-def _cut(text: str, budget: int | None) -> str:
-    return text if budget is None else within_budget(text, budget)
 
 
 def in_order(messages: Sequence[AnyMessage | BaseMessage]) -> list[AnyMessage]:

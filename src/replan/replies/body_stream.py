@@ -24,17 +24,13 @@ _END = re.compile(r"(?:\s|<\|?[^<>\s]{0,40}\|?>)*(?:<[^<>\s]{0,40})?\Z")
 _REACH = 200
 
 
-def _always(_: Mapping[str, str]) -> bool:
-    return True
-
-
 class BodyStream:
     """Returns the body of a reply as it is streamed; nothing if it is not in the plain form.
 
     Without a gate the reply is all body.
     """
 
-    def __init__(self, gate: Gate | None = _always) -> None:
+    def __init__(self, gate: Gate | None = lambda _: True) -> None:
         self.fields: dict[str, str] | None = None
         self.is_streaming = False
         self._gate = gate

@@ -82,36 +82,37 @@ class Reading(Value):
         return f"{self.wrong} {self.form}"
 
 
-R = TypeVar("R", "ThinkReading", "FeedbackReading")
+class HostReading(Reading):
+    answer_step: str = ""  # the step whose result is, or will be, the answer, as it was written
+    contradiction: str = ""  # what in the reply does not go together, or empty
 
 
-class ThinkReading(Reading):
+class ThinkReading(HostReading):
     # The label; without one, what score or body mean.
     complexity: TaskComplexity = TaskComplexity.SIMPLE
     score: float | None = None  # the number from 0 to 1, if the model gave one
     reasoning: str = ""  # why
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
-    answer_step: str = ""  # the step of the plan whose result will be the answer, as it was written
-    contradiction: str = ""  # what in the reply does not go together, or empty
 
     @property
     def is_plan(self) -> bool:
         return self.complexity is not TaskComplexity.SIMPLE
 
 
-class FeedbackReading(Reading):
+class FeedbackReading(HostReading):
     verdict: Verdict = "complete"  # whether the work is done
     feedback: str = ""  # what the host says about the results
     # What the host would do next; it may contradict the verdict.
     suggested_action: ActionType | None = None
     update: str = ""  # what should change in the plan
     plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
-    answer_step: str = ""  # in place of an answer, the step whose result it is, as it was written
-    contradiction: str = ""  # what in the reply does not go together, or empty
 
     @property
     def is_plan(self) -> bool:
         return self.verdict == "continue"
+
+
+R = TypeVar("R", ThinkReading, FeedbackReading)
 
 
 class SpecialistReading(Reading):

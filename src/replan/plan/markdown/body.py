@@ -22,8 +22,7 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import Phrase, read_key
 from replan.values import same
 
-_FEEDBACK = re.compile(r"\*\*(?:Failed|Skipped|Note):\*\*(?: |$)", re.MULTILINE)
-_RESULT = re.compile(r"\*\*Result:\*\*(?: |$)", re.MULTILINE)
+_LABEL = re.compile(r"\*\*(Failed|Skipped|Note|Result):\*\*(?: |$)", re.MULTILINE)
 _QUOTE_MARK = re.compile(r"^[ \t]*> ?")
 _KEY_LINE = re.compile(
     r"[ \t]*+(?:[-*+][ \t]++)?[*_]{0,2}(?P<key>[^:：*_`>\s][^:：*_`>]{0,29})[*_]{0,2}[ \t]*+[:：]"
@@ -56,8 +55,8 @@ def write_body(step: PlanStep) -> list[str]:
 def write_quotes(step: PlanStep) -> list[str]:
     quotes: list[list[str]] = []
     if step.result:
-        named = _FEEDBACK.match(step.result) or _RESULT.match(step.result)
-        quotes.append(_quote(("**Result:** " if named else "") + step.result))
+        label = "**Result:** " if _LABEL.match(step.result) else ""
+        quotes.append(_quote(label + step.result))
     if step.feedback:
         quotes.append(_quote(f"**{_MARKS.get(step.status, 'Note')}:** {step.feedback}"))
     return _spaced(quotes)
@@ -128,13 +127,14 @@ class _BodyReader:
                 list_indent = indent_of(line)
         briefs = ["\n".join(kept) for piece in self._pieces if (kept := trim_blank(piece))]
         self._said.brief = "\n\n".join([*briefs, *self._verbatim_briefs])
-        texts: dict[bool, list[str]] = {True: [], False: []}
+        results: list[str] = []
+        feedback: list[str] = []
         for quote in map("\n".join, self._quotes):
-            feedback = _FEEDBACK.match(quote)
-            named = feedback or _RESULT.match(quote)
-            texts[feedback is not None].append(quote[named.end() :] if named else quote)
-        self._said.feedback = "\n\n".join(filter(None, texts[True]))
-        self._said.result = "\n\n".join(filter(None, texts[False]))
+            label = _LABEL.match(quote)
+            is_result = label is None or label[1] == "Result"
+            (results if is_result else feedback).append(quote[label.end() if label else 0 :])
+        self._said.result = "\n\n".join(filter(None, results))
+        self._said.feedback = "\n\n".join(filter(None, feedback))
 
     def _is_read(self, block: Verbatim | None, start: int, end: int) -> bool:
         """Whether a line, or those of a fence or a comment, are more than text."""
