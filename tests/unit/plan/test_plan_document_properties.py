@@ -205,6 +205,13 @@ def test_whatever_was_read_can_be_changed_and_written(text: str, data: st.DataOb
     assert not written.mistakes or not plan.steps
 
 
+def test_lazy_numbers_are_known_as_they_are_read() -> None:
+    plan = PlanDocument.parse("1. a\n1. a\n").plan
+    for status in (StepStatus.COMPLETED, StepStatus.PENDING):
+        plan = with_statuses(plan, [plan.step(1).replace(status=status)], NOON)
+        assert read_document(plan.content) == read_afresh(plan.content)
+
+
 @given(noisy_documents(), st.data())
 def test_writing_a_step_leaves_all_other_lines_alone(
     noisy: tuple[str, str, list[str]], data: st.DataObject

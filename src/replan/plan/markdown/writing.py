@@ -144,6 +144,8 @@ class _Composition:
             return self._editor.rewritten(block, step)
         lines, new = self._editor.edited(block, step)
         is_alone = is_boxed and in_task(block.step) == in_task(step)
+        # Whether a lazy list still is one, only all of it can tell.
+        is_alone = is_alone and (block.explicit or block.item.counter is None)
         is_surrounded = not block.gap or not continues_text(block.gap[0].text)
         if new is not None and is_alone and is_surrounded:
             self._known.append(new)
