@@ -20,7 +20,6 @@ from replan.plan.markdown.lines import (
 from replan.plan.markdown.title import Said
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import Phrase, read_key
-from replan.values import same
 
 _LABEL = re.compile(r"\*\*(Failed|Skipped|Note|Result):\*\*(?: |$)", re.MULTILINE)
 _QUOTE_MARK = re.compile(r"^[ \t]*> ?")
@@ -47,7 +46,11 @@ def key_phrase(line: str) -> Phrase | None:
 def write_body(step: PlanStep) -> list[str]:
     """Write the lines under a step, not indented, so that they are read back unchanged."""
     lines = _joined(step, step.brief.split("\n"))
-    if not step.brief or _reads_back(step, lines):
+    said = Said()
+    if step.brief:
+        read_body(lines, said, 0)
+    # What is misread in a brief, or below it, is no longer a part of it, or is a mistake.
+    if said.brief == step.brief and not said.complaints:
         return lines
     return _joined(step, _fence("brief", step.brief))
 
@@ -79,16 +82,6 @@ def _spaced(parts: list[list[str]]) -> list[str]:
     for part in filter(None, parts):
         lines += ["", *part] if lines else part
     return lines
-
-
-def _reads_back(step: PlanStep, lines: list[str]) -> bool:
-    read_body(lines, said := Said(), 0)
-    return (
-        (said.brief, said.result, said.feedback) == (step.brief, step.result, step.feedback)
-        and same(said.parameters, step.parameters)
-        and not said.options
-        and not said.complaints
-    )
 
 
 def _fence(info: str, text: str) -> list[str]:
