@@ -47,6 +47,10 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
             page = (await client.get("/runs/asks")).text
         assert "it waits in the queue for a worker" in page
         assert "killed" not in page
+        words = ("-m", "replan", "show", "asks", "--storage", house.address)
+        told = (await asyncio.to_thread(warm.run, *words)).stdout
+        assert "why: it waits in the queue for a worker" in told
+        assert "let a worker take it with: replan worker --team " in told
         house.worker(*SOON, "--concurrency", 1)
         assert (await run).outcome == (await again).outcome == "waiting"
         assert not await queue.has(lock_of("asks"))

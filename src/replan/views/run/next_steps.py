@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator
 
 from replan.log.fold import HANDED_IN
-from replan.log.report import RunReport
+from replan.log.report import VERSION, RunReport
 from replan.log.step_reports import StepReport
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.order import run_order
@@ -40,13 +40,25 @@ def _ways(report: RunReport, option: str) -> list[str]:
 
         return ways_to_answer(report.pending_questions, resume)
     if not report.is_over:
-        return [*what_continues(report), f"continue with: {resume}"]
+        return [*what_continues(report), *_worker_lines(report, option), f"continue with: {resume}"]
     if limit_line := raised_limit(report):
         raised = f"--set {report.limit_reached}={report.larger_limit}"
         return [limit_line, *what_continues(report), f"continue with: {resume} {raised}"]
     if report.outcome == "rejected":
         return [*_begun_anew(report, option)]
     return [*_rejected_calls(report, option)]
+
+
+def _worker_lines(report: RunReport, option: str) -> list[str]:
+    """The command that begins a worker for a run that waits in a queue."""
+    if VERSION not in report.labels or not report.is_killed:
+        return []
+    file = (
+        "FILE" if report.team_source in ("", DEFAULT, PYTHON) else shlex.quote(report.team_source)
+    )
+    queue = shlex.quote(report.labels.get("queue", ""))
+    named = f" --queues {queue}" if "queue" in report.labels else ""
+    return [f"let a worker take it with: replan worker --team {file}{named}{option}"]
 
 
 def raised_limit(report: RunReport) -> str:
