@@ -79,6 +79,7 @@ def test_the_terminal_tells_failures_progress_team_and_currency(where):
     rows = {line.split()[0]: " ".join(line.split()) for line in said(where, "runs").splitlines()}
     assert f"{COST} waiting 1/3, 1 failed house waits" in rows["waits"]
     assert "partial 0/6 house none" in rows["none"]
+    assert "team=" not in rows["none"]
     assert "partial 4/6 house most" in rows["most"]
     listed = {
         each["run_id"]: each for each in map(json.loads, said(where, "runs", "--json").splitlines())

@@ -156,7 +156,7 @@ async def test_the_plan_of_a_run_at_work_is_edited_on_the_page():
         assert "version 7 of the plan, and the plan is at version 1" in stale.text
         edited = {**fields, "plan": fields["plan"].replace("Paint @painter", "Oil @worker")}
         await sent(client, action, edited)
-        await seen(client, where, "the edit of owner waits for step 1")
+        await seen(client, where, "the edit of version 1 by owner waits for step 1")
         fence.leave.set()
         page = await rested(client, where, "completed")
         assert fence.did == ["Measure", "Oil"]

@@ -63,7 +63,8 @@ def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - on
 def steering_text(event: events.RunSteered) -> str:
     """What somebody asks of a run at work, or what became of it."""
     by = one_line(event.by) or "a person"
-    what = f"the edit of {by}" if event.kind == "edit" else f"the message of {by}"
+    version = f"version {event.based_on} by " if event.based_on else ""
+    what = f"the edit of {version}{by}" if event.kind == "edit" else f"the message of {by}"
     match event.status:
         case "waits" if event.waiting_for:
             steps = ", ".join(map(str, event.waiting_for))
