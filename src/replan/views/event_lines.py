@@ -76,7 +76,8 @@ def steering_text(event: events.RunSteered) -> str:
         case "taken":
             return f"the host has heard {what}: {one_line(event.text)}"
         case _:
-            return f"{what} is refused: {one_line(event.reason)}"
+            at = f" at version {event.version} of the plan" if event.version else ""
+            return f"{what} is refused{at}: {one_line(event.reason)}"
 
 
 def _limit_text(event: events.LimitReached) -> str:

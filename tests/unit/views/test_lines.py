@@ -138,6 +138,7 @@ TOLD = {
         steered("waits"),
         steered("taken", version=2),
         steered("refused", by="", reason="Too late."),
+        steered("refused", by="otto", reason="Step 1 is at work.", version=2),
         steered("taken", kind="message", text="Also 2023"),
     ],
     "quiet: an answer that streamed": [
