@@ -488,6 +488,33 @@ async def test_what_a_killed_process_left_of_a_run_that_is_over_is_told_when_it_
     assert (told.text, told.reason) == ("Also compare 2023.", TOO_LATE)
 
 
+async def test_what_was_refused_just_before_a_kill_is_told_once(where, monkeypatch):
+    """The process was killed between the word about the request and the mark on its row."""
+    desk = Desk(held={1})
+    async with open_runtime(desk.team(), storage=where, grace=0) as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: text.replace("Send", "Burn"))
+        log, refused = runtime.storage.log, asyncio.Event()
+        take = log.take_requests
+
+        async def killed(requests, at):
+            refused.set()
+
+        monkeypatch.setattr(log, "take_requests", killed)
+        fields = {"run_id": "r", "name": "e2", "kind": "edit", "by": "eva", "version": 1}
+        text = PLAN.replace("Send", "Keep")
+        await log.add_request(Request(**fields, text=text, at=runtime.resources.clock()))
+        await asyncio.wait_for(refused.wait(), 20)
+        await run.stop()
+        await run
+        monkeypatch.setattr(log, "take_requests", take)
+        desk.leave[1].set()
+        assert (await runtime.resume("r")).outcome == "completed"
+        told = [e[1:3] for e in await steered(runtime, "r") if e[1] != "waits"]
+        assert await log.requests(["r"]) == []
+    assert sorted(told) == [("refused", "eva"), ("taken", "anna")]
+
+
 @pytest.mark.parametrize("is_seen", [False, True])
 async def test_what_comes_while_a_run_is_entered_as_over_is_told_once(where, monkeypatch, is_seen):
     async with open_runtime(Desk().team(), storage=where) as runtime:

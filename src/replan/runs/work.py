@@ -28,7 +28,7 @@ from replan.ports.steering import OUTCOME, STEERED, TOO_LATE, Steering, missed_w
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
-from replan.runs.asked.steers import settle_missed
+from replan.runs.asked.steers import refused_before, settle_missed
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report
@@ -381,6 +381,10 @@ class Work:
         await self._take_merged()
         requests = await self._resources.log.requests([self.job.run_id])
         past = [each for each in requests if each.kind == "stop" and each.at < self._since]
+        steers = [each for each in requests if each.kind in STEERS]
+        # Who worked on the run before may have refused one, and died before it was marked.
+        refused = await refused_before(self.job.run_id, self._resources.log) if steers else ()
+        past += [each for each in steers if each.name in refused]
         await self._take(past)
         for request in requests:
             if request not in past:

@@ -9,7 +9,7 @@ from replan.errors import InputError, PlanConflictError
 from replan.events.types import RunSteered
 from replan.host.plan_bounds import check_outside_plan
 from replan.host.steered_plan import merged_edit
-from replan.log.kept_events import entry_of
+from replan.log.kept_events import entry_of, events_of
 from replan.log.report import RunReport
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
@@ -89,6 +89,12 @@ async def settle_missed(
             event = entry_of(RunSteered(**fields, **facts_of(request)))
             await log.add_events(run_id, [event], batch=f"{OUTCOME}{request.name}")
     await log.take_requests(missed, at)
+
+
+async def refused_before(run_id: str, log: RunLog) -> set[str]:
+    """The names of the requests whose refusal is reported, whoever worked on the run then."""
+    events = events_of(run_id, await log.events(run_id))
+    return {e.request for e in events if isinstance(e, RunSteered) and e.status == "refused"}
 
 
 def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:
