@@ -261,7 +261,7 @@ async def _stop(task: asyncio.Future[Any]) -> None:
         logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})
 
 
-async def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> T:
+def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> Awaitable[T]:
     """Await work, and log each time that it blocks the loop for over a second.
 
     Work that it starts as other tasks is not watched.
@@ -270,7 +270,7 @@ async def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> 
         work: The work.
         about: Whose work it is, for the log.
     """
-    return await _Watched(work, about)
+    return _Watched(work, about)
 
 
 @dataclass(frozen=True)
