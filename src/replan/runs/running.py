@@ -11,7 +11,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
+from langgraph.types import GraphOutput, StateSnapshot
 
 from replan.calling.compiled import Graph
 from replan.calling.new_or_continued import Call, prepared
@@ -52,9 +52,13 @@ async def run_graph(
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         ready = await prepared(graph, call)
-        return await cast("Any", graph).ainvoke(
-            ready.input, ready.config, control=control, **_langgraph_options(graph, ready)
+        # In the first version of this format, LangGraph reports the update of each node, too.
+        options = {**_langgraph_options(graph, ready), "version": "v2"}
+        output: GraphOutput[dict[str, Any]] = await cast("Any", graph).ainvoke(
+            ready.input, ready.config, control=control, **options
         )
+        interrupts = {"__interrupt__": [*output.interrupts]} if output.interrupts else {}
+        return {**output.value, **interrupts}
 
     async with alone(graph, call.config) as owner:
         try:
