@@ -6,6 +6,7 @@ reference (`&#64;` for `@`), which every Markdown viewer shows as the character 
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 NAME = r"(?:\w|&#[0-9]{1,7};)(?:[.-]*+(?:\w|&#[0-9]{1,7};))*+"
 """A specialist's name as it can follow an `@`."""
@@ -55,6 +56,7 @@ def encode_to_fit(text: str, fits: Callable[[str], bool]) -> str:
     return next(filter(fits, ways), "".join(map(_reference, text)))
 
 
+@lru_cache(maxsize=256)  # a team has few names, and each step of a plan has one of them
 def encode_name(name: str) -> str:
     """Write a specialist's name so that it can follow an `@`."""
     plain = {match.start() for match in _PLAIN_IN_NAME.finditer(name)}
