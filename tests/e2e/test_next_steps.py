@@ -350,3 +350,17 @@ def test_a_step_of_a_rejected_plan_is_not_said_to_be_still_to_come(shop):
     shop.types("resume", "last", "--answer", "reject")
     refused = shop.types("retry", "last", "1")
     assert "Step 1 was not begun, and the run is over: begin a new run." in refused.stderr
+
+
+def test_work_in_doubt_that_ran_out_of_time_is_said_to_do_so_again(shop):
+    unsafe = TEAM.replace("run: 'deeds:wait', effects: pure", "run: 'deeds:wait', effects: unsafe")
+    (shop.folder / "team.yaml").write_text(unsafe)
+    (shop.folder / "plan.md").write_text("- [ ] 1. Wait @waiter (timeout 50ms)\n")
+    asked = shop.types("run", "plan.md", "--team", "team.yaml")
+    assert asked.exit_code == 3
+    again = (
+        "    again, it would end as before: its own timeout of 0.05 s was over; give it more time: "
+        "(timeout 0.1s) in its line of the plan"
+    )
+    assert again in asked.stderr.splitlines()
+    assert re.search(r"step 1 at @waiter, begun 20.*, idempotency key [0-9a-f]{16,}", asked.stderr)

@@ -112,7 +112,7 @@ class Session:
             if not going.cancelled():
                 going.result()
             if self._runtime.storage is not None and self._outcome == "waiting":
-                await self._find_equal_calls()
+                await self._read_evidence()
                 # What is printed below is what this user sees last.
                 await note_shown(self._runtime.storage, self.run_id, self._asks)
             code = self._exit_code()
@@ -203,14 +203,15 @@ class Session:
         )
 
     async def _evidence_lines(self, ask: Question) -> list[str]:
-        await self._find_equal_calls()
+        await self._read_evidence()
         return evidence_lines(self._evidence(ask))
 
-    async def _find_equal_calls(self) -> None:
-        """Take the calls of other runs that equal those that are asked about, from the storage."""
+    async def _read_evidence(self) -> None:
+        """Take from the storage what no event tells: keys of attempts, calls of other runs."""
         if self._runtime.storage is not None:
-            found = (await self._runtime.get(self.run_id)).equal_calls
-            self._run = self._run.model_copy(update={"equal_calls": found})
+            kept = await self._runtime.get(self.run_id)
+            found = {"equal_calls": kept.equal_calls, "ledger": kept.ledger}
+            self._run = self._run.model_copy(update=found)
 
     def _evidence(self, ask: Question) -> Evidence:
         return evidence_of(ask, self._run, self._texts)

@@ -28,6 +28,7 @@ from replan.views.call_lines import short_call_text
 from replan.views.cells import counted, cut, one_line
 from replan.views.run.error_lines import error_of, short_error
 from replan.views.run.history import request_lines
+from replan.views.run.repairs import repair_of
 
 _LONGEST_SAID, _LONGEST, _LONGEST_VALUE, _MOST = 1_200, 240, 300, 6
 _CUT_OFF = ("unknown_outcome", "cancelled")
@@ -60,6 +61,7 @@ class Evidence:
     asked_at: datetime | None = None  # when it was asked
     task: str = ""  # the step that asks, in the words of the plan
     does: str = ""  # what the tool does that is to be called, in its own words
+    again: str = ""  # why work in doubt would fail in the same way again, and what to change
     equal: str = ""  # an equal call that another run made
     look: str = ""  # what to look for, where nobody knows whether it happened
     said: str = ""  # what the model said before it asked
@@ -95,6 +97,7 @@ def evidence_of(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
         does=one_line(str(_details(ask).get("description", ""))),
+        again=_why_again(ask, step),
         equal=_equal_text(ask, report),
         look=_what_to_look_for(ask, report),
         said=_said(_reply_before(ask, report), texts),
@@ -130,8 +133,9 @@ def evidence_lines(known: Evidence) -> list[str]:
 
 def look_lines(known: Evidence) -> list[str]:
     """What to look at before a person decides: an equal call, and whether work happened."""
-    equal = [known.equal] if known.equal else []
-    return [*equal, *([f"look first whether it happened: {known.look}"] if known.look else [])]
+    equal, again = ([each] if each else [] for each in (known.equal, known.again))
+    look = [f"look first whether it happened: {known.look}"] if known.look else []
+    return [*equal, *look, *again]
 
 
 def before_lines(known: Evidence) -> list[str]:
@@ -190,6 +194,13 @@ def subject_text(ask: Question) -> str:
     is_step = not tool or tool == f"step {ask.step_id}"
     task = details.get("task") or arguments.get("task") or ""
     return one_line(str(task)) if is_step else short_call_text(tool, arguments)
+
+
+def _why_again(ask: Question, step: StepReport | None) -> str:
+    """Why a step that ran out of time would do so again, and what to change."""
+    is_of_step = is_in_doubt(ask) and "tool" not in _details(ask)
+    repair = repair_of(step) if step and is_of_step else None
+    return f"again, it would end as before: {repair.why}; {repair.fix}" if repair else ""
 
 
 def _equal_text(ask: Question, report: RunReport) -> str:
