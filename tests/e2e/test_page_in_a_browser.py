@@ -11,6 +11,7 @@ from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.log.rows import KeptText
 from replan.ports.ask_user import ask
 from replan.testing import ScriptedModel, always
+from replan.views.run.bars import LEGEND
 
 END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
 PLAN = """# Fence
@@ -185,6 +186,29 @@ async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_
             await anew
             await page.wait_for_selector("#asks >> text=Hue?")
             assert await page.is_hidden(".lost")
+
+
+_PATTERNS = """() => [...document.querySelectorAll('.legend span')].map(each => {
+  const style = getComputedStyle(each, '::before');
+  return (style.backgroundImage + style.backgroundSize).replace(/(rgba?|color)\\([^)]*\\)/g, '');
+})"""
+
+
+async def test_each_state_of_a_timeline_is_told_without_its_colour(chromium):
+    async with open_storage(":memory:") as storage, open_runtime(team(), storage=storage) as run:
+        await run.run(GIVEN, run_id="r1")
+        async with shown(team(), storage) as client:
+            for scheme in ("light", "dark"):
+                page = await entered(client, chromium, color_scheme=scheme)
+                await page.goto(f"{client.base_url}runs/r1?tab=timeline")
+                told = await page.locator(".legend span").all_inner_texts()
+                assert told == [*LEGEND.values()]
+                plain = [each for each in await page.evaluate(_PATTERNS) if "gradient" in each]
+                # What is done, and the time in which nobody works, have no pattern.
+                assert len({*plain}) == len(plain) == len(LEGEND) - 2
+                asks = page.locator(".trow", has_text="Choose a colour")
+                assert await asks.locator(".k-waiting:not(.pause)").count() == 1
+                assert "waits for a person" in await asks.inner_text()
 
 
 async def _opened(page, client, view):
