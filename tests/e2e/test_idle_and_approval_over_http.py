@@ -2,7 +2,6 @@
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from replan import ModelCallError, build_graph, run
 from replan.team.team_file import read_team_file
@@ -75,24 +74,3 @@ async def test_a_call_of_the_host_may_not_be_silent_either(graph_of):
         graph = graph_of(server, limits="idle_timeout: 0.3")
         with pytest.raises(ModelCallError, match=r"no sign of work for 0\.3 s"):
             await run(graph, "Go.", config=THREAD)
-
-
-async def test_a_specialist_of_a_file_asks_before_each_step_with_all_that_it_would_use(graph_of):
-    script = {"step 1": "Found: 7.", "step 2": "Sent.", "feedback": COMPLETE}
-    async with OpenAIServer(script, models=("m",)) as server:
-        graph = graph_of(server, approve="true")
-        state = (await run(graph, given(), config=THREAD)).state
-        assert state["outcome"] == "waiting"
-        (question,) = [each for each in state["questions"].values() if each.is_open]
-        assert (question.kind, question.step_id, question.specialist) == ("approval", 2, "b")
-        assert question.details["arguments"] == {
-            "task": "Send it",
-            "inputs": {"1": "Found: 7."},
-            "does": "Sends.",
-            "effects": "pure",
-        }
-        assert len(server.requests) == 1
-        reply = Command(resume={question.key: question.bound("approve")})
-        state = (await run(graph, reply, config=THREAD)).state
-    assert state["outcome"] == "completed"
-    assert state["current_plan"].step(2).result == "Sent."

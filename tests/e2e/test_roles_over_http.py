@@ -40,7 +40,7 @@ from replan.pipelines import (
 from replan.ports.retriever import SearchResponse
 from replan.prompts.sections import sections_of
 from replan.state.knowledge import Chunk
-from replan.testing import Hang, HttpFault, OpenAIServer, always
+from replan.testing import Hang, HttpFault, OpenAIServer
 from roles import check_requests, foreign, rows_of
 from scripts import SIMPLE, THREAD
 
@@ -299,32 +299,6 @@ def plain_graph(server, **memory):
         models=LangChainModels(base_url=server.base_url),
         checkpointer=InMemorySaver(),
     )
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {},
-        *({"history_limit": limit} for limit in (0, 1, 2, 3, 7, 8)),
-        {"mode": "full"},
-        *(
-            {"mode": "summary", "history_limit": limit, "summary_trigger_messages": trigger}
-            for limit, trigger in ((1, 2), (2, 3), (3, 5))
-        ),
-    ],
-    ids=str,
-)
-async def test_a_conversation_of_fourteen_turns_keeps_its_order(memory):
-    script = {"think": always(f"{SIMPLE}Good day."), "memory_summary": always("They greeted.")}
-    with OpenAIServer(script, strict_roles=True) as server:
-        graph = plain_graph(server, **memory)
-        for turn in range(14):
-            result = await run(graph, f"Turn {turn}?", config=THREAD)
-            assert (result.outcome, result.text) == ("answered", "Good day.")
-        asked = [each for each in server.requests if each.call.node == "think"]
-    check_requests(server)
-    assert len(asked) == 14
-    assert all("Turn" in each.messages[-1].text for each in asked)
 
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "waiting"])

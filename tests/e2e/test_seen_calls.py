@@ -15,7 +15,6 @@ from replan import (
     RunSettings,
     Specialist,
     Team,
-    ask_user,
     open_runtime,
     open_storage,
 )
@@ -238,28 +237,6 @@ async def test_known_secrets_stand_in_no_prompt_and_no_argument(where):
     assert calls[-1].warnings == (warned,)
     timed = {name for each in calls for name, value in each if value is not None}
     assert {"step_seconds", "round_seconds", "run_seconds"} <= timed
-
-
-async def test_a_run_that_waits_says_so_and_by_whom_it_goes_on(where):
-    def paint(context):
-        return ask_user("Which colour?")
-
-    team = Team("offline", [Specialist("painter", "Paints.", run=paint, effects="pure")])
-    plan = {"plan": "- [ ] 1. Paint @painter\n"}
-    async with open_runtime(team, storage=where) as runtime:
-        waits = await runtime.run(plan, run_id="r")
-        assert waits.outcome == "waiting"
-        # A job that is delivered once more changes nothing.
-        await runtime.run(plan, run_id="r")
-        await (await runtime.answer("r", "blue", by="eva"))
-        told = await events_of(runtime, "r")
-    rests = [each for each in told if each.type in ("run_stopped", "run_resumed")]
-    assert [each.type for each in rests] == ["run_stopped", "run_resumed"]
-    assert rests[0].reason == "waiting"
-    assert rests[0].seconds > 0
-    assert rests[1].by == "eva"
-    assert [each.seq for each in told] == list(range(1, len(told) + 1))
-    assert told[-1].type == "task_completed"
 
 
 async def test_who_stops_a_run_is_known_also_if_it_ends_before_the_request_is_on_record(

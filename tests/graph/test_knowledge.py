@@ -13,7 +13,6 @@ from replan import (
     ConfigurationError,
     ExecutionContext,
     Limits,
-    MemoryOptions,
     Price,
     RAGOptions,
     RunSettings,
@@ -391,35 +390,6 @@ async def test_a_limit_that_leaves_no_room_for_embeddings_is_told_as_any_other()
     assert result.outcome != "completed"
     assert result.state["limit_reached"] == "max_model_calls"
     assert result.usage.calls <= 3
-
-
-async def test_a_prompt_has_summary_and_knowledge_in_this_order_in_the_message_of_the_request():
-    simple = "---\ncomplexity: simple\n---\nYes to it."
-    retriever = Given({"content": "Paid in May.", "source": "a.md", "line": 1})
-    script = {
-        "think": [*[simple] * 3, PLAN],
-        "memory_summary": always("They greeted."),
-        "step 1": "No.",
-        "feedback": f"{DONE}No.",
-    }
-    with ScriptedModel(script) as model:
-        memory = MemoryOptions(mode="summary", history_limit=2, summary_trigger_messages=2)
-        clerk = {"chat_model": model, "system_prompt": "You look up."}
-        graph = graph_of(model, retriever, clerk=clerk, checkpointer=InMemorySaver(), memory=memory)
-        for request in ("One?", "Two?", "Three?", "Four?"):
-            await run(graph, request, config={"configurable": {"thread_id": "t"}})
-    data = ("They greeted.", "Paid in May.", "Four?")
-    said = {
-        "think": ("Yes to it.", *data),
-        "specialist": ("You look up.", *data[:2], "Yes to it.", "Four?"),
-    }
-    for node, parts in said.items():
-        messages = [call for call in model.calls if call.node == node][-1].messages
-        text = "\n".join(message.text for message in messages)
-        assert [*map(text.count, parts)] == [1] * len(parts)
-        places = [text.index(each) for each in parts]
-        assert places == sorted(places)
-        assert all(each in messages[-1].text for each in data)
 
 
 async def test_a_source_is_named_without_signs_that_are_not_seen(knowledge, tmp_path):

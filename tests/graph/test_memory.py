@@ -103,32 +103,6 @@ async def test_a_reader_who_leaves_after_the_answer_pays_for_no_summary():
     assert [call.node for call in model.calls] == ["think", "think"]
 
 
-@pytest.mark.parametrize("calls", ["merged", "separate"])
-async def test_each_prompt_has_the_summary_once_and_no_message_twice(calls):
-    merged = calls == "merged"
-    script = {
-        "memory_summary": TALK,
-        "specialist": "Found.",
-        "feedback": DONE if merged else DONE.replace("Done.", ""),
-        "think": [SIMPLE, SIMPLE, COMPLEX + PLAN if merged else COMPLEX],
-    }
-    if not merged:
-        script |= {"plan_creation": PLAN, "final_answer": "Done."}
-        script["think"] = ["---\ncomplexity: simple\n---\n"] * 2 + [COMPLEX]
-        script["direct_answer"] = ["Paris.", "Rome."]
-    with ScriptedModel(script) as model:
-        graph = graph_of(model, calls=calls)
-        await talked(graph, range(2))
-        before = len(model.calls)
-        await run(graph, "question 2", config=THREAD)
-    for call in model.calls[before:]:
-        system, *_, request = call.messages
-        assert TALK not in system.text
-        assert request.text.count(f"<memory>\n{TALK}\n</memory>") == 1
-        text = "\n".join(message.text for message in call.messages)
-        assert [text.count(f"question {turn}") for turn in range(3)] == [0, 1, 1], call.node
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -4,10 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from replan import (
     Host,
@@ -99,33 +97,6 @@ async def test_a_decision_that_is_read_late_is_not_applied_to_the_next_plan(tmp_
     assert told == [("plan", "plan", "rejected", "eva", "Too little")]
 
 
-async def test_who_answered_what_a_graph_asks_by_itself_is_told(tmp_path):
-    def ask(state):
-        first = interrupt("Which colour?")
-        return {"messages": [AIMessage(f"It is {first}, {interrupt({'how': 'bright'})}.")]}
-
-    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
-    host = Host(model=ScriptedModel({"feedback": always(END)}))
-    painter = Specialist(name="painter", intended_use="Paints.", invokable=inner, effects="pure")
-    one = Team(host=host, specialists=[painter])
-    async with open_runtime(one, storage=tmp_path / "runs.db") as runtime:
-        waits = await runtime.run(PAINT)
-        keys = [waits.pending_questions[0].key]
-        waits = await (await runtime.answer(waits.run_id, "blue", by="anna"))
-        keys.append(waits.pending_questions[0].key)
-        waits = await (await runtime.answer(waits.run_id, {"very": 1}, by="otto"))
-        assert waits.outcome == "completed"
-        told = await answers_told(runtime, waits.run_id)
-        events = [each async for each in runtime.events(waits.run_id)]
-    about = [each for each in events if each.type == "answer_received"]
-    assert [each[1:] for each in told] == [
-        ("question", "answered", "anna", "blue"),
-        ("question", "answered", "otto", '{"very": 1}'),
-    ]
-    assert [each[0][:8] for each in told] == keys
-    assert {(each.step_id, each.specialist) for each in about} == {(1, "painter")}
-
-
 async def test_answers_that_come_with_the_input_are_told(tmp_path):
     async with open_runtime(team(), storage=tmp_path / "runs.db") as runtime:
         done = await runtime.run({**PAINT, "answers": {"1/painter/1": "red"}})
@@ -133,39 +104,6 @@ async def test_answers_that_come_with_the_input_are_told(tmp_path):
         assert await answers_told(runtime, done.run_id) == [
             ("1/painter/1", "question", "answered", "", "red")
         ]
-
-
-async def test_an_answer_and_its_event_are_one_row(tmp_path):
-    begun, free = asyncio.Event(), asyncio.Event()
-
-    async def paint(_):
-        colour = ask_user("Which colour?")
-        begun.set()
-        await free.wait()
-        return colour
-
-    host = Host(model=ScriptedModel({"feedback": always(END)}))
-    painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
-    one = Team(host=host, specialists=[painter])
-    async with (
-        open_storage(tmp_path / "runs.db") as storage,
-        open_runtime(one, storage=storage, grace=0) as runtime,
-    ):
-        waits = await runtime.run(PAINT)
-        working = await runtime.answer(waits.run_id, "blue", by="anna")
-        await begun.wait()
-        # A kill now would lose neither the answer nor who gave it.
-        rows = await storage.log.rows(waits.run_id)
-        (row,) = [each for each in rows if each.kind == "answer_received"]
-        assert (row.event["by"], row.value["action"]) == ("anna", "answered")
-        await working.stop()
-        await working
-        told = await answers_told(runtime, waits.run_id)
-        free.set()
-        for _ in range(2):
-            await runtime.resume(waits.run_id)
-            assert await answers_told(runtime, waits.run_id) == told
-    assert told == [("1/painter/1", "question", "answered", "anna", "blue")]
 
 
 async def test_langgraphs_own_resumption_tells_of_answers_to_callbacks():

@@ -82,16 +82,6 @@ def test_something_that_runs_whole_and_streams_is_one_way_to_work():
     config(specialist(run=None, invokable=work, streamable=work))
 
 
-def test_nothing_is_built_or_asked_from_a_wrong_configuration():
-    class Provider:
-        def chat_model(self, name):
-            pytest.fail(f"{name} was built")
-
-    team = [specialist(run=None, chat_model="some:model"), specialist()]
-    with pytest.raises(ConfigurationError, match=r"specialists\[1\]\.name"):
-        build_graph(Team(host=Host(model="some:model"), specialists=team), models=Provider())
-
-
 def test_a_host_without_a_model_is_refused():
     with pytest.raises(ConfigurationError, match=r"host\.model: this is missing"):
         Team(Host(), [specialist()])
@@ -125,23 +115,6 @@ def test_every_field_that_cannot_be_used_is_named(field, wrong):
     with pytest.raises(ConfigurationError) as caught:
         Team(**{**fields, name: wrong})
     assert caught.value.field == field
-
-
-@pytest.mark.parametrize(
-    "unused",
-    [
-        {"system_prompt": "Be brief."},
-        {"input_processor": lambda context: []},
-        {"output_processor": lambda message: message},
-        {"max_tool_rounds": 3},
-    ],
-    ids=lambda unused: next(iter(unused)),
-)
-def test_a_field_that_the_way_to_work_does_not_use_is_refused(unused):
-    field = next(iter(unused))
-    with pytest.raises(ConfigurationError, match="with run does not use this") as caught:
-        config(specialist(**unused))
-    assert caught.value.field == f"specialists[0].{field}"
 
 
 def test_a_setting_that_makes_no_sense_sends_its_reader_to_where_it_stands():

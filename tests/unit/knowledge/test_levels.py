@@ -17,7 +17,6 @@ from replan.state.knowledge import (
     NO_KNOWLEDGE,
     SEARCHED,
     Chunk,
-    calls_of_knowledge,
     knowledge_options,
 )
 from replan.state.step_options import option_mistakes, step_options, without_options
@@ -111,19 +110,6 @@ def test_clients_of_a_server_may_only_ask_for_less():
     )
     less = RAGOptions(mode="none", top_k=1, min_score=0.5)
     assert tightened(team, RunSettings(rag=less)).rag == less
-
-
-@pytest.mark.parametrize(
-    ("options", "calls"),
-    [
-        (RAGOptions(), 0),
-        (RAGOptions(mode="stuff", use_summary=True), 1),
-        (RAGOptions(mode="map_reduce"), 6),
-        (RAGOptions(mode="map_reduce", top_k=2, use_summary=True), 4),
-    ],
-)
-def test_the_most_calls_that_read_what_is_found_are_counted(options, calls):
-    assert calls_of_knowledge(knowledge_options(options)) == calls
 
 
 @pytest.mark.parametrize(

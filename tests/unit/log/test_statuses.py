@@ -2,8 +2,6 @@
 
 from itertools import accumulate
 
-import pytest
-
 from made_runs import NOON, attempt, event, whole
 from replan.log.apply import apply
 from replan.log.report import RunReport
@@ -21,10 +19,6 @@ def ended(status, who="a", number=1):
     return event(2, 2, "specialist_completed", **own, status=status)
 
 
-def retried():
-    return event(3, 3, "specialist_retried", step_id=1, specialist="a", error="?")
-
-
 def asks(who="a"):
     return event(2, 2, "input_requested", step_id=1, specialist=who)
 
@@ -35,20 +29,6 @@ def statuses(*told, names=("a",)):
     report = RunReport.begun("r", NOON).model_copy(update={"plan": TaskPlan(steps=(step,))})
     reports = accumulate(told, apply, initial=report)
     return [each.by_id[1].status_text for each in reports][1:]
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ([begun(), ended("success")], ["running", "completed"]),
-        ([begun(), ended("partial")], ["running", "failed"]),
-        ([begun(), asks(), begun(number=2)], ["running", "waiting", "running"]),
-        # Between two attempts it is at work, too.
-        ([begun(), retried()], ["running", "running"]),
-    ],
-)
-def test_the_events_of_a_step_make_its_status(told, expected):
-    assert statuses(*told) == expected
 
 
 def test_the_specialists_of_a_step_make_its_status_together():

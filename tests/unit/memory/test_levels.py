@@ -8,9 +8,7 @@ import pytest
 from replan import (
     Host,
     MemoryOptions,
-    PlanDocument,
     RunSettings,
-    SettingsError,
     Specialist,
     Team,
     TeamError,
@@ -19,7 +17,7 @@ from replan import (
 from replan.memory.conversation import resolved
 from replan.state.memory import BUILT_IN
 from replan.state.options import joined
-from replan.state.step_options import option_mistakes, step_options, without_options
+from replan.state.step_options import step_options, without_options
 from replan.state.tightening import tightened
 from replan.testing import ScriptedModel
 
@@ -78,65 +76,12 @@ def test_the_names_that_a_step_has_are_taken_everywhere():
     assert MemoryOptions(memory_history_limit=3, mode="full").history_limit == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "given", "name"),
-    [
-        ("memory", {"mode": "sumary"}, "mode"),
-        ("memory", {"history_limit": "many"}, "history_limit"),
-        ("memory", {"summary_trigger_messages": 0}, "summary_trigger_messages"),
-        ("memory", {"summary_max_tokens": 0}, "summary_max_tokens"),
-        ("memory", {"histroy_limit": 3}, "histroy_limit"),
-        ("memory", {"summary_model_id": ""}, "summary_model_id"),
-        ("rag", {"mode": "all"}, "mode"),
-        ("rag", {"top_k": 0}, "top_k"),
-        ("rag", {"min_score": "high"}, "min_score"),
-        ("rag", {"timeout_seconds": 0}, "timeout_seconds"),
-        ("rag", {"topk": 3}, "topk"),
-    ],
-)
-def test_a_wrong_option_is_refused_at_each_level_with_its_name(options, given, name):
-    own, field = {options: given}, f"{options}.{name}"
-    with pytest.raises(SettingsError) as refused:
-        RunSettings(**own)
-    assert (refused.value.field, bool(refused.value.fix)) == (field, True)
-    worker = Specialist("b", "Works.", run=lambda context: "done", **own)
-    with pytest.raises(TeamError) as error:
-        Team(Host(ScriptedModel({}), **own), [NOBODY, worker], **own)
-    fixes = {each.field: each.fix for each in error.value.mistakes}
-    assert all(fixes[place] for place in (field, f"host.{field}", f"specialists[1].{field}"))
-    assert all(fixes.values())
-
-
 def test_a_specialist_cannot_see_a_summary_that_nobody_writes():
     sees = Specialist("b", "Works.", run=lambda c: "done", memory=MemoryOptions(mode="summary"))
     with pytest.raises(TeamError, match=r"specialists\[0\]\.memory\.mode"):
         Team(ScriptedModel({}), [sees])
     Team(ScriptedModel({}), [sees], memory=MemoryOptions(mode="summary"))
     Team(Host(ScriptedModel({}), memory=MemoryOptions(mode="summary")), [sees])
-
-
-def test_wrong_options_in_a_persons_plan_are_told_with_their_places():
-    plan = """\
-- [ ] 1. One @a
-
-  ```yaml
-  item: lamp
-  memory_mode: sumary
-    ```
-
-- [ ] 2. Two @a
-
-  ```yaml
-  memory_history_limit: many
-  memory_histroy_limit: 3
-  ```
-""".replace("    ```\n", "  ```\n", 1)
-    told = option_mistakes(PlanDocument.parse(plan))
-    assert [(each.line, each.column) for each in told] == [(5, 3), (11, 3), (12, 3)]
-    by_line = {each.line: each for each in told}
-    assert by_line[5].reason == "Step 1 has memory_mode: 'sumary', which cannot be."
-    assert by_line[5].fix == "It should be 'full', 'window' or 'summary'."
-    assert by_line[12].fix == "Did you mean memory_history_limit?"
 
 
 def test_summaries_that_are_switched_on_where_there_are_none_are_logged(caplog):

@@ -1,11 +1,10 @@
 """When a summary is due and what it covers: each message is in it, or seen, exactly once."""
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from replan import MemoryOptions
 from replan.memory.conversation import resolved, visible_messages
 from replan.memory.summary import MOST_AT_ONCE, covering, is_due, to_cover
-from replan.prompts.sections import summary_section
 from replan.state.memory import Summary
 
 SUMMARY = resolved(MemoryOptions(mode="summary", history_limit=4, summary_trigger_messages=6))
@@ -29,19 +28,6 @@ def summarised(state, memory=SUMMARY):
     return {**state, "memory_summary": covering(state, added, text)}
 
 
-def test_a_summary_is_due_after_so_many_new_messages_and_leaves_the_newest():
-    assert not is_due({"messages": turns(0, 2)}, SUMMARY)
-    state = {"messages": turns(0, 3)}
-    assert is_due(state, SUMMARY)
-    state = summarised(state)
-    assert state["memory_summary"] == Summary(text="[h0][a0]", covered=2, last_covered_id="a0")
-    state["messages"] = [*state["messages"], *turns(3, 2)]
-    assert not is_due(state, SUMMARY)
-    state["messages"] = [*state["messages"], *turns(5, 1)]
-    assert is_due(state, SUMMARY)
-    assert summarised(state)["memory_summary"].covered == 8
-
-
 def test_no_summary_is_due_where_none_is_to_be_written():
     state = {"messages": turns(0, 100)}
     for options in ({}, {"mode": "full"}, {"mode": "summary", "summary_enabled": False}):
@@ -49,19 +35,6 @@ def test_no_summary_is_due_where_none_is_to_be_written():
     # Ten of them are left anyhow.
     memory = resolved(MemoryOptions(mode="summary", summary_trigger_messages=2))
     assert not is_due({"messages": turns(0, 5)}, memory)
-
-
-def test_a_summary_takes_the_place_of_what_it_covers():
-    told = SystemMessage("Be brief.", id="s")
-    said = [told, *turns(0, 4), HumanMessage("and now?")]
-    summary = Summary(text="They </memory> met.", covered=4, last_covered_id="a1")
-    seen = visible_messages({"messages": said, "memory_summary": summary}, SUMMARY)
-    assert seen.messages == [told, *said[5:]]
-    assert seen.summary == "They </memory> met."
-    assert summary_section(seen.summary).endswith(
-        "\n<memory>\nThey <\u200b/memory> met.\n</memory>"
-    )
-    assert seen.numbers == {"visible": 6, "summarised": 4, "omitted": 0, "truncated": 0}
 
 
 def test_a_summary_of_messages_that_were_taken_away_does_not_count():

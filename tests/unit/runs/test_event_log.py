@@ -15,7 +15,6 @@ from replan.events.types import (
     ApprovalRequested,
     FeedbackGenerated,
     InputRequested,
-    MessageText,
     ModelCompleted,
     ModelInvoked,
     PlanCreated,
@@ -194,22 +193,6 @@ def test_an_event_of_another_version_is_read_without_what_is_unknown_or_is_a_war
         kind = {**kept, **odd}["type"]
         text = f"This version of Replan cannot read the event '{kind}'."
         assert (told.type, told.seq, told.at, told.text) == ("warning", 7, NOON, text)
-
-
-def test_a_prompt_is_kept_by_its_messages_each_once():
-    texts, call = EventTexts(), {"call": "c", "node": "think", "model": "m"}
-    system, first = (
-        MessageText(role="system", text="Be kind."),
-        MessageText(role="human", text="Hi."),
-    )
-    one = entry_of(ModelInvoked(**NAMES, at=NOON, **call, prompt=(system, first)), texts)
-    parts = [(part["role"], part["length"]) for part in one["prompt"]]
-    assert parts == [("system", 8), ("human", 3)]
-    two = entry_of(ModelInvoked(**NAMES, at=NOON, **call, prompt=(system,)), texts)
-    assert two["prompt"] == one["prompt"][:1]
-    assert sorted(each.text for each in texts.take()) == ["Be kind.", "Hi."]
-    assert "prompt" not in entry_of(ModelInvoked(**NAMES, at=NOON, **call), texts)
-    assert "Be kind." not in json.dumps([one, two])
 
 
 def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them():

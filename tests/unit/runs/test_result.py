@@ -35,20 +35,6 @@ def ended(**state):
     return result_of({**known, **state}, 1.25)
 
 
-def test_a_result_says_how_the_run_ended_and_with_what():
-    result = ended()
-    assert (result.outcome, result.text, result.run_id) == (
-        "completed",
-        "It was good.",
-        "0123456789",
-    )
-    assert result.answer.text == result.text
-    assert (result.plan, result.usage.calls, result.duration) == (PLAN, 2, 1.25)
-    assert result.warnings == ("Step 1 names nobody.",)
-    assert result.pending_questions == ()
-    assert result.state["current_plan"] is PLAN
-
-
 def test_the_result_of_a_step_is_found_by_its_number():
     results = ended().results
     assert results[1].text == "soup"

@@ -6,7 +6,6 @@ import threading
 from contextvars import ContextVar
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
@@ -15,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from replan import Budget, ConfigurationError, Host, Specialist, SpecialistResult, Team, run, stream
 from replan.state.results import Artifact
-from replan.testing import Reply, ScriptedModel, always
+from replan.testing import Reply, ScriptedModel
 
 ASKED = {"messages": [("user", "Which is better?")], "plan": "- [ ] 1. Compare both @a\n"}
 CONFIG = {"tags": ["mine"], "metadata": {"tenant": "t1"}}
@@ -296,42 +295,6 @@ async def test_an_output_processor_makes_the_result():
         assert (result.text, result.status, result.confidence) == ("The text.", "partial", 0.2)
     upper = await result_of(invokable=lambda _: "text", output_processor=lambda m: m.text.upper())
     assert upper.text == "TEXT"
-
-
-class Heard(AsyncCallbackHandler):
-    def __init__(self):
-        self.heard = []
-
-    async def on_chat_model_start(self, serialized, messages, *, tags=None, metadata=None, **_):
-        self.heard.append(("mine" in (tags or ()), (metadata or {}).get("tenant")))
-
-
-async def test_callbacks_tags_and_metadata_reach_every_model_and_its_call_is_counted():
-    def ask(messages):
-        return inner.invoke(messages)
-
-    async def ask_later(messages):
-        return await inner.ainvoke(messages)
-
-    with ScriptedModel({"*": always("Inner.")}) as inner:
-        ways = {
-            "chain": {"invokable": RunnableLambda(list) | inner},
-            "function": {"invokable": ask},
-            "async function": {"invokable": ask_later},
-            "runnable": {"invokable": RunnableLambda(ask)},
-            "async runnable": {"invokable": RunnableLambda(ask_later)},
-            "graph": {"invokable": graph_of(lambda messages: [ask(messages)])},
-            "run": {"run": lambda context: ask(list(context.messages))},
-            "streamable": {"streamable": RunnableLambda(list) | inner},
-        }
-        for name, way in ways.items():
-            seen = Heard()
-            result = (
-                await run(team_of(**way), ASKED, config={**CONFIG, "callbacks": [seen]})
-            ).results[1]
-            # The host's model, which judges the result, is one of them.
-            assert seen.heard == [(True, "t1")] * 2, name
-            assert result.usage.calls == 1, name
 
 
 async def test_a_function_that_is_not_async_blocks_nobody_and_sees_the_caller_s_context():

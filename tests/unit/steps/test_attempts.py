@@ -5,7 +5,6 @@ import logging
 
 import pytest
 from langchain_core.messages import AIMessage
-from langchain_core.runnables.config import ensure_config
 
 from replan import (
     Host,
@@ -48,37 +47,6 @@ async def hang(context):
     await asyncio.Event().wait()
 
 
-async def test_every_attempt_is_on_record_before_it_begins_and_with_its_end(ended, storage):
-    seen = []
-
-    async def work(context):
-        ledger = await storage.log.ledger(context.run_id)
-        seen.append([(each.number, each.outcome) for each in ledger])
-        if context.attempt < 3:
-            raise ConnectionError(f"reset {context.attempt}")
-        return "done"
-
-    result, ledger, events = await ended(work)
-    first, second = (1, "failed"), (2, "failed")
-    assert seen == [
-        [(1, "unknown_outcome")],
-        [first, (2, "unknown_outcome")],
-        [first, second, (3, "unknown_outcome")],
-    ]
-    assert [(each.number, each.outcome) for each in ledger] == [first, second, (3, "done")]
-    errors = ["ConnectionError: reset 1", "ConnectionError: reset 2", ""]
-    assert [each.error for each in ledger] == errors
-    assert all(each.ended_at for each in ledger)
-    assert [(each.type.removeprefix("specialist_"), each.attempt) for each in events] == [
-        *(("invoked", 1), ("retried", 1), ("invoked", 2), ("retried", 2)),
-        *(("invoked", 3), ("completed", 3)),
-    ]
-    of_step = result.results[4]
-    assert (of_step.text, of_step.key, of_step.round, of_step.error) == ("done", "4/a", 1, "")
-    assert (of_step.retry_count, of_step.confidence) == (2, 1.0)
-    assert 0 < of_step.duration < 20
-
-
 async def test_a_log_that_cannot_write_stops_the_step_before_its_work(ended, monkeypatch):
     async def full(*_, **__):
         raise StorageError("runs.db", "The disk is full.", "Make room.")
@@ -95,23 +63,6 @@ async def test_the_last_of_several_failures_is_the_result_and_has_no_confidence(
     result, _, _ = await ended(work)
     assert (result.results[4].error, result.results[4].retry_count) == ("no 3", 2)
     assert result.results[4].confidence == 0.0
-
-
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        (SpecialistResult(status="failed", retry=False), "no reason given"),
-        (
-            SpecialistResult(status="failed", retry=False, result=AIMessage("The page is gone.")),
-            "The page is gone.",
-        ),
-        (SpecialistResult(status="partial", result=AIMessage("Half."), confidence=0.4), ""),
-    ],
-)
-async def test_what_is_not_to_be_tried_again_says_what_it_can(ended, given, error):
-    result, _, _ = await ended(lambda context: given)
-    assert (result.results[4].error, result.results[4].retry_count) == (error, 0)
-    assert result.results[4].confidence == (0.4 if given.status == "partial" else 0.0)
 
 
 async def test_a_text_that_is_too_long_to_be_kept_is_cut_and_the_cut_is_marked(ended):
@@ -139,39 +90,6 @@ async def test_a_step_that_finds_no_model_call_left_is_not_failed_and_accounted_
     assert [each.outcome for each in ledger] == ["cancelled"]
     assert "max_model_calls" in ledger[0].error
     assert await storage.log.results(result.run_id) == {}
-
-
-async def test_the_usage_of_a_result_is_that_of_all_its_attempts(ended):
-    async def work(context, config):
-        # The second call is counted without the configuration, too.
-        await (model.ainvoke("Hi", config) if context.attempt == 1 else model.ainvoke("Hi"))
-        if context.attempt < 3:
-            raise ConnectionError("reset")
-        return "done"
-
-    with ScriptedModel({"*": always("Yes.")}) as model:
-        result, _, _ = await ended(work)
-    assert result.results[4].usage.calls == 3
-    assert ensure_config().get("tags") == []
-
-
-async def test_the_time_of_a_step_is_its_own_and_else_the_run_s(ended):
-    cleaned = []
-
-    async def work(context):
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0)
-            cleaned.append(True)
-
-    own, _, _ = await ended(work, HANGS, effects="pure")
-    plan = "- [ ] 4. Do it @a (retries 0)\n"
-    of_run, _, _ = await ended(work, plan, limits=Limits(step_timeout=0.02), effects="pure")
-    assert "no answer within 0.01 s" in own.results[4].error
-    assert "no answer within 0.02 s" in of_run.results[4].error
-    # A try may clean up when its time is over.
-    assert cleaned == [True, True]
 
 
 async def test_a_run_that_is_cancelled_while_an_attempt_is_being_stopped_is_cancelled(monkeypatch):

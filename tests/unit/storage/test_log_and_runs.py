@@ -285,19 +285,6 @@ async def test_notes_are_taken_back_by_prefix(storage):
     assert list(await log.notes("r")) == ["call/12/1", "call/1/1"]
 
 
-async def test_a_run_is_entered_found_and_brought_up_to_date(storage):
-    runs = storage.runs
-    order = {"kind": "team", "path": "team.yaml", "limits": {"max_rounds": 3}}
-    mine = record("abc1", title="Compare – 比较", order=order)
-    await runs.begin(mine)
-    assert await runs.get("abc1") == mine
-    assert await runs.get("abc") is None
-    await runs.update("abc1", "waiting", LATER)
-    await runs.update("stranger", "completed", LATER)
-    assert await runs.get("abc1") == mine.replace(outcome="waiting", updated_at=LATER)
-    assert await runs.get("stranger") is None
-
-
 async def test_a_run_that_begins_again_keeps_its_beginning(storage):
     mine = record("a", title="First", order=1)
     await storage.runs.begin(mine)
@@ -361,20 +348,6 @@ async def test_runs_stand_in_the_order_of_need_length_or_price_each_once(storage
         assert found == wanted, order
 
 
-async def test_events_are_numbered_where_they_are_appended(storage):
-    log = storage.log
-    runs, half = storage.runs, {"text": "half \ud800"}
-    assert await log.add_events("r", [half, "b"]) == 1
-    assert await log.add_events("other", ["x"]) == 1
-    assert await log.add_events("r", [{"cost": 0.5}]) == 3
-    kept = await log.events("r")
-    assert [(each.seq, each.event) for each in kept] == [(1, half), (2, "b"), (3, {"cost": 0.5})]
-    assert await log.events("r", after=1) == kept[1:]
-    assert await log.events("r", after=3) == await log.events("none") == []
-    for name in ("r", "other", "silent"):
-        await runs.begin(record(name))
-
-
 async def test_two_who_append_at_once_give_no_number_twice(lasting):
     async with lasting() as one, lasting() as other:
         each = [storage.log.add_events("r", [n]) for n in range(10) for storage in (one, other)]
@@ -408,22 +381,6 @@ async def test_runs_are_found_by_all_of_their_labels(storage):
     ):
         assert {each.run_id for each in await storage.runs.recent(9, labels)} == found
     assert [each.labels for each in await storage.runs.recent(1, {"user": "eva"})] == [eva]
-
-
-async def test_what_is_asked_of_a_run_waits_until_it_is_taken(storage):
-    log = storage.log
-    answers = {"1/w/1": "half \ud800"}
-    asked = Request(run_id="r", name="a", kind="answer", at=NOON, by="anna", answers=answers)
-    stop = Request(run_id="r", name="b", kind="stop", at=LATER, by="otto")
-    other = Request(run_id="other", name="c", kind="stop", at=NOON)
-    for each in (stop, asked, asked, other):
-        await log.add_request(each)
-    assert await log.requests(["r"]) == [asked, stop]
-    assert await log.requests([]) == []
-    await log.take_requests([stop], LATER)
-    assert await log.requests(["r"]) == [asked]
-    await log.take_requests([asked], LATER)
-    assert await log.requests(["r", "other"]) == [other]
 
 
 async def test_removing_a_run_removes_all_of_it(storage):

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from replan import StorageError
 from replan.events.announcement import Announcement
-from replan.events.types import AnswerToken, RunStarted, SpecialistInvoked, WarningReported
+from replan.events.types import RunStarted, SpecialistInvoked, WarningReported
 from replan.log.rows import Attempt, KeptText, reference_to
 from replan.log.run_log import RunLog
 from replan.runs.log.event_log import EventLog
@@ -54,28 +54,6 @@ async def logged(log):
     return [
         (each.seq, each.event.get("text", each.event["type"])) for each in await log.events("r")
     ]
-
-
-async def test_a_row_with_an_event_has_its_number_among_the_events_that_wait(storage):
-    log, published = storage.log, []
-    async with numbered(log) as (queue, heard):
-        queue.take(RunStarted(run_id="r", request="x"))
-        queue.take(AnswerToken(run_id="r", text="piece"))
-        queue.take(warning("before"))
-        assert await log.started(attempt(), announced=invoked(published)) is None
-        queue.take(warning("after"))
-    expected = [
-        (1, "run_started"),
-        (2, "before"),
-        (3, "specialist_invoked"),
-        (4, "after"),
-    ]
-    assert await logged(log) == expected
-    assert told(heard) == [expected[0], (None, "piece"), *expected[1:]]
-    assert told(published) == [(3, "specialist_invoked")]
-    # One row is both: the attempt, and what others see of it.
-    (row,) = [row for row in await log.rows("r") if row.kind == "specialist_invoked"]
-    assert (row.seq, row.event["type"], row.value["key"]) == (3, "specialist_invoked", "k")
 
 
 async def test_what_comes_at_once_has_numbers_without_a_gap(storage):

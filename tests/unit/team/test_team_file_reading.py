@@ -60,17 +60,6 @@ def test_every_field_arrives_in_the_configuration(team, tmp_path):
     assert config.workspace == tmp_path / "shop"
 
 
-def test_specialists_get_their_prompts_and_functions(team):
-    baker, seller, courier = team.config.specialists
-
-    assert baker.card.capabilities == ("bread", "rolls")
-    assert baker.run.__name__ == "bake"
-    assert (seller.chat_model, seller.system_prompt) == ("quick", "Sell.")
-    assert seller.input_processor.__name__ == "ask"
-    assert seller.output_processor.__qualname__ == "Shop.read"
-    assert courier.invokable([]) == "delivered"
-
-
 def test_what_a_file_leaves_out_is_as_in_python(read, minimal, tmp_path):
     config = read(minimal).config
     clerk = Specialist(name="clerk", intended_use="Everything.", chat_model="offline")
@@ -106,18 +95,6 @@ def test_files_of_steps_go_where_the_file_or_its_reader_says(read, minimal, tmp_
     assert read(minimal).config.out is None
     assert read(f"{minimal}out: reports\n").config.out == tmp_path / "reports"
     assert read(f"{minimal}out: reports\n", out=Path("other")).config.out == Path("other")
-
-
-def test_another_model_for_the_host_takes_the_place_of_all_its_models(team):
-    other = team.with_model("offline", "http://127.0.0.1:9/v1")
-
-    assert other.config.host.model == "offline"
-    assert other.config.host.thinking_model is None
-    assert other.config.host.planning_model is None
-    assert other.config.host.feedback_model is None
-    assert other.config.host.system_prompt == "Be brief."
-    assert other.models.base_url == "http://127.0.0.1:9/v1"
-    assert team.with_model().config == team.config
 
 
 def test_the_error_of_a_team_file_is_one_of_usage(tmp_path):
