@@ -91,7 +91,7 @@ class World:
             given = None
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from(["done", "failed", "failed", "cut off"]), max_size=10),
     st.lists(st.sampled_from(["how", "text", "remove"]), max_size=6),
