@@ -138,9 +138,9 @@ def is_prompt_too_long(error: BaseException) -> bool:
 def asked_pause(error: BaseException) -> float | None:
     """The seconds that a server asks to wait, from its `Retry-After`."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    asked = getattr(error, "retry_after", None) if headers is None else headers.get("retry-after")
+    value = getattr(error, "retry_after", None) if headers is None else headers.get("retry-after")
     try:
-        seconds = math.nan if asked is None else float(asked)
+        seconds = math.nan if value is None else float(value)
     except ValueError:
         # A date: servers of models do not write it.
         return None
@@ -194,12 +194,12 @@ def reason_of(error: BaseException) -> str:
     """The text of an error; of pydantic's, which field is wrong, and why."""
     if not isinstance(error, ValidationError):
         return str(error)
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
     texts = [
         ": ".join([*filter(None, [".".join(map(str, each["loc"]))]), each["msg"]])
-        for each in found[:_MOST_FIELDS]
+        for each in mistakes[:_MOST_FIELDS]
     ]
-    more = [f"{len(found) - len(texts)} more"] if len(found) > len(texts) else []
+    more = [f"{len(mistakes) - len(texts)} more"] if len(mistakes) > len(texts) else []
     return f"not a valid {error.title}: {'; '.join([*texts, *more])}"
 
 
@@ -255,11 +255,11 @@ def own_traceback(
     """
     if isinstance(error, ReplanError) or any(_is_of(e, _NO_CONNECTION) for e in causes_of(error)):
         return None
-    found: TracebackType | None = None
+    own_frames: TracebackType | None = None
     for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
         if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_OWN:
-            found = TracebackType(found, frame, frame.f_lasti, line)
-    return None if found is None else (type(error), error, found)
+            own_frames = TracebackType(own_frames, frame, frame.f_lasti, line)
+    return None if own_frames is None else (type(error), error, own_frames)
 
 
 def _class_and_message(error: BaseException) -> str:

@@ -277,11 +277,11 @@ async def run(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     began = time.monotonic()
-    asked = Call(input, settings, config or {}, run_id or "")
+    call = Call(input, settings, config or {}, run_id or "")
     graph = graph_of(with_output_type(team, output_type))
     # Other calls of a graph that was given may need its servers.
     async with nullcontext() if graph is team else open_tools(graph):
-        state = await run_graph(graph, asked, stop=stop, grace=grace)
+        state = await run_graph(graph, call, stop=stop, grace=grace)
         services = services_in(graph)
         state = state if services is None else await whole_values(state, services.log)
     return result_of(state, time.monotonic() - began, shapes_of(graph))
@@ -357,9 +357,9 @@ def stream(  # noqa: PLR0913 - what a run can be told
         ModelCallError: The thinking or planning model could not be reached.
     """
     config = (config or {}) if tokens else without_tokens(config or {})
-    asked = Call(input, settings, config, run_id or "")
+    call = Call(input, settings, config, run_id or "")
     graph = graph_of(with_output_type(team, output_type))
-    events = stream_graph(graph, asked, stop=stop, grace=grace)
+    events = stream_graph(graph, call, stop=stop, grace=grace)
     return events if graph is team else _closing(graph, events)
 
 

@@ -41,10 +41,10 @@ def described(schema: dict[str, Any], kind: type[Any]) -> None:
 def texts_of(kind: type[Any]) -> dict[str, str]:
     """What the docstrings of a class and of those above it say about its fields."""
     return {
-        found["name"]: " ".join(found["text"].split())
+        match["name"]: " ".join(match["text"].split())
         for each in reversed(kind.__mro__)
-        for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
-        if found["name"] in getattr(kind, "model_fields", kind.__annotations__)
+        for match in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
+        if match["name"] in getattr(kind, "model_fields", kind.__annotations__)
     }
 
 
@@ -129,9 +129,9 @@ def fitted(kind: Any, stored: Any) -> Any:
 
 def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if isinstance(kind, type) and issubclass(kind, Value):
-        known = known_fields(kind, stored)
+        fields = known_fields(kind, stored)
         # What has little in common with the value is something else, and is refused for it.
-        return known if 2 * len(known) >= len(stored) else stored
+        return fields if 2 * len(fields) >= len(stored) else stored
     if get_origin(kind) is dict:
         return {key: fitted(get_args(kind)[1], each) for key, each in stored.items()}
     return stored

@@ -129,8 +129,8 @@ class LangChainModels:
 
     @property
     def _url(self) -> str | None:
-        found = (self.environment.get(variable) for variable in _URLS)
-        return self.base_url or next((url for url in found if url), None)
+        urls = (self.environment.get(variable) for variable in _URLS)
+        return self.base_url or next((url for url in urls if url), None)
 
     @property
     def _is_openai(self) -> bool:
@@ -147,12 +147,12 @@ class LangChainModels:
     def _key(self, name: str) -> SecretStr:
         if self.api_key is not None and self.api_key.get_secret_value():
             return self.api_key
-        found = self.environment.get(_KEY)
-        if not found and self._is_openai:
+        key = self.environment.get(_KEY)
+        if not key and self._is_openai:
             problem = f"the key is missing: {_KEY} is not set"
             fix = f"Set {_KEY}, or the base URL of a server that needs no key."
             raise ConfigurationError("model", name, problem, fix)
-        return SecretStr(found or _PLACEHOLDER)
+        return SecretStr(key or _PLACEHOLDER)
 
 
 _FORMS = (

@@ -90,9 +90,9 @@ class ContextSessions:
         context = await self._context(key)
         if context is not None and not _belongs(context, key):
             raise InputError(f"The id '{key.session_id}' is taken. Use another one.")
-        found = 0 if context is None else _version_of(context)
-        if found != version:
-            raise SessionConflictError(key.session_id, version, found)
+        stored_version = 0 if context is None else _version_of(context)
+        if stored_version != version:
+            raise SessionConflictError(key.session_id, version, stored_version)
         await _call(self._store.update_session_context, key.session_id, updates)
 
     async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
@@ -103,8 +103,8 @@ class ContextSessions:
         return turn if turn.turn_id == turn_id else None
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
-        kept = await self.load(key)
-        return _page(() if kept is None else kept.context.dialogue_history, before, limit)
+        stored = await self.load(key)
+        return _page(() if stored is None else stored.context.dialogue_history, before, limit)
 
     async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
         self._cannot("list sessions")
@@ -116,12 +116,12 @@ class ContextSessions:
         self._cannot("remove a session")
 
     async def _context(self, key: SessionKey) -> AgentContext | None:
-        found = await _call(self._store.load_session_context, key.session_id)
-        if found is None:
+        stored = await _call(self._store.load_session_context, key.session_id)
+        if stored is None:
             return None
         # What turns made comes back, however long the session has lived.
-        is_context = isinstance(found, AgentContext)
-        context = found if is_context else AgentContext.from_dict(found, most_bytes=sys.maxsize)
+        is_context = isinstance(stored, AgentContext)
+        context = stored if is_context else AgentContext.from_dict(stored, most_bytes=sys.maxsize)
         return checked_session(context, key.session_id)
 
     def _cannot(self, what: str) -> Never:
@@ -140,8 +140,8 @@ async def _call(method: Callable[..., object], *arguments: object) -> Any:
     """Call a method that may be asynchronous; another one keeps no loop waiting."""
     if inspect.iscoroutinefunction(method):
         return await method(*arguments)
-    found = await asyncio.to_thread(method, *arguments)
-    return await found if inspect.isawaitable(found) else found
+    value = await asyncio.to_thread(method, *arguments)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _version_of(context: AgentContext) -> int:

@@ -76,9 +76,9 @@ class ApiExecutor:
         request: dict[str, Any] = {"method": method, "url": url, "headers": headers}
         params = call.parameters.get("params")
         if params and method in _IN_ADDRESS:
-            given = cast("Mapping[str, JsonValue]", params)
+            fields = cast("Mapping[str, JsonValue]", params)
             # Given apart, they would take the place of the query that the endpoint has.
-            query = urlencode({name: _text(each) for name, each in given.items()})
+            query = urlencode({name: _text(each) for name, each in fields.items()})
             request["url"] += f"{'&' if '?' in url else '?'}{query}"
         elif method not in _IN_ADDRESS:
             request["json"] = params or {}

@@ -40,11 +40,11 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     """
 
     def __init__(self) -> None:
-        # Its own transport is never used; openai reads its defaults.
+        # openai reads the defaults of this client; its own transport is never used.
         super().__init__(verify=trusted())
         self._held: _Held = {}
-        # The finalizer holds what is to be closed, so that the garbage collector, which takes
-        # cycles as a whole, does not take open sessions together with this object.
+        # The finalizer refers to the clients, so that the garbage collector does not collect open
+        # sessions in one cycle with this object, unclosed.
         weakref.finalize(self, _close_all, self._held).atexit = False
 
     async def send(self, request: Any, **options: Any) -> Any:
@@ -65,17 +65,17 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
 
     async def aclose(self) -> None:
         """Close the connections of the running loop; the next request opens new ones."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await _finish(held[1])
+        entry = self._held.pop(asyncio.get_running_loop(), None)
+        if entry is not None:
+            await _finish(entry[1])
 
     async def _client_of_this_loop(self) -> _Client:
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None:
-            for known in tuple(self._held):
-                if known.is_closed():
-                    self._held.pop(known, None)
+            for loop_before in tuple(self._held):
+                if loop_before.is_closed():
+                    self._held.pop(loop_before, None)
             client = _new_client()
             held = self._held[loop] = (client, _until_the_loop_ends(client))
             # The first step makes the generator known to the loop; it does not wait.
@@ -84,8 +84,8 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _send(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
-    asked: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
-    response = await client.send(request, **asked)
+    send_options: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
+    response = await client.send(request, **send_options)
     try:
         check_no_redirect(response)
     except BaseException:
@@ -132,9 +132,9 @@ def trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _close_all(held: _Held) -> None:
+def _close_all(clients: _Held) -> None:
     """Close clients inside their loops; the collector may call this in any thread."""
-    for loop, (_, lifeline) in held.items():
+    for loop, (_, lifeline) in clients.items():
         # A loop that ends meanwhile refuses the call, and closes the client itself.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_close, loop, lifeline)

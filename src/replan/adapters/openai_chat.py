@@ -56,23 +56,23 @@ class OpenAIChat(ChatOpenAI):
             payload["messages"] = []
         return payload
 
-    async def _agenerate(self, *given: Any, **named: Any) -> ChatResult:
+    async def _agenerate(self, *arguments: Any, **named: Any) -> ChatResult:
         try:
-            return await super()._agenerate(*given, **named)
+            return await super()._agenerate(*arguments, **named)
         except openai.APIStatusError as error:
             if not self._is_bound_refused(error):
                 raise
             refusal = error
         self._server.bound = _OLD_BOUND
         try:
-            return await super()._agenerate(*given, **named)
+            return await super()._agenerate(*arguments, **named)
         except openai.APIStatusError:
             self._server.bound = _BOUND
             raise refusal from None
 
-    async def _astream(self, *given: Any, **named: Any) -> AsyncIterator[ChatGenerationChunk]:
+    async def _astream(self, *arguments: Any, **named: Any) -> AsyncIterator[ChatGenerationChunk]:
         try:
-            async for piece in super()._astream(*given, **named):
+            async for piece in super()._astream(*arguments, **named):
                 yield piece
         except openai.APIStatusError as error:
             if not self._is_bound_refused(error):
@@ -82,7 +82,7 @@ class OpenAIChat(ChatOpenAI):
             return
         self._server.bound = _OLD_BOUND
         try:
-            async for piece in super()._astream(*given, **named):
+            async for piece in super()._astream(*arguments, **named):
                 yield piece
         except openai.APIStatusError:
             self._server.bound = _BOUND
@@ -93,7 +93,7 @@ class OpenAIChat(ChatOpenAI):
         is_bad = error.status_code in (400, 422)
         return is_bad and self._server.bound == _BOUND and _BOUND in f"{error} {error.body}"
 
-    def _create_chat_result(self, response: Any, *given: Any, **named: Any) -> ChatResult:
+    def _create_chat_result(self, response: Any, *arguments: Any, **named: Any) -> ChatResult:
         choices: Sequence[Any] = getattr(response, "choices", None) or ()
         for choice in choices:
             # Only a model answers here, so a reply without a role is its own.
@@ -102,7 +102,7 @@ class OpenAIChat(ChatOpenAI):
                 if (function := getattr(call, "function", None)) is not None:
                     function.name = _tool_name(function.name)
                     function.arguments = _as_json(function.arguments)
-        result = super()._create_chat_result(response, *given, **named)  # pyright: ignore[reportUnknownMemberType]
+        result = super()._create_chat_result(response, *arguments, **named)  # pyright: ignore[reportUnknownMemberType]
         for choice, generation in zip(choices, result.generations, strict=False):
             for name in _REASONING:
                 if thought := getattr(choice.message, name, None):
@@ -110,7 +110,7 @@ class OpenAIChat(ChatOpenAI):
         return result
 
     def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], *given: Any, **named: Any
+        self, chunk: dict[str, Any], *arguments: Any, **named: Any
     ) -> ChatGenerationChunk | None:
         choices: list[Any] = chunk.get("choices") or [{}]
         choice: Any = choices[0]
@@ -121,7 +121,7 @@ class OpenAIChat(ChatOpenAI):
                 function["arguments"] = _as_json(function.get("arguments"))
         # LangChain leaves the type of a piece open.
         made = super()._convert_chunk_to_generation_chunk(  # pyright: ignore[reportUnknownMemberType]
-            chunk, *given, **named
+            chunk, *arguments, **named
         )
         words = delta.get("refusal")
         # The last piece has the field in any case, as a whole reply has: it says there is no more.

@@ -26,11 +26,14 @@ def check_no_redirect(response: httpx2.Response) -> None:
     """Refuse to send a conversation to another address than the one that was named."""
     if not response.has_redirect_location:
         return
-    asked, other = response.request.url, response.request.url.join(response.headers["location"])
+    requested, target = (
+        response.request.url,
+        response.request.url.join(response.headers["location"]),
+    )
     raise ConfigurationError(
         "base_url",
-        _origin(asked),
-        f"the server redirects to {_origin(other)} (status {response.status_code}), which is not "
+        _origin(requested),
+        f"the server redirects to {_origin(target)} (status {response.status_code}), which is not "
         "followed, since the conversation would go there",
         "Give the address of the server itself, if you trust it.",
     )

@@ -22,7 +22,7 @@ def models_from_environment(
     return LangChainModels(base_url=base_url, environment=environment)
 
 
-def chosen_models(given: ModelProvider | None, base_url: str | None) -> ModelProvider:
+def chosen_models(models: ModelProvider | None, base_url: str | None) -> ModelProvider:
     """Give the given models, else those of the environment, whose secrets are known from now on."""
     of_environment = models_from_environment(base_url)
-    return given or of_environment
+    return models or of_environment

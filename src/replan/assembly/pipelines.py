@@ -28,7 +28,7 @@ _short_id = partial(token_hex, 8)
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
     agent: type[BaseAgent],
-    said: str | None = None,
+    text: str | None = None,
     *,
     thread_id: str = "main",
     repository: ThreadRepository | None = None,
@@ -40,7 +40,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
 
     Args:
         agent: The class of the pipeline's main agent.
-        said: The user's message; None does the remaining work, such as after a kill.
+        text: The user's message; None does the remaining work, such as after a kill.
         thread_id: The thread; it is created if it does not exist.
         repository: Where threads are stored, such as `storage.threads`; None stores nothing.
         model: The model behind `agent.ai_adapter`.
@@ -65,7 +65,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
     await check_levels(agent)
     with exclusively(repository, thread_id):
         turn = await turn_on(agent, thread_id, utils)
-        await turn.begin(said, retry=retry)
+        await turn.begin(text, retry=retry)
         return await turn.run_to_end()
 
 
@@ -99,8 +99,8 @@ def pipeline_agent(
             used.
     """
     fields = {"limits": limits, "prices": prices}
-    given = {name: each for name, each in fields.items() if each is not None}
-    team = pipeline_team(agent, model=model, **given)
+    set_fields = {name: each for name, each in fields.items() if each is not None}
+    team = pipeline_team(agent, model=model, **set_fields)
     return build_agent(team, base_url=base_url, context_key=context_key)
 
 

@@ -73,20 +73,20 @@ def fields_of(part: object) -> Mapping[str, Any]:
     return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
 
 
-def row(given: object, info: ValidationInfo) -> object:
+def row(value: object, info: ValidationInfo) -> object:
     """Refuse what is not a list; a text is a sequence, too."""
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
         raise field_error("wrong_type", "This is not a list.", fix)
-    return cast("object", given)
+    return cast("object", value)
 
 
-def flag_or_names(given: object, info: ValidationInfo) -> object:
+def flag_or_names(value: object, info: ValidationInfo) -> object:
     """Refuse what is neither true, false nor a list of names."""
-    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    items = cast("Sequence[object]", given) if is_list else (None,)
-    if isinstance(given, bool) or all(isinstance(each, str) for each in items):
-        return cast("object", given)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    items = cast("Sequence[object]", value) if is_list else (None,)
+    if isinstance(value, bool) or all(isinstance(each, str) for each in items):
+        return cast("object", value)
     fix = f"Write true, or a list of names: {info.field_name}: [NAME]."
     raise field_error("wrong_type", "This is neither true nor a list of names.", fix)
 

@@ -110,8 +110,8 @@ def mistakes_in(
     """
     fields: dict[str, Mistake] = {}
     for each in error.errors(include_url=False)[:_MOST]:
-        found = _mistake(each, kind, see, source)
-        fields.setdefault(found.field, found)
+        mistake = _mistake(each, kind, see, source)
+        fields.setdefault(mistake.field, mistake)
     yield from fields.values()
 
 
@@ -212,5 +212,5 @@ def _fields_in(annotation: Any) -> Container[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_model_in(part) for part in get_args(annotation))
-    return next((each for each in found if each is not None), None)
+    models = (_model_in(part) for part in get_args(annotation))
+    return next((each for each in models if each is not None), None)

@@ -36,10 +36,10 @@ class Part(Value):
 
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
-        def __init__(self, *given: Any, **fields: Any) -> None:
+        def __init__(self, *positional: Any, **fields: Any) -> None:
             """Take the fields; those that are `kw_only=False` may be first, without a name."""
             kind = type(self)
-            fields = kind.named(given) | fields
+            fields = kind.named(positional) | fields
             for old, new in kind.old_names.items():
                 if old in fields and new not in fields:
                     called = kind.__name__
@@ -57,9 +57,9 @@ class Part(Value):
         __init__.__pydantic_base_init__ = True
 
     @classmethod
-    def named(cls, given: tuple[Any, ...]) -> dict[str, Any]:
+    def named(cls, positional: tuple[Any, ...]) -> dict[str, Any]:
         """The fields that are given without their names."""
-        return _named(cls, given)
+        return _named(cls, positional)
 
     def refuse(self, mistakes: ValidationError) -> None:
         """Keep mistakes until they are reported."""
@@ -68,16 +68,16 @@ class Part(Value):
     @classmethod
     def completed(
         cls,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         around: Surroundings | None,  # noqa: ARG003 - for those who override it
     ) -> Mapping[str, Any]:
         """Add what follows from what is given; `around` is there if it is in a file."""
-        return given
+        return fields
 
     @classmethod
     def broken_rules(
         cls,
-        given: Mapping[str, Any],  # noqa: ARG003 - for those who override it
+        fields: Mapping[str, Any],  # noqa: ARG003 - for those who override it
     ) -> Iterator[InitErrorDetails]:
         """Find mistakes between the fields, in addition to mistakes in each."""
         yield from ()
@@ -85,25 +85,25 @@ class Part(Value):
     @model_validator(mode="wrap")
     @classmethod
     def _with_all_mistakes(
-        cls, given: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+        cls, written: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        if isinstance(given, Part):
-            if (refusal := given._refusal) is not None:  # noqa: SLF001 - it is a part, too
+        if isinstance(written, Part):
+            if (refusal := written._refusal) is not None:  # noqa: SLF001 - it is a part, too
                 raise refusal
-            return handler(given)
-        if not isinstance(given, Mapping):
-            return handler(given)
-        whole = cls.completed(cast("Mapping[str, Any]", given), info.context)
-        there = {name: value for name, value in whole.items() if value is not None}
-        found = list(cls.broken_rules(there))
+            return handler(written)
+        if not isinstance(written, Mapping):
+            return handler(written)
+        whole = cls.completed(cast("Mapping[str, Any]", written), info.context)
+        fields = {name: value for name, value in whole.items() if value is not None}
+        mistakes = list(cls.broken_rules(fields))
         try:
-            made = handler(whole)
+            part = handler(whole)
         except ValidationError as error:
-            found += [_again(each) for each in error.errors(include_url=False)]
+            mistakes += [_again(each) for each in error.errors(include_url=False)]
         else:
-            if not found:
-                return made
-        raise ValidationError.from_exception_data(cls.__name__, found)
+            if not mistakes:
+                return part
+        raise ValidationError.from_exception_data(cls.__name__, mistakes)
 
 
 def rule_error(
@@ -121,12 +121,12 @@ def tell_old_name(old: str, new: str, stacklevel: int = 1) -> None:
         warnings.warn(text, DeprecationWarning, stacklevel + 1)
 
 
-def _named(kind: type[BaseModel], given: tuple[Any, ...]) -> dict[str, Any]:
+def _named(kind: type[BaseModel], positional: tuple[Any, ...]) -> dict[str, Any]:
     names = [name for name, field in kind.model_fields.items() if field.kw_only is False]
-    if len(given) > len(names):
+    if len(positional) > len(names):
         most = f"at most {len(names)} without a name: {', '.join(names)}"
-        raise TypeError(f"{kind.__name__}() takes {most}; {len(given)} were given.")
-    return dict(zip(names, given, strict=False))
+        raise TypeError(f"{kind.__name__}() takes {most}; {len(positional)} were given.")
+    return dict(zip(names, positional, strict=False))
 
 
 def _again(error: ErrorDetails) -> InitErrorDetails:

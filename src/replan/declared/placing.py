@@ -33,7 +33,7 @@ def read_part(
     Raises:
         DeclaredFileError: It has mistakes, or a key stands in it; the error tells all of them.
     """
-    found = [
+    mistakes = [
         *source.mistakes,
         *(
             mistake_at(where, source.at(where), "This looks like a key.", FIX, _SECRET, source)
@@ -44,9 +44,9 @@ def read_part(
     try:
         part = kind.model_validate(source.value, strict=True, context=around)
     except ValidationError as error:
-        found += mistakes_in(error, kind, source=source)
-    if part is None or found:
-        raise refused(each_once_by_place(found))
+        mistakes += mistakes_in(error, kind, source=source)
+    if part is None or mistakes:
+        raise refused(each_once_by_place(mistakes))
     return part
 
 

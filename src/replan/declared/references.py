@@ -21,14 +21,14 @@ _FORM = "Write module:function, as in team_tools:search."
 
 def import_object(reference: str, folder: Path | None) -> Any:
     module_name, attribute = _module_and_attribute(reference)
-    module = found = _import_module(module_name, folder)
+    module = target = _import_module(module_name, folder)
     for part in attribute.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except Exception as error:
             # Getting an attribute may run code of the module.
             raise _no_attribute(module, attribute, part, error) from error
-    return found
+    return target
 
 
 def stand_in(reference: str, folder: Path) -> Callable[..., Any]:

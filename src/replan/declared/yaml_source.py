@@ -58,10 +58,10 @@ class YamlSource:
         """Find a value, or the name of its field; what is not there is where it belongs."""
         for end in range(len(where), -1, -1):
             names_it = name or end < len(where)
-            found = self.keys.get(where[:end]) if names_it else None
-            found = found or self.values.get(where[:end])
-            if found is not None:
-                return found
+            mark = self.keys.get(where[:end]) if names_it else None
+            mark = mark or self.values.get(where[:end])
+            if mark is not None:
+                return mark
         return Place()
 
     def at(self, where: Where) -> Any:
@@ -132,15 +132,15 @@ class _Reading:
 
     def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str, Any]:
         self._check_keys(node, where)
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in self._pairs(node):
             # Of a field that is given twice, the first one counts: its mistakes point there.
             inner = (*where, key.value)
-            if key.value not in found:
+            if key.value not in mapping:
                 self.keys[inner] = _place(key)
-                found[key.value] = self.value(value, inner)
+                mapping[key.value] = self.value(value, inner)
         # A field without a value is as if it were not there.
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in mapping.items() if value is not None}
 
     def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         """Its own fields first, then those of what it merges in with `<<`."""

@@ -81,10 +81,10 @@ HOOKS: dict[type[BaseEvent], str] = {
 
 def hooks_of(callback: object) -> dict[str, Hook]:
     """The hooks that a callback implements, by name; those of the base class do nothing."""
-    found = {name: getattr(callback, name, None) for name in (*HOOKS.values(), ANY_EVENT)}
+    hooks = {name: getattr(callback, name, None) for name in (*HOOKS.values(), ANY_EVENT)}
     return {
         name: cast("Hook", hook)
-        for name, hook in found.items()
+        for name, hook in hooks.items()
         if callable(hook) and getattr(hook, "__func__", None) is not vars(MultiAgentCallback)[name]
     }
 
@@ -96,9 +96,9 @@ def hears_tokens(callback: object) -> bool:
 
 def misspelt_hooks(callback: object) -> dict[str, str]:
     """The methods that are named almost like a hook, and the hook that each seems to mean."""
-    known = [*HOOKS.values(), ANY_EVENT]
-    named = [name for name in dir(callback) if name.startswith("on") and name not in known]
-    close = {name: get_close_matches(name, known, 1, _CLOSE) for name in named}
+    names = [*HOOKS.values(), ANY_EVENT]
+    named = [name for name in dir(callback) if name.startswith("on") and name not in names]
+    close = {name: get_close_matches(name, names, 1, _CLOSE) for name in named}
     return {name: hooks[0] for name, hooks in close.items() if hooks}
 
 

@@ -120,8 +120,8 @@ class ToolOutcome:
         elif isinstance(error, Exception):
             self.ends("failed", describe(error))
 
-    def is_of(self, calls: Calls, tool: str) -> bool:
-        """Whether LangChain reports this call for the first time."""
+    def claim(self, calls: Calls, tool: str) -> bool:
+        """Whether LangChain reports this call for the first time; it counts as reported then."""
         if self.awaited is None or self.awaited[0] is not calls or self.awaited[1] != tool:
             return False
         self.awaited = None
@@ -137,8 +137,8 @@ def tool_fields(
     tool_call_id: str | None = None,
 ) -> Mapping[str, Any]:
     """The fields that both events of a tool's call have."""
-    given = storable(json.loads(_json(arguments)))
-    about = {"call": call, "tool": storable_text(tool), "arguments": given}
+    shown_arguments = storable(json.loads(_json(arguments)))
+    about = {"call": call, "tool": storable_text(tool), "arguments": shown_arguments}
     named = {"tool_call_id": storable_text(tool_call_id or "")}
     return {**about, **named, "effects": effects, "approval": approval}
 
@@ -166,10 +166,10 @@ def _json(value: object) -> str:
 
 
 def _reply_in(came: LLMResult) -> MessageText | None:
-    found = [one for generations in came.generations for one in generations[:1]]
-    if not found:
+    firsts = [one for generations in came.generations for one in generations[:1]]
+    if not firsts:
         return None
-    first = found[0]
+    first = firsts[0]
     if isinstance(first, ChatGeneration):
         return message_as_text(first.message)
     return MessageText(role="ai", text=storable_text(first.text))

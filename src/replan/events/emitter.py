@@ -240,7 +240,7 @@ class _HookQueue:
                 self._wake()
 
     def mark(self, *, is_last: bool) -> asyncio.Future[None]:
-        """A future that is done once all hooks so far were called, or one was left alone."""
+        """A future that is done once the hooks queued so far were called, or given up."""
         mark: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(mark)
         if not is_last:
@@ -255,11 +255,11 @@ class _HookQueue:
         except RuntimeError:
             is_here = False
         if is_here:
-            self._work()
+            self._ensure_worker()
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._work)
+            self._loop.call_soon_threadsafe(self._ensure_worker)
 
-    def _work(self) -> None:
+    def _ensure_worker(self) -> None:
         if not self.is_at_work:
             self._worker = self._hooks.begin(self._drain(), contextvars.Context())
 

@@ -42,7 +42,7 @@ class ForeignTools(BaseCallbackHandler):
         """Report that a tool is called, unless one of our loops has reported it."""
         name = str((serialized or {}).get("name") or "tool")
         own = self._own()
-        if self._is_over or (own is not None and own.is_of(self._calls, name)):
+        if self._is_over or (own is not None and own.claim(self._calls, name)):
             return
         declared = (metadata or {}).get("effects")
         effects = declared if declared in _EFFECTS else self._calls.effects
@@ -82,5 +82,5 @@ def _messages_in(output: object) -> list[BaseMessage]:
     if isinstance(output, Command):
         update = cast("Command[Any]", output).update
         output = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else ()
-    found = cast("list[object]", output) if isinstance(output, list) else [output]
-    return [each for each in found if isinstance(each, BaseMessage)]
+    items = cast("list[object]", output) if isinstance(output, list) else [output]
+    return [each for each in items if isinstance(each, BaseMessage)]

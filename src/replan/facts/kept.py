@@ -114,18 +114,18 @@ class Facts:
         oldest_first = facts[::-1]
         texts = [each.text for each in oldest_first]
         best = await asyncio.to_thread(rank, query[:LONGEST_FACT], texts)
-        found = [oldest_first[place] for place, _ in best[:most]]
-        return (found, True) if found else (facts[:most], False)
+        matching = [oldest_first[place] for place, _ in best[:most]]
+        return (matching, True) if matching else (facts[:most], False)
 
     async def all(self) -> list[Fact]:
         """Every fact, the newest first."""
-        found: dict[str, Fact] = {}
+        facts: dict[str, Fact] = {}
         for offset in range(0, MOST_FACTS, _PAGE):
             page = await self.store.asearch(self.owner.namespace, limit=_PAGE, offset=offset)
-            found |= {each.key: _fact(each) for each in self._in_namespace(page)}
+            facts |= {each.key: _fact(each) for each in self._in_namespace(page)}
             if len(page) < _PAGE:
                 break
-        return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
+        return sorted(facts.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
 
     async def forget(self, id_: str) -> Fact | None:
         """Take a fact away, and return it; None where there is none of this id."""
@@ -158,8 +158,8 @@ def _check(text: str) -> None:
     if not text.strip():
         raise FactError("There is nothing to remember: give a text.")
     if len(text) > LONGEST_FACT:
-        said = f"This has {len(text):,} characters; a fact has at most {LONGEST_FACT:,}."
-        raise FactError(f"{said} Say it in fewer words, or in several facts.")
+        size_problem = f"This has {len(text):,} characters; a fact has at most {LONGEST_FACT:,}."
+        raise FactError(f"{size_problem} Say it in fewer words, or in several facts.")
     if problem := unstorable(text):
         raise FactError(f"This cannot be kept. {problem}")
     if without_secrets(text) != text:

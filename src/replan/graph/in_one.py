@@ -37,18 +37,18 @@ def in_one(
     async def walked(
         state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
     ) -> Command[Any]:
-        known, update = cast("dict[str, Any]", {**state}), dict[str, Any]()
+        walked_state, update = cast("dict[str, Any]", {**state}), dict[str, Any]()
         following: Any = first
         while isinstance(following, str) and following in stages:
             if update and following in entries:
                 break
             node, way = stages[following]
-            made = await node(known, runtime=runtime, config=config)
+            made = await node(walked_state, runtime=runtime, config=config)
             for key, change in made.items():
-                known[key] = _changed(channels[key], known.get(key), change)
+                walked_state[key] = _changed(channels[key], walked_state.get(key), change)
                 is_whole = key in update and isinstance(channels[key], Delta)
-                update[key] = Overwrite(known[key]) if is_whole else change
-            following = await way(cast("EnhancedState", known), config)
+                update[key] = Overwrite(walked_state[key]) if is_whole else change
+            following = await way(cast("EnhancedState", walked_state), config)
         return Command(update=update, goto=following)
 
     return walked

@@ -85,8 +85,8 @@ def completed(
     """
     text = answer.text
     if call.services.knowledge is not None and call.services.output is None:
-        known = _sources_in(state)
-        text, listed = cited(text, known) if known else (without_places(text), "")
+        sources = _sources_in(state)
+        text, listed = cited(text, sources) if sources else (without_places(text), "")
         text = f"{text.rstrip()}\n\n{listed}" if listed else text
     text += f"\n\n**Not done:**\n\n{missing}" if missing else ""
     return _shown_instead(call, answer, text)
@@ -99,8 +99,11 @@ def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
         *state.get("carried_results", {}).values(),
         *state.get("current_specialist_results", {}).values(),
     )
-    found = [*(() if own is None else own.sources), *(s for each in results for s in each.sources)]
-    return tuple(dict.fromkeys(found))
+    sources = [
+        *(() if own is None else own.sources),
+        *(s for each in results for s in each.sources),
+    ]
+    return tuple(dict.fromkeys(sources))
 
 
 def _shown_instead(call: HostCall, answer: AIMessage, text: str) -> AIMessage:

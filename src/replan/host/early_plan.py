@@ -21,7 +21,7 @@ def hear_first_plan(
     """Begin steps of the plan that a reply writes, if a plan follows its front matter."""
     settings, services = settings_of(state), call.services
     waits = first_plan_waits(settings, by_model=True)
-    early = _early(settings, chat, waits=waits)
+    early = _early(settings, chat, plan_waits=waits)
     if early is not None:
         read = partial(begun_plan, services=services, step_timeout=settings.limits.step_timeout)
         take = early.hear(state, 1, read, call.runtime, call.config)
@@ -35,7 +35,7 @@ def hear_revision(
     settings, old = settings_of(state), plan_of(state)
     # A person may have edited the plan while it ran.
     waits = revision_waits(settings) or state.get("approval") is not None
-    early = _early(settings, chat, waits=waits)
+    early = _early(settings, chat, plan_waits=waits)
     if early is not None:
         seconds = settings.limits.step_timeout
         read = partial(begun_revision, old, services=call.services, step_timeout=seconds)
@@ -49,7 +49,7 @@ async def end_early_steps(call: HostCall, plan: TaskPlan | None = None) -> None:
         await early.keep(plan or TaskPlan(), call.emitter)
 
 
-def _early(settings: RunSettings, chat: Chat, *, waits: bool) -> Early | None:
+def _early(settings: RunSettings, chat: Chat, *, plan_waits: bool) -> Early | None:
     # A round of some steps only would leave others at work that nobody waits for.
-    is_off = waits or settings.round_scope != "plan" or not chat.counts_streams
+    is_off = plan_waits or settings.round_scope != "plan" or not chat.counts_streams
     return None if is_off else here().early

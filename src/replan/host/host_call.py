@@ -303,8 +303,8 @@ class HostCall:
 
     async def close(self, state: EnhancedState, answer: AIMessage) -> None:
         """Release what only a run that continues needs; a summary may still be written."""
-        said: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
-        if not is_due(said, self.services.prompts.memory_in(state)):
+        ended: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
+        if not is_due(ended, self.services.prompts.memory_in(state)):
             await self.release()
 
     async def release(self) -> None:

@@ -35,10 +35,10 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
     )
     try:
         async with meter:
-            found = await search.run(call.emitter, node="think")
+            knowledge = await search.run(call.emitter, node="think")
     except LimitReachedError:
         # The calls of the host report it.
         return None
     finally:
         call.used += meter.count
-    return found if found is not None and found.sources else None
+    return knowledge if knowledge is not None and knowledge.sources else None

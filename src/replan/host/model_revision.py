@@ -70,9 +70,9 @@ def revision_of(
         description=judged.plan_update_suggestion or SUGGESTION,
         misread=set(_misread(document, wanted)),
     )
-    known = {_what(each) for each in mistakes_in(old.content, before, services.team)}
-    told = mistakes_in(text, document, services.team)
-    problems = [each for each in told if _what(each) not in known]
+    old_mistakes = {_what(each) for each in mistakes_in(old.content, before, services.team)}
+    mistakes = mistakes_in(text, document, services.team)
+    problems = [each for each in mistakes if _what(each) not in old_mistakes]
     # Whoever names somebody whom the team does not have is asked once; then the step fails.
     fresh = [step for step in plan.steps if step not in old.steps]
     strangers = [refusal_text(each, document) for each in refusals_of(fresh, services.team)]
@@ -134,8 +134,8 @@ def _dropped(old: TaskPlan, wanted: TaskPlan) -> frozenset[int]:
 
 def _is_struck(step: PlanStep, old: TaskPlan) -> bool:
     text = step.description.strip()
-    known = old.by_id.get(step.id)
-    return text.startswith("~~") and text.endswith("~~") and not (known and known.is_finished)
+    old_step = old.by_id.get(step.id)
+    return text.startswith("~~") and text.endswith("~~") and not (old_step and old_step.is_finished)
 
 
 def _what(problem: str) -> str:

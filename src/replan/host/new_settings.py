@@ -36,10 +36,10 @@ def settings_of_call(runtime: Runtime[RunSettings], services: Services) -> RunSe
 
 def refusals_of_call(runtime: Runtime[RunSettings], services: Services) -> list[str]:
     """What the call asked for that only the team may loosen, one sentence each."""
-    context, taken = cast("object", runtime.context), settings_of_call(runtime, services)
-    if taken is None or not isinstance(context, RunSettings):
+    context, settings = cast("object", runtime.context), settings_of_call(runtime, services)
+    if settings is None or not isinstance(context, RunSettings):
         return []
-    return [*refused(context, taken)]
+    return [*refused(context, settings)]
 
 
 def settings_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
@@ -58,20 +58,20 @@ def within_team(
 
 
 def _tightened(
-    asked: RunSettings, runtime: Runtime[RunSettings], services: Services
+    settings: RunSettings, runtime: Runtime[RunSettings], services: Services
 ) -> RunSettings:
     opened = services.client_overrides
     if user_of_server(runtime):
         opened -= {"user"}
-    return tightened(settings_in(runtime, services), asked, opened)
+    return tightened(settings_in(runtime, services), settings, opened)
 
 
-def changed_settings(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
+def changed_settings(state: EnhancedState, requested: RunSettings | None) -> EnhancedState:
     """What new settings change in the state of a running run; empty if they are the same."""
-    if asked is None:
+    if requested is None:
         return {}
     old = settings_of(state)
-    new = old.overridden_by(asked)
+    new = old.overridden_by(requested)
     if new == old:
         return {}
     # Rounds that a person's answers gave back are added.
@@ -91,27 +91,29 @@ def host_node(caller: Caller) -> Callable[[HostNode], Node]:
     """Make a node of a function of the state and of the call of the host that it may make."""
 
     def with_call(node: HostNode) -> Node:
-        def begun(state: EnhancedState, services: Services, *given: Any) -> Awaitable[Any]:
-            return node(state, host_call(caller, state, services, *given))
+        def call(state: EnhancedState, services: Services, *config: Any) -> Awaitable[Any]:
+            return node(state, host_call(caller, state, services, *config))
 
-        return _with_door(node, begun)
+        return _wrapped_node(node, call)
 
     return with_call
 
 
 def with_new_settings(node: Node) -> Node:
     """Let a node see settings that came as `context`, and whole results, and store both."""
-    wanted = frozenset(signature(node).parameters)
+    names = frozenset(signature(node).parameters)
 
-    def begun(state: EnhancedState, services: Services, *given: Any) -> Awaitable[Any]:
-        asked = zip(("runtime", "config"), given, strict=True)
-        return node(state, services=services, **{n: each for n, each in asked if n in wanted})
+    def call(state: EnhancedState, services: Services, *config: Any) -> Awaitable[Any]:
+        available = zip(("runtime", "config"), config, strict=True)
+        return node(state, services=services, **{n: each for n, each in available if n in names})
 
-    return _with_door(node, begun)
+    return _wrapped_node(node, call)
 
 
-def _with_door(node: Callable[..., Any], begun: Callable[..., Awaitable[Any]]) -> Node:
-    async def settled(
+def _wrapped_node(node: Callable[..., Any], call: Callable[..., Awaitable[Any]]) -> Node:
+    """Wrap a node: the call's settings and whole results go in, short results come out."""
+
+    async def wrapped(
         state: EnhancedState,
         runtime: Runtime[RunSettings],
         config: RunnableConfig,
@@ -124,15 +126,15 @@ def _with_door(node: Callable[..., Any], begun: Callable[..., Awaitable[Any]]) -
         }
         warnings = await _report_warnings(state, new, runtime, services)
         whole = await whole_results(state, services.log)
-        known = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
-        made = await begun(known, services, runtime, config)
-        update = {**changes, **short_results(made, services.log)}
+        node_state = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
+        node_update = await call(node_state, services, runtime, config)
+        update = {**changes, **short_results(node_update, services.log)}
         if warnings:
             update["warnings"] = _with_first(warnings, update.get("warnings", []))
         return update
 
-    settled.__name__, settled.__doc__ = node.__name__, node.__doc__
-    return settled
+    wrapped.__name__, wrapped.__doc__ = node.__name__, node.__doc__
+    return wrapped
 
 
 _SETTLED: Final = ("settings", "max_rounds")
@@ -142,7 +144,7 @@ async def _report_warnings(
     state: EnhancedState, settled: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> list[str]:
     """Report what new settings loosen, and what a client wants in vain, by one event each."""
-    kept, known = within_team(state, runtime, services), state.get("warnings", [])
+    kept, reported = within_team(state, runtime, services), state.get("warnings", [])
     by = "a client" if services.is_served else "the context of a call"
     new = loosening_warnings(settings_of(kept), settings_of(settled), by, services.clock())
     if services.is_served:
@@ -150,9 +152,9 @@ async def _report_warnings(
             *refused(settings_of(state), settings_of(kept)),
             *refusals_of_call(runtime, services),
         ]
-        new += [each for each in dict.fromkeys(refusals) if each not in known]
+        new += [each for each in dict.fromkeys(refusals) if each not in reported]
     # Those of an edit of the state came without an event.
-    loosened = [each for each in known if each.startswith(LOOSENED)]
+    loosened = [each for each in reported if each.startswith(LOOSENED)]
     if not new and not loosened:
         return []
     run_id, log = state.get("run_id", ""), services.log

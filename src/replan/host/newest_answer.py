@@ -45,10 +45,10 @@ async def newest_answer(
     refused = await log.notes(run_id, place := f"{REFUSED}{place}/")
     newest, problem, last = list[T](), "", object()
     for number in count(1):
-        asked = ask(problem, last)
+        questions = ask(problem, last)
         try:
             # The schema is for clients that draw a form: LangGraph checks nothing.
-            last = interrupt(interrupt_about(asked), response_schema=schema_of(asked))
+            last = interrupt(interrupt_about(questions), response_schema=schema_of(questions))
         except GraphInterrupt:
             if not newest:
                 raise

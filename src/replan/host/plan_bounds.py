@@ -57,9 +57,9 @@ def bounded_plan(
     for at, step in plan.by_id.items():
         for field, looser in _looser_work(step, before.by_id.get(at), services, step_timeout):
             steps[at] = steps[at].replace(**{field: looser.kept or None})
-            said = f"{looser.name} {_shown(looser.name, looser.wanted)}"
+            option = f"{looser.name} {_shown(looser.name, looser.wanted)}"
             line = document.line_of(at) or 1
-            lost.append(ParseWarning(line=line, kind=_KINDS[field], step=at, text=said))
+            lost.append(ParseWarning(line=line, kind=_KINDS[field], step=at, text=option))
     if steps != plan.by_id:
         plan = with_fitting_document(plan.replace(steps=tuple(steps.values())))
     return plan, tuple(lost)
@@ -180,20 +180,20 @@ def _looser_of(
     by_model: bool,
 ) -> Iterator[_Looser]:
     """Compare the options of one kind with those of each specialist that may do the step."""
-    said = step_options(kind, step.parameters, by_model=by_model)
-    found: dict[str, _Looser] = {}
+    fields = step_options(kind, step.parameters, by_model=by_model)
+    looser: dict[str, _Looser] = {}
     for name in step.specialists or services.names:
         own: Options = (
             services.memory.get(name, services.prompts.memory)
             if kind is MemoryOptions
             else services.rag.get(name, services.rag[HOST])
         )
-        taken = tightened_options(own, said)
-        for option, wanted in said.given.items():
-            if getattr(taken, option) != wanted:
+        bounded = tightened_options(own, fields)
+        for option, wanted in fields.given.items():
+            if getattr(bounded, option) != wanted:
                 written = f"{kind.prefix}{option}"
-                found.setdefault(written, _Looser(written, wanted, getattr(taken, option)))
-    yield from found.values()
+                looser.setdefault(written, _Looser(written, wanted, getattr(bounded, option)))
+    yield from looser.values()
 
 
 def _removed(

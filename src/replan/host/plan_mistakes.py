@@ -51,14 +51,16 @@ def _about_names(
 ) -> Iterator[str]:
     """Where names of the team stand that nobody reads, and the steps that miss one."""
     steps = document.plan.steps
-    found = Counter(_MENTION.findall(text.casefold()))
+    mentions = Counter(_MENTION.findall(text.casefold()))
     for step in steps:
-        said = f"{step.description} {step.brief}"
+        written = f"{step.description} {step.brief}"
         # A quotation is a result only of a step that was done.
-        said += f" {step.result} {step.feedback}" * (step.status is not StepStatus.PENDING)
-        found.subtract([*map(str.casefold, step.specialists), *_MENTION.findall(said.casefold())])
+        written += f" {step.result} {step.feedback}" * (step.status is not StepStatus.PENDING)
+        mentions.subtract(
+            [*map(str.casefold, step.specialists), *_MENTION.findall(written.casefold())]
+        )
     for card in team:
-        if found[card.name.casefold()] > 0:
+        if mentions[card.name.casefold()] > 0:
             yield f"plan: '@{card.name}' stands where no step is read; write each step on a line"
     has_names = any(step.specialists for step in steps)
     names = {card.name.casefold() for card in team}

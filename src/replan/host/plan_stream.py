@@ -25,7 +25,7 @@ class PlanStream:
     def feed(self, chunk: str) -> None:
         """Take the next piece of the reply."""
         self._text += self._body.feed(chunk)
-        begins = [found.start() for found in _STEP_BEGINS.finditer(self._text, self._seen)]
+        begins = [match.start() for match in _STEP_BEGINS.finditer(self._text, self._seen)]
         if not begins:
             return
         self._steps += len(begins)

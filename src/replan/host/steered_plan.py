@@ -108,8 +108,8 @@ def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
 
 def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
     """What in an edited document may have been misread."""
-    known = {each.text for each in overlooked(old.content)}
-    return tuple(each for each in overlooked(new.content) if each.text not in known)
+    old_doubts = {each.text for each in overlooked(old.content)}
+    return tuple(each for each in overlooked(new.content) if each.text not in old_doubts)
 
 
 async def with_edits(

@@ -110,7 +110,7 @@ class ChunkReader:
         return [each for each in tried if isinstance(each, _Note)]
 
     async def _note(self, text: str) -> _Note:
-        """Have a text read."""
+        """Ask the model what a text says about the task."""
         prompt = build_knowledge_prompt(self.task, text)
         seconds = self.options.given["timeout_seconds"]
         try:
@@ -120,20 +120,20 @@ class ChunkReader:
                 raise
             logger.warning("knowledge was not read", exc_info=True)
             return _Note(error=describe(error).rstrip("."))
-        made = read_answer(reply).body.strip()
-        if not made:
+        text_read = read_answer(reply).body.strip()
+        if not text_read:
             return _Note(error="the model returned an empty reply")
-        is_nothing = made.strip(".*`\"'").casefold() == _NOTHING
-        return _Note() if is_nothing else _Note(within_budget(made, LONGEST_NOTE))
+        is_nothing = text_read.strip(".*`\"'").casefold() == _NOTHING
+        return _Note() if is_nothing else _Note(within_budget(text_read, LONGEST_NOTE))
 
 
 def _citing(text: str, chunks: Sequence[Chunk]) -> Knowledge:
     """A text made of chunks, and the chunks that it cites; without a mark, all of them."""
-    known = tuple(map(source_of, chunks))
-    text, named = cited(text, known)[0], cited_among(text, known)
+    sources = tuple(map(source_of, chunks))
+    text, named = cited(text, sources)[0], cited_among(text, sources)
     left = [each for each in chunks if named and source_of(each) not in named]
     unused = tuple(_unused(left, "the text that was made does not cite it"))
-    return Knowledge(text=text, sources=named or known, unused=unused)
+    return Knowledge(text=text, sources=named or sources, unused=unused)
 
 
 def _unused(chunks: Iterable[Chunk], why: str) -> Iterable[str]:

@@ -47,15 +47,15 @@ class _Counting:
     failed: tuple[str, ...] = ()
 
 
-def _counting(found: SearchResponse, options: RAGOptions) -> _Counting:
+def _counting(response: SearchResponse, options: RAGOptions) -> _Counting:
     least, most = options.given["min_score"], options.given["top_k"]
-    chunks = [*found.chunks, *found.below]
+    chunks = [*response.chunks, *response.below]
     odd = [each for each in chunks if not math.isfinite(each.score)]
     full = [each for each in chunks if math.isfinite(each.score) and each.content.strip()]
     ordered = sorted(full, key=lambda each: -each.score)[:most]
     enough = [each for each in ordered if each.score >= least]
     low = ordered[len(enough) :]
-    left_out = [*map(_name, found.skipped), *map(_left_out_for_score, odd)]
+    left_out = [*map(_name, response.skipped), *map(_left_out_for_score, odd)]
     unused = [
         f"{place_of(_bounded(each))} is not used: its score {each.score:.3g} is below "
         f"min_score={least:g}."
@@ -89,13 +89,13 @@ def _name(text: str) -> str:
     return storable_text(cut)
 
 
-def _response(found: object) -> SearchResponse:
+def _response(value: object) -> SearchResponse:
     """Read what a retriever returned."""
-    if not isinstance(found, SearchResponse | Mapping):
-        kind = "nothing" if found is None else type(found).__name__
+    if not isinstance(value, SearchResponse | Mapping):
+        kind = "nothing" if value is None else type(value).__name__
         raise TypeError(f"the retriever returned {kind}; return a SearchResponse(chunks=[...])")
     try:
-        return SearchResponse.model_validate(found)
+        return SearchResponse.model_validate(value)
     except ValidationError as error:
         raise TypeError(f"the retriever returned what is {reason_of(error)}") from None
 
@@ -152,7 +152,7 @@ class Search:
         # A model that the retriever calls without the configuration finds it here.
         inherited = inherited_config.set(self.config)
         try:
-            found = await call(self.retriever.search, request, self.config)
+            response = await call(self.retriever.search, request, self.config)
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -161,4 +161,4 @@ class Search:
             raise RuntimeError(describe(error)) from error
         finally:
             inherited_config.reset(inherited)
-        return _response(found)
+        return _response(response)

@@ -45,12 +45,12 @@ class _Callback:
         self._is_asked = True
         return self._awaited.__code__
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return (self._awaited if self._is_asked else self._plain)(*given, **named)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return (self._awaited if self._is_asked else self._plain)(*arguments, **named)
 
 
 def either(awaited: Callable[..., Any], plain: Callable[..., Any]) -> property:
-    """A callback of a handler that works in code that awaits callbacks, and in all other."""
+    """A callback that is `awaited` where LangChain awaits callbacks, and `plain` elsewhere."""
 
     def callback(handler: object) -> _Callback:
         return _Callback(awaited.__get__(handler), plain.__get__(handler))
@@ -79,8 +79,8 @@ class StreamRequest(BaseCallbackHandler):
 
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
     """The callbacks of a configuration, or of the current run."""
-    given = config.get("callbacks")
-    callbacks = (ensure_config().get("callbacks") if given is None else given) or []
+    own = config.get("callbacks")
+    callbacks = (ensure_config().get("callbacks") if own is None else own) or []
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
@@ -115,19 +115,19 @@ class ReportedCall(NamedTuple):
 
 
 def read_reported_call(
-    serialized: Mapping[str, Any] | None, given: Mapping[str, Any]
+    serialized: Mapping[str, Any] | None, options: Mapping[str, Any]
 ) -> ReportedCall:
     """Read the arguments of a callback that is called before a model."""
-    parameters: Mapping[str, Any] = given.get("invocation_params") or {}
-    known: Mapping[str, Any] = given.get("metadata") or {}
+    parameters: Mapping[str, Any] = options.get("invocation_params") or {}
+    metadata: Mapping[str, Any] = options.get("metadata") or {}
     kind: Sequence[str] = (serialized or {}).get("id") or ()
-    names = (known.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"))
-    most = (parameters.get("max_completion_tokens"), known.get("ls_max_tokens"))
+    names = (metadata.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"))
+    most = (parameters.get("max_completion_tokens"), metadata.get("ls_max_tokens"))
     return ReportedCall(
         parameters,
         [name for name in (*names, *kind[-1:]) if isinstance(name, str)],
         next((number for number in most if isinstance(number, int) and number > 0), None),
-        str(known.get("ls_provider") or ""),
+        str(metadata.get("ls_provider") or ""),
     )
 
 
@@ -135,9 +135,9 @@ def report_call(
     config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
 ) -> CallbackManagerForLLMRun:
     """Report to callbacks a call of a model that LangChain does not report; its full name first."""
-    heard = get_callback_manager_for_config(ensure_config(config))
-    known = {"ls_model_name": names[0], "ls_model_type": "embedding", "ls_max_tokens": 1}
-    heard.add_metadata(known, inherit=False)
+    manager = get_callback_manager_for_config(ensure_config(config))
+    metadata = {"ls_model_name": names[0], "ls_model_type": "embedding", "ls_max_tokens": 1}
+    manager.add_metadata(metadata, inherit=False)
     parameters = {"model": names[-1]}
-    (call,) = heard.on_chat_model_start({}, [[*messages]], invocation_params=parameters)
+    (call,) = manager.on_chat_model_start({}, [[*messages]], invocation_params=parameters)
     return call

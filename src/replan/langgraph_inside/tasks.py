@@ -64,8 +64,8 @@ def is_checkpointed(config: RunnableConfig) -> bool:
 
 def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
     """The runtime that graphs inside this task would take over."""
-    given = configurable(config).get(_RUNTIME)
-    return cast("Runtime[Any]", given) if isinstance(given, Runtime) else None
+    runtime = configurable(config).get(_RUNTIME)
+    return cast("Runtime[Any]", runtime) if isinstance(runtime, Runtime) else None
 
 
 def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
@@ -109,10 +109,10 @@ def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
     # It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
     # without the grace that running steps have. LangGraph's bounds hold there as the caller gave
     # them. Nor does a context of the task's own kind bind another team's.
-    given = runtime_in(config)
-    if given is not None:
-        is_own = isinstance(given.context, own_context)
-        config = with_runtime(config, given, None if is_own else given.context)
+    runtime = runtime_in(config)
+    if runtime is not None:
+        is_own = isinstance(runtime.context, own_context)
+        config = with_runtime(config, runtime, None if is_own else runtime.context)
     own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
     bounds = {key: each for key, each in bounds_in(config)._asdict().items() if each is not None}
     return cast(RunnableConfig, {**own, **bounds})

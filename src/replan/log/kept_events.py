@@ -137,9 +137,9 @@ def reply_of(event: Event) -> MessageText | None:
 
 def references(events: Iterable[Event]) -> set[str]:
     """The references in events to their long texts."""
-    found = set[str]()
+    refs = set[str]()
     for event in events:
         reply = reply_of(event)
-        said = [*prompt_of(event), *([] if reply is None else [reply])]
-        found |= {*event.refs.values(), *(each.ref for each in said if each.ref)}
-    return found
+        messages = [*prompt_of(event), *([] if reply is None else [reply])]
+        refs |= {*event.refs.values(), *(each.ref for each in messages if each.ref)}
+    return refs

@@ -17,9 +17,11 @@ _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 def _failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
     """Name which steps failed, each with its reason, which may be empty."""
     failed = [each for each in steps if each[0].status is StepStatus.FAILED]
-    told = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
-    more = [f"{len(told) - _MOST_FAILURES} more failed"] if len(told) > _MOST_FAILURES else []
-    return [*told[:_MOST_FAILURES], *more]
+    failures = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
+    more = (
+        [f"{len(failures) - _MOST_FAILURES} more failed"] if len(failures) > _MOST_FAILURES else []
+    )
+    return [*failures[:_MOST_FAILURES], *more]
 
 
 def _not_run(steps: Sequence[PlanStep]) -> list[str]:
@@ -47,11 +49,11 @@ def why_ended(
     if report.outcome == "rejected":
         return _rejected_why(report)
     judged = report.fold.judged
-    told = [one_line(judged.text)] if judged and judged.text else []
+    reasons = [one_line(judged.text)] if judged and judged.text else []
     if has_failures:
         # What failed in spite of which it is complete was optional.
-        told += _failures([(each.step, one_line(each.error)) for each in report.planned])
-    return "; ".join(told)
+        reasons += _failures([(each.step, one_line(each.error)) for each in report.planned])
+    return "; ".join(reasons)
 
 
 def _rejected_why(report: RunReport) -> str:
@@ -98,8 +100,8 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
     match pause.why:
         case "waiting":
             keys = {each.key for each in report.pending_questions}
-            asked = [moment for key, moment in report.fold.asked_at.items() if key in keys]
-            return f"{_waits(report)}{at(', since {}', *asked[:1])}"
+            times = [moment for key, moment in report.fold.asked_at.items() if key in keys]
+            return f"{_waits(report)}{at(', since {}', *times[:1])}"
         case "interrupted":
             by = one_line(stopped.by) if stopped else ""
             return f"it was stopped{at(' at {}')}{by and f' by {by}'}{_cut_off(report)}"
@@ -117,14 +119,14 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
 
 def _cut_off(report: RunReport) -> str:
     """Which steps were cut off, and in which calls of tools."""
-    told = list[str]()
+    reasons = list[str]()
     for step in (each for each in report.planned if each.is_cut_off):
         calls = step.attempts[-1].calls
         tools = dict.fromkeys(each.tool for each in calls if isinstance(each, ToolInvoked))
         where = f" in its call of {', '.join(map(one_line, tools))}" if tools else ""
-        told.append(f"; step {step.step.id} was cut off{where}")
-    more = f"; {len(told) - _MOST_CUT_OFF} more were" if len(told) > _MOST_CUT_OFF else ""
-    return f"{''.join(told[:_MOST_CUT_OFF])}{more}"
+        reasons.append(f"; step {step.step.id} was cut off{where}")
+    more = f"; {len(reasons) - _MOST_CUT_OFF} more were" if len(reasons) > _MOST_CUT_OFF else ""
+    return f"{''.join(reasons[:_MOST_CUT_OFF])}{more}"
 
 
 def _waits(report: RunReport) -> str:

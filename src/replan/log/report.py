@@ -232,14 +232,14 @@ class RunReport(StateFacts):
     @cached_property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every attempt of a step: its rows that were read, and what events told since."""
-        told = dict(self.fold.attempts)
+        attempts = dict(self.fold.attempts)
         read = {(each.step_id, each.specialist, each.number): each for each in self.ledger}
         for attempt, each in read.items():
-            end = told.pop(attempt, each)
+            end = attempts.pop(attempt, each)
             if each.ended_at is None and end.ended_at is not None:
                 ended = {"ended_at": end.ended_at, "outcome": end.outcome, "error": end.error}
                 read[attempt] = each.replace(**ended)
-        return (*read.values(), *told.values())
+        return (*read.values(), *attempts.values())
 
     @cached_property
     def attempts(self) -> tuple[AttemptReport, ...]:
@@ -296,13 +296,13 @@ class RunReport(StateFacts):
         for each in self.attempts:
             attempts.setdefault(each.entry.step_id, []).append(each)
         planned = self.plan.steps if self.plan else ()
-        known = {step.id for step in planned}
-        taken = {n: each for each in self.revisions for n in each.removed if n not in known}
-        gone = sorted((attempts.keys() | taken.keys()) - known)
-        words = {n: taken[n].removed[n] if n in taken else "" for n in gone}
+        ids = {step.id for step in planned}
+        removed_by = {n: each for each in self.revisions for n in each.removed if n not in ids}
+        gone = sorted((attempts.keys() | removed_by.keys()) - ids)
+        words = {n: removed_by[n].removed[n] if n in removed_by else "" for n in gone}
         left = [PlanStep(id=n, description=words[n] or self.fold.tasks.get(n, "")) for n in gone]
         left = [*map(self.fold.marked, left)]
-        removed = self._texts_of_removed(gone, taken)
+        removed = self._texts_of_removed(gone, removed_by)
         asking = self._asking_steps
         at_work = {each.entry.step_id for each in self.attempts if each.outcome == "running"}
         at_work |= {step for step, _ in self.fold.retried if self.outcome == "running"}
@@ -311,7 +311,7 @@ class RunReport(StateFacts):
                 step,
                 tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
-                is_early=self._has_early_steps and step.id not in {*known, *removed},
+                is_early=self._has_early_steps and step.id not in {*ids, *removed},
                 is_asking=step.id in asking,
                 is_at_work=step.id in at_work,
             )
@@ -334,15 +334,19 @@ class RunReport(StateFacts):
         if self.is_over:
             return set()
         newest = {(each.step_id, each.specialist): each for each in self.entries}.values()
-        asked = (each for each in newest if each.outcome == "waiting")
+        waiting = (each for each in newest if each.outcome == "waiting")
         # What was asked before a resumption may have its answer.
-        own = {e.step_id for e in asked if self.outcome != "running" or self._is_of_now(e)}
+        own = {e.step_id for e in waiting if self.outcome != "running" or self._is_of_now(e)}
         return (own - self.answered) | {each.step_id for each in self.pending_questions}
 
-    def _texts_of_removed(self, gone: Iterable[int], taken: dict[int, Revision]) -> dict[int, str]:
+    def _texts_of_removed(
+        self, gone: Iterable[int], removed_by: dict[int, Revision]
+    ) -> dict[int, str]:
         """What is said about removed steps; a step that is not planned yet is not one."""
         texts = {n: NOT_PLANNED for n in gone if n in self.fold.dropped}
-        texts |= {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
+        texts |= {
+            n: f"removed in version {each.version} by {each.by}" for n, each in removed_by.items()
+        }
         # Of a run that is over, whatever its plan has not was removed, also where no event says so.
         return {**dict.fromkeys(gone, "removed"), **texts} if self.is_over else texts
 

@@ -107,13 +107,13 @@ class LedgerEntry(Attempt):
 def ledger_of(begun: Iterable[object], ends: Iterable[object]) -> list[LedgerEntry]:
     """The attempts of a run, in the order in which they began, from the values of their rows."""
     entries = [restored(LedgerEntry, value) for value in begun]
-    found = {(each.key, each.number): each for each in entries}
+    merged = {(each.key, each.number): each for each in entries}
     for value in ends:
         end = restored(LedgerEntry, value)
-        known = found.setdefault((end.key, end.number), end)
-        if known.outcome in UNKNOWN_ENDS:
-            found[end.key, end.number] = end.replace(started_at=known.started_at)
-    return [*found.values()]
+        recorded = merged.setdefault((end.key, end.number), end)
+        if recorded.outcome in UNKNOWN_ENDS:
+            merged[end.key, end.number] = end.replace(started_at=recorded.started_at)
+    return [*merged.values()]
 
 
 class Reported(NamedTuple):

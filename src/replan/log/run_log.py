@@ -140,8 +140,8 @@ class RunLog:
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
         """The values whose keys have this prefix, in the order in which they came."""
-        found = await self._read(run_id, lambda rows: _below(rows, prefix))
-        return {key: value for key, value in found if prefix or not key.startswith(_FAMILIES)}
+        pairs = await self._read(run_id, lambda rows: _below(rows, prefix))
+        return {key: value for key, value in pairs if prefix or not key.startswith(_FAMILIES)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
         """Supersede the values whose keys have this prefix: they count no longer."""
@@ -296,8 +296,8 @@ class RunLog:
         """What a report shows of a run, all as of one moment; its events from a number on."""
 
         def work(rows: Rows) -> Reported:
-            asked = [Request(run_id=run_id, **value) for _, value in _below(rows, REQUEST)]
-            return Reported(rows.events(after), _ledger(rows), _in_order(asked), _spent(rows))
+            requests = [Request(run_id=run_id, **value) for _, value in _below(rows, REQUEST)]
+            return Reported(rows.events(after), _ledger(rows), _in_order(requests), _spent(rows))
 
         return await self._read(run_id, work)
 
@@ -453,18 +453,25 @@ class RunLog:
                 if taken or not rows.has(f"{TAKEN}{value['name']}")
             ]
 
-        found = await self._store.read(run_ids, work)
+        values_by_run = await self._store.read(run_ids, work)
         requests = [
-            Request(run_id=name, **each) for name, values in found.items() for each in values
+            Request(run_id=name, **each)
+            for name, values in values_by_run.items()
+            for each in values
         ]
         return _in_order(requests)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
-        """Say that these were heeded, or are past."""
+        """Mark requests as taken: they were handled, or came too late."""
         for run_id in dict.fromkeys(each.run_id for each in requests):
             names = [each.name for each in requests if each.run_id == run_id]
             new = [NewRow(f"{TAKEN}{name}", "request_taken", _text_of(at)) for name in names]
-            await self._write(run_id, lambda rows, new=new: [*map(rows.append, new)])
+
+            def append(rows: Rows, new: Sequence[NewRow] = new) -> None:
+                for row in new:
+                    rows.append(row)
+
+            await self._write(run_id, append)
 
     async def _write(self, run_id: str, work: Callable[[Rows], T]) -> T:
         """Run a transaction that appends rows without events."""

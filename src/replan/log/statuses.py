@@ -51,7 +51,7 @@ def attempt_end(event: events.SpecialistCompleted) -> AttemptOutcome:
 
 def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocked") -> str:
     """What a step that has not begun waits for: steps that failed, or that are coming."""
-    if told := ", ".join(map(str, failed)):
-        return f"{left}: {told} failed"
-    told = ", ".join(map(str, coming))
-    return f"waits for {told or 'its turn'}"
+    if names := ", ".join(map(str, failed)):
+        return f"{left}: {names} failed"
+    names = ", ".join(map(str, coming))
+    return f"waits for {names or 'its turn'}"

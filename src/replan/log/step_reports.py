@@ -91,7 +91,7 @@ class StepReport(Value):
         is_asking: bool,
         is_at_work: bool,
     ) -> Self:
-        """Judge how a step of a plan is, which may have been removed from it, by its attempts."""
+        """Report a step by its attempts; `removed` says why it is no longer in the plan, if so."""
         status = StepStatus.SKIPPED if removed else step.status
         if status.is_open and is_at_work:
             status = StepStatus.EXECUTING

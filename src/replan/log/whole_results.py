@@ -40,8 +40,8 @@ async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
     if not any(each.excerpt for each in named):
         return state
     whole = await _whole(state, named, log)
-    held = {key: value for key, value in state.items() if key in RESULTS}
-    return cast("EnhancedState", {**state, **_changed(held, whole, whole)})
+    results = {key: value for key, value in state.items() if key in RESULTS}
+    return cast("EnhancedState", {**state, **_changed(results, whole, whole)})
 
 
 async def whole_values(state: EnhancedState, log: RunLog) -> EnhancedState:
@@ -56,10 +56,10 @@ async def whole_values(state: EnhancedState, log: RunLog) -> EnhancedState:
 
 async def _whole(state: EnhancedState, named: Iterable[SpecialistResult], log: RunLog) -> Change:
     wanted = {each.log_key for each in named if each.excerpt and each.log_key}
-    found = await log.results_at(state.get("run_id", ""), wanted)
+    recorded_by_key = await log.results_at(state.get("run_id", ""), wanted)
 
     def whole(result: SpecialistResult) -> SpecialistResult:
-        recorded = found.get(result.log_key) if result.excerpt else None
+        recorded = recorded_by_key.get(result.log_key) if result.excerpt else None
         if recorded is None:
             return result
         # What a later round says of it is the state's word.
@@ -99,18 +99,18 @@ def _without_key(result: SpecialistResult) -> SpecialistResult:
 def _changed(state: Mapping[str, Any], change: Change, digest: Change) -> dict[str, Any]:
     """The state with its results changed, and those in its digests."""
 
-    def results(held: Mapping[str, SpecialistResult]) -> dict[str, SpecialistResult]:
-        return {key: change(each) for key, each in held.items()}
+    def results(by_key: Mapping[str, SpecialistResult]) -> dict[str, SpecialistResult]:
+        return {key: change(each) for key, each in by_key.items()}
 
-    def collected(held: CollectedResults | None) -> CollectedResults | None:
-        return held and collect({key: digest(each) for key, each in held.results.items()})
+    def collected(value: CollectedResults | None) -> CollectedResults | None:
+        return value and collect({key: digest(each) for key, each in value.results.items()})
 
-    def judged(held: FeedbackResult | None) -> FeedbackResult | None:
-        about = held and held.collected_results
-        return (held and about and held.replace(collected_results=collected(about))) or held
+    def judged(value: FeedbackResult | None) -> FeedbackResult | None:
+        about = value and value.collected_results
+        return (value and about and value.replace(collected_results=collected(about))) or value
 
-    def records(held: list[ExecutionRecord]) -> list[ExecutionRecord]:
-        return [each.replace(results=collected(each.results)) for each in held]
+    def records(entries: list[ExecutionRecord]) -> list[ExecutionRecord]:
+        return [each.replace(results=collected(each.results)) for each in entries]
 
     changes: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(RESULTS, results),

@@ -100,19 +100,19 @@ def client_instructions(content: str | list[Any], id_: str | None = None) -> Hum
 @lru_cache(maxsize=256)
 def resolved(*levels: MemoryOptions) -> MemoryPolicy:
     """Combine the options of several levels, the innermost last."""
-    said: dict[str, Any] = dict(BUILT_IN)
+    options: dict[str, Any] = dict(BUILT_IN)
     for level in levels:
-        said |= {name: value for name, value in level.__dict__.items() if value is not None}
-    mode, limit = said["mode"], max(0, said["history_limit"])
+        options |= {name: value for name, value in level.__dict__.items() if value is not None}
+    mode, limit = options["mode"], max(0, options["history_limit"])
     if mode == "summary":
         limit = limit or cast("int", BUILT_IN.history_limit)
     return MemoryPolicy(
         mode=mode,
         limit=0 if mode == "full" else limit,
-        writes=mode == "summary" and said["summary_enabled"] is not False,
-        trigger=said["summary_trigger_messages"],
-        max_tokens=said["summary_max_tokens"],
-        model=said["summary_model_id"] or "",
+        writes=mode == "summary" and options["summary_enabled"] is not False,
+        trigger=options["summary_trigger_messages"],
+        max_tokens=options["summary_max_tokens"],
+        model=options["summary_model_id"] or "",
     )
 
 
@@ -141,11 +141,13 @@ def parts_of(state: EnhancedState) -> Parts:
     """Split the conversation of a thread into its parts."""
     earlier, request = split_at_request(state.get("messages", []))
     instructions = _leading_instructions(earlier)
-    said, summary = earlier[len(instructions) :], state.get("memory_summary")
+    messages, summary = earlier[len(instructions) :], state.get("memory_summary")
     # A summary of removed messages must not outlive them.
-    if summary is None or not _is_summary_of(summary, said):
-        return Parts(instructions, [], said, request)
-    return Parts(instructions, said[: summary.covered], said[summary.covered :], request, summary)
+    if summary is None or not _is_summary_of(summary, messages):
+        return Parts(instructions, [], messages, request)
+    return Parts(
+        instructions, messages[: summary.covered], messages[summary.covered :], request, summary
+    )
 
 
 def split_at_request(
@@ -216,9 +218,9 @@ def _summarised(parts: Parts) -> Seen:
     )
 
 
-def _is_summary_of(summary: Summary, said: Sequence[AnyMessage]) -> bool:
+def _is_summary_of(summary: Summary, messages: Sequence[AnyMessage]) -> bool:
     covered = summary.covered
-    return 0 < covered <= len(said) and said[covered - 1].id == summary.last_covered_id
+    return 0 < covered <= len(messages) and messages[covered - 1].id == summary.last_covered_id
 
 
 def _leading_instructions(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

@@ -121,14 +121,14 @@ class Chat:
         # further attempt at a busy server, and the one for the whole reply where the server refuses
         # to stream, or if a stream ended without text and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
-        asked = _ReplyRequest(
+        request = _ReplyRequest(
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
         )
         try:
-            return await asked.reply()
+            return await request.reply()
         except Exception as error:
             # A reply that was partly shown must not begin again.
-            if self.other is None or asked.is_shown or isinstance(error, _OURS):
+            if self.other is None or request.is_shown or isinstance(error, _OURS):
                 raise
             why = describe(error)
         here().warn(
@@ -137,7 +137,7 @@ class Chat:
         try:
             return await self.other.reply(messages, config, on_text, toolset)
         except Exception as error:
-            with_tries(error, max(asked.calls, tries_of(error)))
+            with_tries(error, max(request.calls, tries_of(error)))
             raise
 
     @property
@@ -305,8 +305,8 @@ class _ReplyRequest:
 def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
     """The names of a model: as configured, of its provider, and of its class."""
     fields = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
-    found = (name, name.partition(":")[2], *fields, type(model).__name__)
-    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+    names = (name, name.partition(":")[2], *fields, type(model).__name__)
+    return tuple(dict.fromkeys(one for one in names if isinstance(one, str) and one))
 
 
 def allowances(config: RunnableConfig) -> list[Allowance]:

@@ -70,9 +70,9 @@ def refusal_in(message: BaseMessage) -> str:
     """The text of a refusal, which is separate from that of the reply; empty without one."""
     # Where a server gives a refusal as the reason of the end, the text itself has the words.
     blocks = message.content if isinstance(message.content, list) else []
-    found = [message.additional_kwargs.get(_REFUSAL)]
-    found += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
-    words = " ".join(each for each in found if isinstance(each, str))
+    refusals = [message.additional_kwargs.get(_REFUSAL)]
+    refusals += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
+    words = " ".join(each for each in refusals if isinstance(each, str))
     if not words and _REFUSAL in _reasons(message.response_metadata):
         words = message.text
     return " ".join(words.split())[:_LONGEST_WORDS]
@@ -89,8 +89,8 @@ def may_hide_refusal(message: AIMessage) -> bool:
     # the OpenAI protocol drops it.
     if message.content or message.tool_calls or message.invalid_tool_calls:
         return False
-    told = message.response_metadata
-    is_ended = told.get("model_provider") == "openai" and set(_reasons(told)) == {"stop"}
+    metadata = message.response_metadata
+    is_ended = metadata.get("model_provider") == "openai" and set(_reasons(metadata)) == {"stop"}
     return is_ended and "refusal" not in message.additional_kwargs
 
 
@@ -144,11 +144,11 @@ def _are_whole(calls: Sequence[ToolCallChunk]) -> bool:
 
 def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
     details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
-    found = [metadata.get(key) for key in _KEYS]
+    reasons = [metadata.get(key) for key in _KEYS]
     for place, key in ((details, "reason"), (feedback, "block_reason")):
         if isinstance(place, Mapping):
-            found.append(cast("Mapping[str, Any]", place).get(key))
-    return (_name(str(value)[-_LONGEST_NAME:]) for value in found if value)
+            reasons.append(cast("Mapping[str, Any]", place).get(key))
+    return (_name(str(value)[-_LONGEST_NAME:]) for value in reasons if value)
 
 
 @lru_cache(maxsize=256)

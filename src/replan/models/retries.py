@@ -56,8 +56,8 @@ def pause_if_busy(
         error = cause(state)
         if error is None or not is_busy(error):
             return 0.0
-        asked = asked_pause(error)
-        return usual(state) if asked is None or asked > LONGEST_ASKED else asked
+        seconds = asked_pause(error)
+        return usual(state) if seconds is None or seconds > LONGEST_ASKED else seconds
 
     return pause
 

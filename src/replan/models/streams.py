@@ -96,12 +96,12 @@ def whole_characters(on_text: OnText) -> OnText:
 
 async def _show_if_answer(
     checker: ToolCallChecker,
-    heard: AsyncIterator[AIMessageChunk],
+    stream: AsyncIterator[AIMessageChunk],
     chunks: Sequence[AIMessageChunk],
     on_text: OnText,
 ) -> OnText | None:
     """Let the checker read as much as it needs; then show what it read, or nothing."""
-    if await _verdict(checker, heard):
+    if await _verdict(checker, stream):
         return None
     for chunk in chunks:
         if chunk.text:
@@ -109,13 +109,13 @@ async def _show_if_answer(
     return on_text
 
 
-async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk]) -> bool:
+async def _verdict(checker: ToolCallChecker, stream: AsyncIterator[AIMessageChunk]) -> bool:
     """Ask the team's checker; errors of the stream are not its errors."""
     failed: list[Exception] = []
 
     async def remembered() -> AsyncIterator[AIMessageChunk]:
         try:
-            async for chunk in heard:
+            async for chunk in stream:
                 yield chunk
         except Exception as error:
             failed.append(error)

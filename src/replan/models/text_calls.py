@@ -48,15 +48,15 @@ def with_written_calls(message: AIMessage, tools: Collection[str]) -> AIMessage:
         raise ValueError(UNPARSED)
     text = behind_thoughts(unwrapped(message.text)).strip()
     mark = _MARK.search(text)
-    found = [*_calls(text[mark.start() :].strip() if mark else text, is_marked=bool(mark))]
-    known = [(name, args) for name, args in found if name in tools]
-    if mark and (not found or len(known) < len(found)):
+    written = [*_calls(text[mark.start() :].strip() if mark else text, is_marked=bool(mark))]
+    offered = [(name, args) for name, args in written if name in tools]
+    if mark and (not written or len(offered) < len(written)):
         raise ValueError(UNPARSED)
-    if not known or len(known) < len(found):
+    if not offered or len(offered) < len(written):
         return message
-    calls: list[ToolCall] = [tool_call(name=name, args=args, id=None) for name, args in known]
-    said = text[: mark.start()].strip() if mark else ""
-    return message.model_copy(update={"content": said, "tool_calls": calls})
+    calls: list[ToolCall] = [tool_call(name=name, args=args, id=None) for name, args in offered]
+    prose = text[: mark.start()].strip() if mark else ""
+    return message.model_copy(update={"content": prose, "tool_calls": calls})
 
 
 def _calls(text: str, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -86,8 +86,8 @@ def _calls(text: str, *, is_marked: bool) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _of_functions(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for found in _FUNCTION.finditer(text):
-        name, body = found[1], found[2].strip()
+    for match in _FUNCTION.finditer(text):
+        name, body = match[1], match[2].strip()
         if body.startswith("{"):
             yield from _of_json(f'{{"name": {json.dumps(name)}, "arguments": {body}}}')
         else:
@@ -110,10 +110,10 @@ def _pairs(text: str) -> Iterator[tuple[str, Any]]:
 
 def _of_json(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        found: Any = json.loads(text.strip(), strict=False)
+        value: Any = json.loads(text.strip(), strict=False)
     except ValueError:
         return
-    entries = cast("list[Any]", found if isinstance(found, list) else [found])
+    entries = cast("list[Any]", value if isinstance(value, list) else [value])
     calls = [_call(each) for each in entries]
     for call in calls if all(calls) else ():
         if call:

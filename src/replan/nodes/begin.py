@@ -49,7 +49,7 @@ async def begin(
     settings = _settings(runtime, services)
     author = state.get("plan_by") or "person"
     plan, reruns = read_handed_plan(state.get("plan"), services, author, _unfinished(state))
-    given = _request_messages(state, plan)
+    messages = _request_messages(state, plan)
     if plan is None and services.is_direct:
         plan = direct_plan(request_text(request_messages(state)), services.names[0])
     checkpoint = checkpoint_of(runtime) or services.new_id()
@@ -61,7 +61,7 @@ async def begin(
         await services.log.note(run_id, TENANT, settings.tenant)
     kept = await _whole_results(plan, origin, settings.tenant, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
-    request = request_messages({"messages": [*state.get("messages", []), *given]})
+    request = request_messages({"messages": [*state.get("messages", []), *messages]})
     await emitter.emit(RunStarted, request=request_text(request))
     await emitter.warn(*refusals_of_call(runtime, services))
     answers = answers_in_advance(state.get("answers") or {}, services.clock())
@@ -82,33 +82,35 @@ async def begin(
         "carried_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
-    added = {"messages": given, "execution_history": await _dropped_work(state, services)}
+    added = {"messages": messages, "execution_history": await _dropped_work(state, services)}
     return short_results({**_only_changes(update, state), **added}, services.log)
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
     """The settings of a new run, after a check that the team can satisfy them."""
-    asked = settings_of_call(runtime, services)
-    settings = settings_in(runtime, services).overridden_by(asked)
+    call_settings = settings_of_call(runtime, services)
+    settings = settings_in(runtime, services).overridden_by(call_settings)
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)
     # What the team says about its memory lies around what its specialists say, and this within it.
-    memory = MemoryOptions() if asked is None else asked.memory
+    memory = MemoryOptions() if call_settings is None else call_settings.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
     if memory.summary_enabled:
         log_unused(joined(services.prompts.memory, memory))
-    return settings.replace(memory=memory, rag=RAGOptions() if asked is None else asked.rag)
+    return settings.replace(
+        memory=memory, rag=RAGOptions() if call_settings is None else call_settings.rag
+    )
 
 
 def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: Services) -> None:
     """Refuse a run of a team that remembers facts, if the run has no user."""
     services.facts(settings, runtime.store)
-    known = user_of_server(runtime) if services.is_served else ""
-    asked = cast("object", runtime.context)
-    if known and isinstance(asked, RunSettings) and asked.user not in ("", known):
+    server_user = user_of_server(runtime) if services.is_served else ""
+    context = cast("object", runtime.context)
+    if server_user and isinstance(context, RunSettings) and context.user not in ("", server_user):
         problem = "the server has authenticated another user"
-        raise ConfigurationError("user", asked.user, problem, "Leave it out.")
+        raise ConfigurationError("user", context.user, problem, "Leave it out.")
 
 
 def _request_messages(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:
@@ -156,13 +158,13 @@ def _only_changes(update: Mapping[str, Any], state: EnhancedState) -> dict[str, 
     return {key: update[key] for key, new in news.items() if key not in state or state[key] != new}
 
 
-async def _run_id(given: str, began: str, services: Services) -> str:
+async def _run_id(run_id: str, began: str, services: Services) -> str:
     """The name that the caller gave, if this run is the first to have it; else a new one."""
     # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
     # the run that began at one checkpoint, which only a run that begins again finds there.
-    if not given or await _first_checkpoint(given, began, services.log) != began:
+    if not run_id or await _first_checkpoint(run_id, began, services.log) != began:
         return services.new_id()
-    return given
+    return run_id
 
 
 async def _first_checkpoint(name: str, began: str, log: RunLog) -> JsonValue:

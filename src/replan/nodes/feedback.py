@@ -61,8 +61,8 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     words = await _new_words(call)
-    said: list[AnyMessage] = [HumanMessage(each.text) for each in words]
-    state = {**state, "messages": [*state.get("messages", []), *said]} if said else state
+    messages: list[AnyMessage] = [HumanMessage(each.text) for each in words]
+    state = {**state, "messages": [*state.get("messages", []), *messages]} if messages else state
     judged, budget = await _judge(state, collected, call, words)
     goes_on = _goes_on(judged, state, call)
     if not limit and (limit := cut_off_by(judged, state)):
@@ -85,8 +85,8 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
         "limit_reached": limit,
         **await call.update(state),
     }
-    if said:
-        update["messages"] = said
+    if messages:
+        update["messages"] = messages
     return update
 
 
@@ -142,16 +142,18 @@ def _goes_on(judged: FeedbackResult, state: EnhancedState, call: HostCall) -> bo
     return True
 
 
-async def _report_words(words: Sequence[Request], judged: FeedbackResult, call: HostCall) -> None:
+async def _report_words(
+    requests: Sequence[Request], judged: FeedbackResult, call: HostCall
+) -> None:
     """Report that the host has judged with these words, or why it has not."""
-    for each in words:
+    for request in requests:
         if judged.by == "model":
-            await report_outcome(each, "taken", call.emitter, call.services.log)
+            await report_outcome(request, "taken", call.emitter, call.services.log)
             continue
-        why = f"The host gave no judgement. {judged.feedback}"
-        await report_outcome(each, "refused", call.emitter, call.services.log, reason=why)
-        by = each.by or "a person"
-        await call.emitter.warn(f"The message of {by} was not considered: {why}")
+        reason = f"The host gave no judgement. {judged.feedback}"
+        await report_outcome(request, "refused", call.emitter, call.services.log, reason=reason)
+        person = request.by or "a person"
+        await call.emitter.warn(f"The message of {person} was not considered: {reason}")
 
 
 async def _ask_model(

@@ -103,11 +103,11 @@ class _Gate:
         place, log = f"{self.key}/{self.asked_at}", self.services.log
         return await newest_answer(log, self.run_id, place, ask, self._read)
 
-    def _read(self, given: object) -> _Decided:
-        return self._applied(self._decision_in(given))
+    def _read(self, answer: object) -> _Decided:
+        return self._applied(self._decision_in(answer))
 
-    def _decision_in(self, given: object) -> Decision:
-        return read_decision(named_answers(given, [self.question])[self.question.key])
+    def _decision_in(self, answer: object) -> Decision:
+        return read_decision(named_answers(answer, [self.question])[self.question.key])
 
     def _applied(self, decision: Decision) -> _Decided:
         if decision.action != "edit":

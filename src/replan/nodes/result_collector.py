@@ -130,10 +130,10 @@ def with_results_of_round(plan: TaskPlan, state: EnhancedState, now: datetime) -
             result = None if each.key in not_yet else results.get(each.key)
             by_step.setdefault(each.step_id, []).append(result)
     ended = [
-        settled(plan.step(step_id), [result for result in found if result is not None])
-        for step_id, found in by_step.items()
+        settled(plan.step(step_id), [result for result in step_results if result is not None])
+        for step_id, step_results in by_step.items()
         # A step is settled when every specialist that it was sent to has answered.
-        if None not in found
+        if None not in step_results
     ]
     leading = get_current_execution_step(plan, state)
     if leading is not None:

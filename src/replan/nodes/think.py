@@ -34,19 +34,19 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     """Judge the request of a run."""
     services = call.services
     await call.emitter.emit(ThinkingStarted, request=call.request)
-    if not (seen := services.prompts.visible_messages(state)).is_whole:
+    if not (visible := services.prompts.visible_messages(state)).is_whole:
         mode = services.prompts.memory_in(state).mode
-        await call.emitter.emit(MemoryApplied, node="think", mode=mode, **seen.numbers)
+        await call.emitter.emit(MemoryApplied, node="think", mode=mode, **visible.numbers)
     has_plan = state.get("current_plan") is not None
-    known: EnhancedState = {}
-    if not has_plan and (found := await knowledge_of_request(state, call)) is not None:
-        known["knowledge"] = found
-        state = cast("EnhancedState", {**state, **known})
+    knowledge_update: EnhancedState = {}
+    if not has_plan and (knowledge := await knowledge_of_request(state, call)) is not None:
+        knowledge_update["knowledge"] = knowledge
+        state = cast("EnhancedState", {**state, **knowledge_update})
     answer = None
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer = await _ask_model(seen, state, call)
+        reading, answer = await _ask_model(visible, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     if answer is not None:
@@ -65,7 +65,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     )
     await call.emitter.emit(ThinkingCompleted, thinking=thinking)
     return {
-        **known,
+        **knowledge_update,
         "previous_plan": "",
         "final_answer": answer,
         "limit_reached": cut,

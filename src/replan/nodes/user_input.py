@@ -25,21 +25,21 @@ async def user_input(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
     """Take the recorded answers, else ask; each answer is on record before it is used."""
-    run_id, asked, log = state.get("run_id", ""), open_questions(state), services.log
-    by_key = {question.key: question for question in asked}
+    run_id, questions, log = state.get("run_id", ""), open_questions(state), services.log
+    by_key = {question.key: question for question in questions}
     noted = await log.notes(run_id, ANSWERS)
     # An answer that came just before the process was killed: LangGraph has forgotten it.
-    known = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
+    recorded = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
     now, asked_at = services.clock(), checkpoint_of(runtime)
     try:
-        given = await _ask(asked, _earlier_answers(state), log, run_id, asked_at)
+        new_answers = await _ask(questions, _earlier_answers(state), log, run_id, asked_at)
     except GraphInterrupt:
-        if not known:
+        if not recorded:
             raise
-        given = {}
+        new_answers = {}
     answers = {
         key: await log.note(run_id, ANSWERS + key, answer)
-        for key, answer in {**given, **known}.items()
+        for key, answer in {**new_answers, **recorded}.items()
     }
     emitter = emitter_of(state, services, runtime)
     for key, answer in answers.items():
@@ -51,8 +51,8 @@ async def user_input(
     }
 
 
-def _repeats(given: object, old: dict[str, JsonValue]) -> bool:
-    return isinstance(given, dict) and len(given) > 0 and old.items() >= given.items()  # pyright: ignore[reportUnknownArgumentType]
+def _repeats(answer: object, old: dict[str, JsonValue]) -> bool:
+    return isinstance(answer, dict) and len(answer) > 0 and old.items() >= answer.items()  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _earlier_answers(state: EnhancedState) -> dict[str, JsonValue]:
@@ -61,8 +61,8 @@ def _earlier_answers(state: EnhancedState) -> dict[str, JsonValue]:
 
 
 async def _ask(
-    asked: tuple[Question, ...],
-    taken: dict[str, JsonValue],
+    questions: tuple[Question, ...],
+    earlier_answers: dict[str, JsonValue],
     log: RunLog,
     run_id: str,
     asked_at: str,
@@ -70,14 +70,14 @@ async def _ask(
     """Ask until there is a usable answer; raises GraphInterrupt if there is none yet."""
     # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
     path = path_of_step()
-    shown = [question.replace(key=path + question.key) for question in asked]
+    shown = [question.replace(key=path + question.key) for question in questions]
 
-    old = {path + key: answer for key, answer in taken.items()}
+    old = {path + key: answer for key, answer in earlier_answers.items()}
 
-    def judged(given: object) -> dict[str, JsonValue]:
-        if _repeats(given, old):
+    def judged(answer: object) -> dict[str, JsonValue]:
+        if _repeats(answer, old):
             raise RepeatedAnswerError
-        answers = read_answers(given, shown)
+        answers = read_answers(answer, shown)
         return {key.removeprefix(path): each for key, each in answers.items()}
 
     def ask(problem: str, _: object) -> list[Question]:

@@ -44,10 +44,10 @@ class SearchResponse(Value):
 
 
 def best_of(
-    found: Sequence[Chunk], request: SearchRequest, skipped: Sequence[str] = ()
+    chunks: Sequence[Chunk], request: SearchRequest, skipped: Sequence[str] = ()
 ) -> SearchResponse:
     """Keep of what was found what a question asks for, the best first."""
-    ordered = sorted(found, key=lambda each: -each.score)[: request.top_k]
+    ordered = sorted(chunks, key=lambda each: -each.score)[: request.top_k]
     enough = [each for each in ordered if each.score >= request.min_score]
     # A score that is no number is neither more nor less.
     below = [each for each in ordered if each not in enough]

@@ -164,8 +164,8 @@ class Context:
         keeps_prompts: bool = True,
     ) -> Emitter:
         """An emitter for the events of a round of a run, heard by whoever hears this call."""
-        heard = write if self.listener is None else self.listener
-        return Emitter(heard, hooks, run_id, number, keeps_prompts, trace=self.trace)
+        listener = write if self.listener is None else self.listener
+        return Emitter(listener, hooks, run_id, number, keeps_prompts, trace=self.trace)
 
     def report(self, kind: type[BaseEvent], **fields: Any) -> None:
         """Report an event of the node that works here, whatever runs in it."""

@@ -83,9 +83,9 @@ class Steering:
             return ()
         (run_id,) = {each.run_id for each in waiting.values()}
         noted = await log.note(run_id, f"{STEERED}{kind}/{checkpoint}", [*waiting])
-        taken = [waiting[name] for name in cast("list[str]", noted) if name in waiting]
-        for each in taken:
+        requests = [waiting[name] for name in cast("list[str]", noted) if name in waiting]
+        for each in requests:
             del self.asked[each.name]
         if not self.waiting("edit"):
             self.edited.clear()
-        return tuple(taken)
+        return tuple(requests)

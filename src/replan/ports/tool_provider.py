@@ -18,8 +18,8 @@ _GRANT = re.compile(rf"({SERVER_NAME})/\S+")
 
 def server_in(grant: object) -> str:
     """The server in a grant such as `files/read_file` or `git/*`; empty if it is not a grant."""
-    found = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
-    return found[1] if found else ""
+    match = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
+    return match[1] if match else ""
 
 
 def is_granted(name: str, grants: Iterable[str]) -> bool:

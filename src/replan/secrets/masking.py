@@ -36,13 +36,13 @@ _SMALL_NUMBER = re.compile(r"[\d.,_]{1,8}")
 _OPENING = re.compile(r"b?\\{0,4}[\"'`(\[{]")
 
 
-def _if_likely(found: re.Match[str]) -> bool:
-    return is_likely(found["value"])
+def _if_likely(match: re.Match[str]) -> bool:
+    return is_likely(match["value"])
 
 
-def _if_assigned(found: re.Match[str]) -> bool:
+def _if_assigned(match: re.Match[str]) -> bool:
     """Whether what is after a name for a secret and a sign is one, and no remark about it."""
-    lead, value = found["lead"], found["value"]
+    lead, value = match["lead"], match["value"]
     opening = _OPENING.match(value)
     bare = value[opening.end() :].rstrip("\\\"'`") if opening else value
     is_password = _PASSWORD.match(lead) is not None
@@ -52,7 +52,7 @@ def _if_assigned(found: re.Match[str]) -> bool:
         return is_password or not is_trifle
     if is_likely(bare):
         return True
-    return is_name and _PROSE.match(found.string, found.start("value")) is None
+    return is_name and _PROSE.match(match.string, match.start("value")) is None
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class _Form:
     def masked(self, text: str) -> str:
         return self.pattern.sub(self._replacement, text)
 
-    def _replacement(self, found: re.Match[str]) -> str:
-        if not self.is_secret(found):
-            return found[0]
-        return found.groupdict().get("lead", "") + MASK
+    def _replacement(self, match: re.Match[str]) -> str:
+        if not self.is_secret(match):
+            return match[0]
+        return match.groupdict().get("lead", "") + MASK
 
 
 _FORMS = (

@@ -61,9 +61,9 @@ def holds_key(text: str) -> bool:
     )
 
 
-def is_key(found: re.Match[str]) -> bool:
+def is_key(match: re.Match[str]) -> bool:
     """Whether what begins like a key continues like one, and not like words of people."""
-    text = found[0]
+    text = match[0]
     if "-" not in text[:12] and "_" not in text[:12]:
         return True
     rest = re.split(r"[-_]", text, maxsplit=1)[1]

@@ -11,9 +11,9 @@ def signature_of(key: bytes, *signed: JsonValue) -> str:
     return hmac.digest(key, json.dumps(signed, sort_keys=True).encode(), "sha256").hex()
 
 
-def is_signature(found: object, key: bytes, *signed: JsonValue) -> bool:
+def is_signature(value: object, key: bytes, *signed: JsonValue) -> bool:
     """Whether values were signed with this key and not changed since."""
-    if not isinstance(found, str):
+    if not isinstance(value, str):
         return False
     expected = signature_of(key, *signed).encode()
-    return hmac.compare_digest(found.encode("utf-8", "replace"), expected)
+    return hmac.compare_digest(value.encode("utf-8", "replace"), expected)

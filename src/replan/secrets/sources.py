@@ -57,9 +57,9 @@ def learn_model(model: object) -> None:
         fields = getattr(part, "__dict__", None)
         if isinstance(fields, dict) and id(part) not in seen:
             seen[id(part)] = part
-            known = cast("dict[str, Any]", fields)
-            KNOWN.add(_in_fields(known))
-            left += [each for value in known.values() for each in _parts(value)]
+            settings = cast("dict[str, Any]", fields)
+            KNOWN.add(_in_fields(settings))
+            left += [each for value in settings.values() for each in _parts(value)]
 
 
 def holds_secret(name: str) -> bool:
@@ -88,14 +88,14 @@ def _in_pairs(pairs: str) -> Iterator[str]:
 
 
 def _in_address(address: str) -> Iterator[str]:
-    for found in _USER_INFO.finditer(address):
-        yield from (found[2], unquote(found[2]))
-    for found in _USER.finditer(address):
+    for match in _USER_INFO.finditer(address):
+        yield from (match[2], unquote(match[2]))
+    for match in _USER.finditer(address):
         # A token is alone before a host, as a user's name does.
-        if is_certain(found[1]):
-            yield found[1]
-    for found in _NAMED.finditer(address):
-        value = found[1] or found[2]
+        if is_certain(match[1]):
+            yield match[1]
+    for match in _NAMED.finditer(address):
+        value = match[1] or match[2]
         yield from (value, unquote(value))
 
 

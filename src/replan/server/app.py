@@ -116,8 +116,8 @@ async def open_application(
     async with open_mcp(served) as mcp:
         app.router.routes.extend(mcp)
         app.state.served = served
-        found = {**extras, "mcp": mcp}
-        answers = _Answers(pages, [name for name, each in found.items() if each])
+        routers = {**extras, "mcp": mcp}
+        answers = _Answers(pages, [name for name, each in routers.items() if each])
         app.add_exception_handler(ReplanError, answers.refused)
         app.add_exception_handler(HTTPException, answers.not_found)
         gate = Gate(
@@ -190,5 +190,5 @@ class _Answers:
 
 def _methods_at(path: str) -> list[str]:
     """The methods that an address takes, each by its own route."""
-    found = [each.methods or () for each in own_routes() if each.path_regex.match(path)]
-    return sorted({method for methods in found for method in methods})
+    methods_of_routes = [each.methods or () for each in own_routes() if each.path_regex.match(path)]
+    return sorted({method for methods in methods_of_routes for method in methods})

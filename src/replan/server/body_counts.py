@@ -21,30 +21,32 @@ MOST_ANSWERS = 1_000
 _MOST_PROBLEMS = 100  # that are named of one body
 
 
-def problems_of_counts(given: object, kind: type[BaseModel]) -> list[Mistake]:
+def problems_of_counts(value: object, kind: type[BaseModel]) -> list[Mistake]:
     """The fields of a body that have too many entries, each with its count and its bound.
 
     Args:
-        given: The body, as JSON.
+        value: The body, as JSON.
         kind: What it should be. Of fields that it does not have, nothing is said.
     """
-    found: list[Mistake] = []
-    for path, count, most in _too_long(given, [kind], (), MOST_ENTRIES):
+    mistakes: list[Mistake] = []
+    for path, count, most in _too_long(value, [kind], (), MOST_ENTRIES):
         problem = f"it has {count:,} entries; at most {most:,} are read"
         fix = f"Send {most:,} at most."
-        found.append(mistake(shown_path(path), f"{count:,} entries", problem, fix, "out_of_bounds"))
-        if len(found) == _MOST_PROBLEMS:
+        mistakes.append(
+            mistake(shown_path(path), f"{count:,} entries", problem, fix, "out_of_bounds")
+        )
+        if len(mistakes) == _MOST_PROBLEMS:
             break
-    return found
+    return mistakes
 
 
 def _too_long(
-    given: object, kinds: Sequence[type[BaseModel]], path: Path, most_entries: int
+    body: object, kinds: Sequence[type[BaseModel]], path: Path, most_entries: int
 ) -> Iterator[tuple[Path, int, int]]:
     """The path, the count and the bound of each field below that has too many entries."""
-    if not isinstance(given, Mapping):
+    if not isinstance(body, Mapping):
         return
-    for name, value in cast("Mapping[str, object]", given).items():
+    for name, value in cast("Mapping[str, object]", body).items():
         fields = [field for kind in kinds for field in _fields_named(name, kind)]
         if not fields or not isinstance(value, list | dict):
             continue

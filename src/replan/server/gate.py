@@ -25,8 +25,8 @@ IdentityOf = Callable[[HTTPConnection], Awaitable[Identity | None]]
 
 def bearer(headers: Headers) -> str:
     """The token in the header `Authorization`; empty if there is none."""
-    given = headers.getlist("authorization")
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    credentials = headers.getlist("authorization")
+    scheme, _, token = credentials[0].partition(" ") if len(credentials) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 

@@ -41,10 +41,10 @@ async def read_body(request: Request, kind: type[V], seconds: float) -> V:
     Raises:
         RefusedError: It is too large, too slow, no JSON, or has wrong fields.
     """
-    held = await read_bytes(request, seconds)
-    if len(held) > _BIG:
-        return await asyncio.to_thread(_parse, held, kind)
-    return _parse(held, kind)
+    content = await read_bytes(request, seconds)
+    if len(content) > _BIG:
+        return await asyncio.to_thread(_parse, content, kind)
+    return _parse(content, kind)
 
 
 def read_query(request: Request, kind: type[V]) -> V:
@@ -53,13 +53,13 @@ def read_query(request: Request, kind: type[V]) -> V:
     Raises:
         RefusedError: It has wrong fields.
     """
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)
         field = kind.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is tuple
-        given[name] = values if is_list else values[-1]
-    return check_fields(kind, lambda: kind.model_validate(given))
+        fields[name] = values if is_list else values[-1]
+    return check_fields(kind, lambda: kind.model_validate(fields))
 
 
 async def read_bytes(request: Request, seconds: float) -> bytes:
@@ -97,14 +97,14 @@ def _too_large() -> RefusedError:
     return RefusedError(413, "too_large", detail)
 
 
-def _parse(held: bytes, kind: type[V]) -> V:
-    given = read_json(held, kind)
-    return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(given)))
+def _parse(content: bytes, kind: type[V]) -> V:
+    value = read_json(content, kind)
+    return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(value)))
 
 
-def replay(held: bytes, receive: Receive) -> Receive:
+def replay(content: bytes, receive: Receive) -> Receive:
     """Receive a body that was read, and then what comes after it."""
-    parts: list[Message] = [{"type": "http.request", "body": held, "more_body": False}]
+    parts: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
 
     async def receive_again() -> Message:
         return parts.pop() if parts else await receive()
@@ -112,18 +112,18 @@ def replay(held: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def read_json(held: bytes, kind: type[BaseModel]) -> object:
+def read_json(content: bytes, kind: type[BaseModel]) -> object:
     """Read JSON that can be stored and sent without loss.
 
     Args:
-        held: The body.
+        content: The body.
         kind: What it should be: the entries of its fields are counted before anything is read.
 
     Raises:
         RefusedError: It is not JSON, too deep, too long, or has a value that cannot be stored.
     """
     try:
-        given: object = json.loads(held) if held.strip() else {}
+        value: object = json.loads(content) if content.strip() else {}
     except RecursionError:
         raise RefusedError(
             400, "bad_json", "The body is nested too deep. Use fewer levels."
@@ -136,12 +136,12 @@ def read_json(held: bytes, kind: type[BaseModel]) -> object:
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
-    if mistakes := problems_of_counts(given, kind):
+    if mistakes := problems_of_counts(value, kind):
         raise bad_request(mistakes)
     reading = ValueReader(
         MOST_BYTES, "Send only what JSON can hold.", deepest=DEEPEST, most_values=MOST_VALUES
     )
-    copy: object = reading.plain(given)
+    copy: object = reading.plain(value)
     if reading.mistakes:
         raise bad_request(
             [

@@ -74,20 +74,20 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
     Raises:
         UsageError: The teams, the tokens, the storage or the address cannot be used.
     """
-    known, made = _tokens_of(tokens)
+    read_tokens, new_token = _tokens_of(tokens)
     listener = bind_socket(host, port)
     async with AsyncExitStack() as stack:
         stack.enter_context(listener)
         if not isinstance(storage, Storage):
             storage = await stack.enter_async_context(open_storage(storage))
-        served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
+        served = await stack.enter_async_context(open_teams(teams, storage, read_tokens, **options))
         number = listener.getsockname()[1]
         part = await stack.enter_async_context(pages(served, number)) if pages else None
         opening = open_application(served, hosts_of(host, names), part)
         app = await stack.enter_async_context(opening)
         await stack.enter_async_context(listening(app, listener, served.close, head_seconds))
         shown = f"[{host}]" if ":" in host else host
-        yield Address(f"http://{shown}:{number}", made)
+        yield Address(f"http://{shown}:{number}", new_token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +162,8 @@ async def _open_queueing(
             return open_queued_runtime(team, queue=queue, digest=versions[name].digest, **options)
 
         async def waiting() -> dict[str, int]:
-            found = await queue.waiting()
-            return {name: found.get(each.digest, 0) for name, each in versions.items()}
+            jobs = await queue.waiting()
+            return {name: jobs.get(each.digest, 0) for name, each in versions.items()}
 
         yield Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
 
@@ -198,14 +198,14 @@ def graph_of(read: TeamFile, storage: Storage) -> Graph:
     return build_graph(read.config, storage=storage, models=read.models)
 
 
-def _tokens_of(given: Tokens | Path | str | None) -> tuple[Tokens, str]:
+def _tokens_of(tokens: Tokens | Path | str | None) -> tuple[Tokens, str]:
     """The allowed callers, and the token that was generated if none is given."""
-    if isinstance(given, Tokens):
-        return given, ""
-    if isinstance(given, Path):
-        return read_tokens(given, os.environ), ""
-    made = "" if given else new_token()
-    return one_token(given or made), made
+    if isinstance(tokens, Tokens):
+        return tokens, ""
+    if isinstance(tokens, Path):
+        return read_tokens(tokens, os.environ), ""
+    made = "" if tokens else new_token()
+    return one_token(tokens or made), made
 
 
 def hosts_of(host: str, names: Sequence[str]) -> list[str]:

@@ -115,7 +115,7 @@ async def turn_parts(
     served: ServedTeams,
     client: ClientAgentAdapter,
     session_id: str,
-    given: UserInput,
+    user_input: UserInput,
     **options: Any,
 ) -> AsyncGenerator[TurnPart]:
     """Take a turn independently of the caller, and yield its events, the result last.
@@ -123,30 +123,30 @@ async def turn_parts(
     A client that disconnects does not stop the turn; sent again with its `turn_id`, it returns its
     result.
     """
-    heard: asyncio.Queue[TurnPart | None] = asyncio.Queue()
-    is_heard = True
+    queue: asyncio.Queue[TurnPart | None] = asyncio.Queue()
+    is_followed = True
 
-    async def taken() -> None:
+    async def take_turn() -> None:
         try:
-            async with aclosing(client.stream(session_id, given, **options)) as parts:
+            async with aclosing(client.stream(session_id, user_input, **options)) as parts:
                 async for part in parts:
                     if isinstance(part, AgentResult):
                         # The session is stored here, so no client has to apply updates.
-                        heard.put_nowait(part.replace(context_updates={}))
-                    elif is_heard:
-                        heard.put_nowait(part)
+                        queue.put_nowait(part.replace(context_updates={}))
+                    elif is_followed:
+                        queue.put_nowait(part)
         except ReplanError as error:
-            heard.put_nowait(error)
+            queue.put_nowait(error)
         finally:
-            heard.put_nowait(None)
+            queue.put_nowait(None)
 
-    task = asyncio.ensure_future(taken())
+    task = asyncio.ensure_future(take_turn())
     served.turns.add(task)
     task.add_done_callback(served.turns.discard)
     try:
-        while (each := await heard.get()) is not None:
-            yield each
+        while (part := await queue.get()) is not None:
+            yield part
         # What is not an error of the library is the server's to report.
         await task
     finally:
-        is_heard = False
+        is_followed = False

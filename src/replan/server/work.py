@@ -30,7 +30,7 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
     served: ServedTeams,
     who: Identity,
     team: str,
-    given: Mapping[str, Any],
+    run_input: Mapping[str, Any],
     *,
     run_id: str,
     settings: RunSettings | None = None,
@@ -46,8 +46,11 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
         UsageError: The run cannot begin from this.
     """
     settings = settings_for(served, who, team, settings)
-    if plan := given.get("plan"):
-        by_model, services = given.get("plan_by") == "model", team_services(served.runtimes[team])
+    if plan := run_input.get("plan"):
+        by_model, services = (
+            run_input.get("plan_by") == "model",
+            team_services(served.runtimes[team]),
+        )
         check_outside_plan(plan, services, before, by_model=by_model)
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
     limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
@@ -57,7 +60,7 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
         served,
         lease,
         lambda: runtime.start(
-            {**given},
+            {**run_input},
             run_id=run_id,
             settings=bounded,
             labels={**labels, **{name: each for name, each in own.items() if each}},
@@ -178,8 +181,8 @@ def settings_for(
     services = team_services(served.runtimes[team])
     if asked_for is not None:
         mistakes = _owner_mistakes(asked_for)
-        taken = tightened(services.settings, asked_for, services.client_overrides)
-        if mistakes := mistakes or _looser_settings(asked_for, taken):
+        settings = tightened(services.settings, asked_for, services.client_overrides)
+        if mistakes := mistakes or _looser_settings(asked_for, settings):
             raise bad_request(mistakes)
     own = _owner_settings(who, services)
     if not own:
@@ -214,13 +217,13 @@ def _owner_mistakes(asked_for: RunSettings) -> list[Mistake]:
 
 def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") -> list[Mistake]:
     """The settings that are looser than the team's, given in `taken`."""
-    found = list[Mistake]()
+    mistakes = list[Mistake]()
     for name in sorted(asked_for.model_fields_set):
         wanted, kept = getattr(asked_for, name), getattr(taken, name)
         if isinstance(wanted, Value):
-            found += _looser_settings(wanted, kept, f"{place}.{name}")
+            mistakes += _looser_settings(wanted, kept, f"{place}.{name}")
         elif wanted != kept:
-            found.append(
+            mistakes.append(
                 mistake(
                     f"{place}.{name}",
                     wanted,
@@ -229,4 +232,4 @@ def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") ->
                     "looser",
                 )
             )
-    return found
+    return mistakes

@@ -25,7 +25,7 @@ async def _remember(
     Use it for what stays true and the user wants kept. Never remember passwords or other secrets.
     """
     facts, context = _current_facts(), here()
-    asked = Fact(
+    fact = Fact(
         # The same for a call that is made again, which so keeps nothing twice.
         id=idempotency_key[:_ID],
         text=text.strip(),
@@ -33,8 +33,8 @@ async def _remember(
         run_id=context.run_id,
         **_place(context),
     )
-    kept = await facts.remember(asked)
-    if kept.id != asked.id:
+    kept = await facts.remember(fact)
+    if kept.id != fact.id:
         return f"This was known already, as fact {kept.id}."
     _tell(FactRemembered, kept)
     return f"Remembered as fact {kept.id}."
@@ -42,10 +42,10 @@ async def _remember(
 
 async def _recall(query: Annotated[str, "Words that the facts may have."]) -> str:
     """Look up what was remembered in earlier conversations with this user."""
-    found, fit = await _current_facts().recall(query)
-    if not found:
+    facts, fit = await _current_facts().recall(query)
+    if not facts:
         return "Nothing is remembered of this user."
-    return f"{_NOTE if fit else _NOTHING_FITS}\n{section('facts', facts_text(found))}"
+    return f"{_NOTE if fit else _NOTHING_FITS}\n{section('facts', facts_text(facts))}"
 
 
 async def _forget(id: Annotated[str, "The id of the fact, as `recall` shows it."]) -> str:  # noqa: A002 - the model's word

@@ -52,10 +52,10 @@ class FunctionSpecialist:
         return shaped_result(await call(self.function, asked, config), self.shape)
 
 
-async def call(function: Callable[..., Any], given: object, config: RunnableConfig) -> Any:
+async def call(function: Callable[..., Any], arguments: object, config: RunnableConfig) -> Any:
     """Call a function with the arguments that it takes; if it is not async, in a thread."""
     # A thread that hangs is abandoned: it is a daemon, so the process can end without it.
-    ready = _with_arguments(function, given, config)
+    ready = _with_arguments(function, arguments, config)
     if _is_async(function):
         return await ready()
     answer = await in_thread(ready)
@@ -70,10 +70,10 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 async def call_in_pieces(
-    function: Callable[..., Any], given: object, config: RunnableConfig
+    function: Callable[..., Any], arguments: object, config: RunnableConfig
 ) -> AsyncIterator[Any]:
     """Call a function that yields its answer in pieces; a whole answer is one piece."""
-    answer = await call(function, given, config)
+    answer = await call(function, arguments, config)
     if hasattr(answer, "__aiter__"):
         async for piece in answer:
             yield piece
@@ -104,19 +104,19 @@ def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
 
 
 def _with_arguments(
-    function: Callable[..., Any], given: object, config: RunnableConfig
+    function: Callable[..., Any], argument: object, config: RunnableConfig
 ) -> Callable[[], Any]:
     """The function with its arguments: the configuration as second parameter, and the key."""
     parameters = parameters_of(function)
     # A parameter with a default is often bound by a closure, and not meant to be passed.
-    wanted = [
+    needed = [
         each
         for name, each in parameters.items()
         if each.kind in _POSITIONAL
         and name != KEY
         and (each.default is inspect.Parameter.empty or name == "config")
     ]
-    arguments = (given, config) if len(wanted) > 1 else (given,)
+    arguments = (argument, config) if len(needed) > 1 else (argument,)
     if KEY not in parameters:
         return functools.partial(function, *arguments)
     key = config.get("metadata", {}).get(KEY, "")

@@ -79,9 +79,9 @@ def _check_approved(place: str, approve: Sequence[str], names: Sequence[str]) ->
             raise ConfigurationError(field, name, "it has no tool with this name", fix)
 
 
-def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
+def _tools_of(place: str, entries: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
     made: dict[str, BaseTool | dict[str, Any]] = {}
-    for index, one in enumerate(given):
+    for index, one in enumerate(entries):
         field = f"{place}[{index}]"
         tool = _tool_of(field, one)
         name = tool.name if isinstance(tool, BaseTool) else str(tool)
@@ -103,16 +103,16 @@ def _with_fact_tools(
     return [*own, *map(with_hidden_key, tools)]
 
 
-def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
-    if isinstance(given, dict):
-        return cast("dict[str, Any]", given)
+def _tool_of(field: str, entry: Any) -> BaseTool | dict[str, Any]:
+    if isinstance(entry, dict):
+        return cast("dict[str, Any]", entry)
     fix = "Give a function with a docstring and annotated parameters, or a LangChain tool."
-    if not isinstance(given, BaseTool) and not callable(given):
-        raise ConfigurationError(field, given, "this is not a tool", fix)
+    if not isinstance(entry, BaseTool) and not callable(entry):
+        raise ConfigurationError(field, entry, "this is not a tool", fix)
     try:
-        tool = given if isinstance(given, BaseTool) else as_tool(given)
+        tool = entry if isinstance(entry, BaseTool) else as_tool(entry)
     except Exception as error:
-        raise ConfigurationError(field, given, f"this is not a tool: {error}", fix) from error
+        raise ConfigurationError(field, entry, f"this is not a tool: {error}", fix) from error
     _check_schema(field, tool)
     declared = (tool.metadata or {}).get("effects")
     if declared not in (None, *get_args(Effects)):

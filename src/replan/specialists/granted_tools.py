@@ -72,10 +72,10 @@ class GrantedTools:
         provider = self.servers[server]
         grants = [grant for grant in self.grants if server_in(grant) == server]
         if isinstance(provider, SelectiveToolProvider):
-            found = await provider.find_tools([grant.partition("/")[2] for grant in grants])
+            tools = await provider.find_tools([grant.partition("/")[2] for grant in grants])
         else:
-            found = await provider.list_tools()
-        paths = {f"{server}/{tool.name}": tool for tool in found}
+            tools = await provider.list_tools()
+        paths = {f"{server}/{tool.name}": tool for tool in tools}
         granted = {path: tool for path, tool in paths.items() if is_granted(path, grants)}
         if len(granted) > _MOST_TOOLS:
             problem = f"{len(granted):,} of its tools are granted; at most {_MOST_TOOLS:,} can be"
@@ -104,9 +104,11 @@ class GrantedTools:
 
     def _warn(self, problems: Mapping[str, str]) -> None:
         for server in dict.fromkeys(map(server_in, problems)):
-            told = [problem for path, problem in problems.items() if server_in(path) == server]
-            more = f"; and {len(told) - 1:,} more" if len(told) > 1 else ""
-            here().warn(f"Tools of the tool server {server} are left out: {told[0]}{more}.")
+            own_problems = [
+                problem for path, problem in problems.items() if server_in(path) == server
+            ]
+            more = f"; and {len(own_problems) - 1:,} more" if len(own_problems) > 1 else ""
+            here().warn(f"Tools of the tool server {server} are left out: {own_problems[0]}{more}.")
 
 
 def _tool_of(
@@ -143,10 +145,10 @@ def _missing(grants: Sequence[str], listed: Mapping[str, ToolDefinition]) -> lis
     return [grant for grant in grants if not any(is_granted(path, [grant]) for path in listed)]
 
 
-def _unknown(grant: str, known: Sequence[str]) -> ToolServerError:
-    near = get_close_matches(grant, known, 1)
+def _unknown(grant: str, names: Sequence[str]) -> ToolServerError:
+    near = get_close_matches(grant, names, 1)
     has = within_budget(
-        ", ".join(sorted(path.partition("/")[2] for path in known)), _LONGEST_PROBLEM
+        ", ".join(sorted(path.partition("/")[2] for path in names)), _LONGEST_PROBLEM
     )
     fix = f" Did you mean {near[0]}?" if near else f" It has: {has}." if has else ""
     return ToolServerError(server_in(grant), f"it has no tool {grant}.{fix}")

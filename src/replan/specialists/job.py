@@ -98,17 +98,17 @@ class JobSpecialist:
         self, processor: JobProcessor, context: ExecutionContext, task: str, job: Any
     ) -> ProcessResult:
         """Take the first turn, of the job of the session or of a new one."""
-        given = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
+        parameters = {name: v for name, v in context.parameters.items() if self.spec.knows(name)}
         command = str(context.parameters.get("command"))
         command = command if self.spec.command(command) is not None else ""
         if job is None:
-            job = processor.new_job(command, given, job_id=context.idempotency_key or None)
+            job = processor.new_job(command, parameters, job_id=context.idempotency_key or None)
         return await processor.process(job, [task])
 
     def _waiting(self, result: ProcessResult) -> dict[str, Any]:
         """The job that waits, and what it asks."""
-        asked = without_secrets(self.spec, result.job, result.response_message)
-        return {JOB: result.job.to_dict(), ASKED: asked}
+        question = without_secrets(self.spec, result.job, result.response_message)
+        return {JOB: result.job.to_dict(), ASKED: question}
 
     def _processor(self, config: RunnableConfig) -> JobProcessor:
         record = here().transcript
@@ -127,8 +127,8 @@ class JobSpecialist:
 
     def _result(self, result: ProcessResult, work: SessionWork | None) -> SpecialistResult:
         job, kept = shown_job(self.spec, result.job), dict[str, JsonValue]()
-        told = without_secrets(self.spec, result.job, result.response_message)
-        text = AIMessage(told) if told else None
+        message = without_secrets(self.spec, result.job, result.response_message)
+        text = AIMessage(message) if message else None
         output: Any = job.to_dict()
         if work is not None:
             whole: Any = result.job.to_dict()

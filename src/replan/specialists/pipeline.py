@@ -87,8 +87,8 @@ class PipelineSpecialist:
             if isinstance(failure, PhaseError):
                 raise failure
             thread_id, phase, _ = turn.place
-            told = describe(failure).rstrip(".")
-            raise PhaseError(thread_id, phase, told, "", self.card.name) from failure
+            reason = describe(failure).rstrip(".")
+            raise PhaseError(thread_id, phase, reason, "", self.card.name) from failure
         # The next message of a session goes to the phase in which the pipeline rests.
         if not (turn.is_completed or in_session):
             _, phase, _ = turn.place
@@ -119,9 +119,9 @@ async def _adopt_thread(place: Context, repository: ThreadRepository) -> None:
 
 def _message_of_step(context: ExecutionContext) -> str:
     """The message of the step to the pipeline: its task and its inputs."""
-    known = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
+    parts = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     inputs = [section("result", text, step=step) for step, text in context.inputs.items()]
-    return "\n\n".join([context.task, *known, *inputs])
+    return "\n\n".join([context.task, *parts, *inputs])
 
 
 def _partial_result(turn: Turn, limit: LimitReachedError) -> SpecialistResult:

@@ -163,8 +163,8 @@ async def _run_whole(invokable: Any, messages: list[BaseMessage], config: Runnab
     if has_listener(config):
         # The models inside are asked for whole replies, whoever listens.
         config = with_handlers(config, [StreamRequest()])
-    given = {"messages": without_system(messages)} if is_graph(runnable) else messages
-    return await runnable.ainvoke(given, config)
+    graph_input = {"messages": without_system(messages)} if is_graph(runnable) else messages
+    return await runnable.ainvoke(graph_input, config)
 
 
 def _said_in(message: BaseMessage) -> AIMessage:

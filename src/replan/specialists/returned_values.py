@@ -15,17 +15,17 @@ from replan.texts.storable import storable_text
 _REASONING = ("reasoning_content", "reasoning")
 
 
-def messages_of(given: object) -> list[BaseMessage]:
+def messages_of(value: object) -> list[BaseMessage]:
     """Read the messages that an input processor returned."""
-    if isinstance(given, str):
-        return [HumanMessage(given)]
-    if isinstance(given, BaseMessage):
-        return [given]
-    if isinstance(given, PromptValue):
-        return given.to_messages()
-    if isinstance(given, list | tuple):
-        return convert_to_messages(cast("list[Any]", given))
-    raise TypeError(f"the input processor returned {_kind(given)}; return a list of messages")
+    if isinstance(value, str):
+        return [HumanMessage(value)]
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, PromptValue):
+        return value.to_messages()
+    if isinstance(value, list | tuple):
+        return convert_to_messages(cast("list[Any]", value))
+    raise TypeError(f"the input processor returned {_kind(value)}; return a list of messages")
 
 
 def message_of(answer: object) -> BaseMessage:
@@ -56,10 +56,10 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
     """Read a typed result from a returned value: a value of the type, or JSON in a text."""
     if isinstance(answer, SpecialistResult | BaseMessage | str):
         result = result_of(answer)
-        given = result.output
+        value = result.output
         if result.is_failed:
             return result
-        output = shape.read(result.text) if given is None else shape.checked(given)
+        output = shape.read(result.text) if value is None else shape.checked(value)
         return _with_text(result.replace(output=output))
     return _with_text(SpecialistResult(output=shape.checked(answer)))
 
@@ -89,8 +89,8 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
         failed, error = ExecutionStatus.FAILED, f"there is no result: {end.why}"
         return SpecialistResult(status=failed, error=error, retry=False)
     if not text.strip() and any(message.additional_kwargs.get(name) for name in _REASONING):
-        told = "the model returned only its reasoning, and no result"
-        raise ValueError(f"{told}. Check the reasoning parser of its server.")
+        problem = "the model returned only its reasoning, and no result"
+        raise ValueError(f"{problem}. Check the reasoning parser of its server.")
     if not text.strip():
         raise ValueError("the model returned an empty reply")
     reading = read_specialist(text)

@@ -102,19 +102,19 @@ class ToolCalls:
                 called = ToolCall({**called, "args": decision.arguments or {}})
                 remark = f"A person changed the arguments to {called['args']}.\n"
         effects = tool_effects(request.tool, self.effects)
-        with reported_tool_call(place, called, effects, approval) as told:
+        with reported_tool_call(place, called, effects, approval) as report:
             answer = await self._call_recorded(request, called, place, handler)
             if isinstance(answer, ToolMessage):
                 answer.content = _cut_to_fit(answer.content, remark)
             if answer is not None:
-                told.answered(_messages_of(answer))
+                report.answered(_messages_of(answer))
         return answer
 
     def _reject(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
         called, effects = request.tool_call, tool_effects(request.tool, self.effects)
         answer = answer_of_failure(called, f"A person did not allow this call: {reason}")
-        with reported_tool_call(place, called, effects, "rejected") as told:
-            told.ends("rejected", answer.text)
+        with reported_tool_call(place, called, effects, "rejected") as report:
+            report.ends("rejected", answer.text)
         return answer
 
     async def _call_recorded(
@@ -127,15 +127,15 @@ class ToolCalls:
             effects=tool_effects(tool, self.effects),
             attempt=self.record.attempt,
         )
-        asked = _in_own_thread(request.override(tool_call=called))
+        own_request = _in_own_thread(request.override(tool_call=called))
         if tool is not None and takes_key(tool):
             key = self.record.key_of(place, called["name"], arguments)
-            asked = _with_key(asked, asked.tool or tool, key)
+            own_request = _with_key(own_request, own_request.tool or tool, key)
         await self.record.begin(place, run)
         clock = asyncio.timeout(self.seconds)
         try:
             async with clock:
-                return await handler(asked)
+                return await handler(own_request)
         except GraphBubbleUp:
             # It waits for a person, and will be called again.
             await self.record.forget(place)
@@ -207,13 +207,13 @@ def _schema_of(tool: BaseTool | None) -> type[BaseModel] | None:
 
 def _defaults(request: ToolCallRequest) -> dict[str, JsonValue]:
     """What the tool takes where its model gives nothing: that is called, too."""
-    kind, given = _schema_of(request.tool), request.tool_call["args"]
+    kind, arguments = _schema_of(request.tool), request.tool_call["args"]
     fields = {} if kind is None else kind.model_fields
-    found = {name: each.default for name, each in fields.items() if not each.is_required()}
+    defaults = {name: each.default for name, each in fields.items() if not each.is_required()}
     return {
         name: plain(value)
-        for name, value in found.items()
-        if name not in given and _says_something(value)
+        for name, value in defaults.items()
+        if name not in arguments and _says_something(value)
     }
 
 
@@ -245,8 +245,10 @@ def _ask_approval(
         "refused_edits": refused,
     }
     details |= {name: each for name, each in more.items() if each}
-    told = f" Its edited arguments were refused: {problem}" if problem else ""
-    return ask(f"May the tool {called['name']} be called?{told}", kind="approval", details=details)
+    remark = f" Its edited arguments were refused: {problem}" if problem else ""
+    return ask(
+        f"May the tool {called['name']} be called?{remark}", kind="approval", details=details
+    )
 
 
 def _record_of(answer: ToolAnswer) -> JsonValue:

@@ -214,14 +214,20 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         # A call without its answer would make every later request of this loop a bad one.
         self._seen.add(number)
         calls: list[ToolCall] = []
-        for place, given in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
-            taken = {call["id"] for call in calls}
-            id_ = given["id"] if given["id"] and given["id"] not in taken else f"{number}-{place}"
-            args = given["args"]
+        for place, broken_call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
+            ids = {call["id"] for call in calls}
+            call_id = (
+                broken_call["id"]
+                if broken_call["id"] and broken_call["id"] not in ids
+                else f"{number}-{place}"
+            )
+            args = broken_call["args"]
             if not isinstance(args, dict):
-                self._broken[id_] = f"The arguments are not JSON: {args}"
+                self._broken[call_id] = f"The arguments are not JSON: {args}"
                 args = {}
-            calls.append(ToolCall(name=given["name"] or "", args=args, id=id_, type="tool_call"))
+            calls.append(
+                ToolCall(name=broken_call["name"] or "", args=args, id=call_id, type="tool_call")
+            )
         return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
 
 

@@ -244,13 +244,13 @@ class Account:
             ended = self.ended
             await self.written()
             before = frozenset(self._on_record)
-            found = await self._log.charged(self.run_id)
+            charged = await self._log.charged(self.run_id)
             with self._guard:
                 # A call that began and ended meanwhile, in a thread, is in neither of both; and one
                 # that was recorded meanwhile is not settled because it was not found.
                 recorded = self._on_record - before
-                if self.ended == ended and not _missing(recorded, found):
-                    self._take_over(found)
+                if self.ended == ended and not _missing(recorded, charged):
+                    self._take_over(charged)
                     return
 
     def _take_over(self, found: Mapping[str, Charged]) -> None:
@@ -343,8 +343,8 @@ class Accounts:
     def _make_room_for(self, run_id: str) -> None:
         """Forget an account that is not in use: the log has everything."""
         if len(self._accounts) > _MOST_RUNS:
-            known = self._accounts.items()
-            resting = (name for name, each in known if name != run_id and each.is_at_rest)
+            accounts = self._accounts.items()
+            resting = (name for name, each in accounts if name != run_id and each.is_at_rest)
             self._accounts.pop(next(resting, ""), None)
 
     def close(self, run_id: str) -> None:

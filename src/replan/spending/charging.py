@@ -19,18 +19,18 @@ NO_TOKENS = TokenCount()
 
 
 def announced(
-    serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
+    serialized: dict[str, Any] | None, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Request:
     """Read the request of a call without a permit: its reply can no longer be shortened."""
-    told = read_reported_call(serialized, given)
-    names = told.names or ["model"]
+    reported = read_reported_call(serialized, options)
+    names = reported.names or ["model"]
     return Request(
         model=names[0],
         names=names,
-        messages=said,
-        tools=schemas_in(told.parameters),
-        most_output=told.most_output or USUAL_REPLY,
-        provider=told.provider,
+        messages=messages,
+        tools=schemas_in(reported.parameters),
+        most_output=reported.most_output or USUAL_REPLY,
+        provider=reported.provider,
     )
 
 

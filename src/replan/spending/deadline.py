@@ -280,19 +280,19 @@ class _Watched(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         proceed: Callable[[Any], Any] = self.work.send
-        given: Any = None
+        sent: Any = None
         while True:
             began = time.monotonic()
             try:
-                awaited = proceed(given)
+                awaited = proceed(sent)
             except StopIteration as end:
                 return end.value
             finally:
                 self._check(time.monotonic() - began)
             try:
-                given, proceed = (yield awaited), self.work.send
+                sent, proceed = (yield awaited), self.work.send
             except BaseException as error:  # noqa: BLE001 - it is raised where the work waits
-                given, proceed = error, self.work.throw
+                sent, proceed = error, self.work.throw
 
     def _check(self, seconds: float) -> None:
         if seconds > LONGEST_BLOCK:

@@ -237,20 +237,20 @@ class Meter(BaseCallbackHandler, Allowance):
             self._on_token(str(data))
 
     async def _call_begins(
-        self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
+        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
     ) -> None:
         """Reserve a call before it is made, and wait for room that other calls hold."""
-        request = partial(_request, known, said, given)
+        request = partial(_request, serialized, messages, options)
         permit = self._handed_permit() or await self._take(request())
         if not self._note_call(run_id, permit, request):
             await self._settle(permit, NOTHING)
             raise RuntimeError(_OVER)
 
     def _call_begins_now(
-        self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
+        self, serialized: dict[str, Any], messages: Said, *, run_id: UUID, **options: Any
     ) -> None:
         """Reserve a call of code that does not await it."""
-        request = partial(_request, known, said, given)
+        request = partial(_request, serialized, messages, options)
         call = self._call(request())
         with self._refusal_noted():
             # Code that blocks the loop of the run never waits.
@@ -391,8 +391,10 @@ class Meter(BaseCallbackHandler, Allowance):
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
-            asked = request()
-            self.calls.called(permit.call.id, permit.call.model, asked.messages, asked.provider)
+            request_text = request()
+            self.calls.called(
+                permit.call.id, permit.call.model, request_text.messages, request_text.provider
+            )
         return is_made
 
     def _charge(self, call: UUID, permit: Permit, outcome: LLMResult | BaseException) -> Spending:
@@ -428,8 +430,8 @@ class Meter(BaseCallbackHandler, Allowance):
     ) -> None:
         call = permit.call
         if self.calls is not None:
-            known = None if call.price is None else cost
-            self.calls.answered(call.id, call.model, outcome, reported, known)
+            priced = None if call.price is None else cost
+            self.calls.answered(call.id, call.model, outcome, reported, priced)
 
     def _handed_permit(self) -> Permit | None:
         for handed in here().permits:
@@ -451,7 +453,7 @@ class Meter(BaseCallbackHandler, Allowance):
             input_tokens=tokens_of_request(request.messages, request.tools),
             output_tokens=request.most_output,
             price=price,
-            part_of=frozenset(held.id for held in here().permits),
+            part_of=frozenset(permit.id for permit in here().permits),
         )
 
 
@@ -463,7 +465,7 @@ def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
     return tokens.replace(known_cost=cost)
 
 
-def _request(serialized: dict[str, Any] | None, said: Said, given: dict[str, Any]) -> Request:
+def _request(serialized: dict[str, Any] | None, said: Said, options: dict[str, Any]) -> Request:
     """Read a call from LangChain's callback: the messages of a chat model, else plain texts."""
     messages = ([HumanMessage(each)] if isinstance(each, str) else each for each in said)
-    return announced(serialized, [*chain.from_iterable(messages)], given)
+    return announced(serialized, [*chain.from_iterable(messages)], options)

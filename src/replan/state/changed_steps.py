@@ -60,10 +60,10 @@ class ChangedSteps(Value):
     @classmethod
     def between(cls, old: TaskPlan, new: TaskPlan) -> Self:
         """Return what makes one plan of the other; the ids of each are all different."""
-        known = old.by_id
-        kept = [*known, *(step.id for step in new.steps if step.id not in known)]
+        old_steps = old.by_id
+        kept = [*old_steps, *(step.id for step in new.steps if step.id not in old_steps)]
         change = cls(
-            steps=tuple(step for step in new.steps if not _same(known.get(step.id), step)),
+            steps=tuple(step for step in new.steps if not _same(old_steps.get(step.id), step)),
             order=None if kept == [*new.by_id] else tuple(new.by_id),
             fields={
                 name: value
@@ -82,14 +82,14 @@ class ChangedSteps(Value):
         """Return the plan after the change; raise ValueError if it does not fit."""
         if self._between is not None and self._between.old is plan:
             return self._between.new
-        known = {**plan.by_id, **{step.id: step for step in self.steps}}
-        order = tuple(known) if self.order is None else self.order
+        by_id = {**plan.by_id, **{step.id: step for step in self.steps}}
+        order = tuple(by_id) if self.order is None else self.order
         if len(set(order)) < len(order) or not {step.id for step in self.steps} <= set(order):
             raise ValueError("a step has no place, or two")
-        if unknown := [step_id for step_id in order if step_id not in known]:
+        if unknown := [step_id for step_id in order if step_id not in by_id]:
             raise ValueError(f"there is no step {unknown[0]}")
         fields = {name: value for name, value in self.fields.items() if name not in _APART}
-        steps = tuple(known[step_id] for step_id in order)
+        steps = tuple(by_id[step_id] for step_id in order)
         new = plan.replace(**fields, steps=steps, content=unsealed(plan.content))
         if "content" in self.fields:
             return new.replace(content=self.fields["content"])

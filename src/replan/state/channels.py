@@ -141,8 +141,8 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
         if not incoming:
             continue
         try:
-            taken = {message.id for message in state}
-            named = [_with_id(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
+            ids = {message.id for message in state}
+            named = [_with_id(raw, len(state) + at, ids) for at, raw in enumerate(incoming)]
             # Of several messages with one id, the last counts.
             state = list({message.id: message for message in _add_messages(state, named)}.values())
         except (ValueError, NotImplementedError, TypeError) as error:
@@ -165,18 +165,20 @@ def _add_messages(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
     return cast("list[AnyMessage]", add_messages(cast("Any", left), right))
 
 
-def _with_id(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:
+def _with_id(raw: Any, position: int, taken_ids: set[str | None]) -> AnyMessage:
     """Convert one written message; one without an id gets that of its place in the thread."""
-    given = cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
-    if given is not None and isinstance(raw, BaseMessage):
+    message_id = cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+    if message_id is not None and isinstance(raw, BaseMessage):
         return cast("AnyMessage", raw)
     copied = cast("Any", raw.model_copy() if isinstance(raw, BaseMessage) else raw)
-    message = _add_messages([], [copied])[0] if given is None else convert_to_messages([copied])[0]
-    if given is not None:
+    message = (
+        _add_messages([], [copied])[0] if message_id is None else convert_to_messages([copied])[0]
+    )
+    if message_id is not None:
         return cast("AnyMessage", message)
     name = f"{position}:{message.type}:{message.text}"
-    made = str(uuid.uuid5(_MESSAGE_IDS, name))
-    while made in taken:
-        made = str(uuid.uuid5(_MESSAGE_IDS, made))
-    taken.add(made)
-    return cast("AnyMessage", message.model_copy(update={"id": made}))
+    new_id = str(uuid.uuid5(_MESSAGE_IDS, name))
+    while new_id in taken_ids:
+        new_id = str(uuid.uuid5(_MESSAGE_IDS, new_id))
+    taken_ids.add(new_id)
+    return cast("AnyMessage", message.model_copy(update={"id": new_id}))

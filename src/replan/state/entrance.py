@@ -96,7 +96,7 @@ class Entrance(EphemeralValue[Any]):
         return super().update([_with_all_fields(value) for value in values])
 
 
-def _with_all_fields(given: Any) -> Any:
-    if not isinstance(given, Mapping):
-        return given
-    return {**_LEFT_OUT, **cast("Mapping[str, Any]", given)}
+def _with_all_fields(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {**_LEFT_OUT, **cast("Mapping[str, Any]", value)}

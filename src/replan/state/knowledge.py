@@ -98,11 +98,11 @@ class Chunk(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_score(cls, given: Any) -> Any:
+    def _one_score(cls, value: Any) -> Any:
         """Take `similarity` as the score if there is none: the only place that knows both."""
-        if not isinstance(given, Mapping):
-            return given
-        fields = {**cast("Mapping[str, Any]", given)}
+        if not isinstance(value, Mapping):
+            return value
+        fields = {**cast("Mapping[str, Any]", value)}
         if "similarity" not in fields:
             return fields
         similarity = fields.pop("similarity")
@@ -171,8 +171,8 @@ def log_unused_knowledge_options(*levels: RAGOptions) -> None:
 
 def calls_of_knowledge(options: RAGOptions) -> int:
     """The most calls of a model that read what one search finds."""
-    said = options.given
-    shortened = int(said["use_summary"] and said["mode"] != "none")
-    if said["mode"] != "map_reduce":
+    set_options = options.given
+    shortened = int(set_options["use_summary"] and set_options["mode"] != "none")
+    if set_options["mode"] != "map_reduce":
         return shortened
-    return min(said["top_k"], said["map_max_chunks"]) + 1 + shortened
+    return min(set_options["top_k"], set_options["map_max_chunks"]) + 1 + shortened

@@ -54,10 +54,10 @@ class Options(SettingsPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_prefix(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        fields = cast("Mapping[str, Any]", given)
+    def _without_prefix(cls, written: Any) -> Any:
+        if not isinstance(written, Mapping):
+            return written
+        fields = cast("Mapping[str, Any]", written)
         return {str(name).removeprefix(cls.prefix): value for name, value in fields.items()}
 
     @property
@@ -76,5 +76,5 @@ Kind = TypeVar("Kind", bound=Options)
 
 def joined(first: Kind, *inner: Kind) -> Kind:
     """The options of several levels, the innermost last."""
-    said = {name: value for each in (first, *inner) for name, value in each.given.items()}
-    return type(first)(**said)
+    set_options = {name: value for each in (first, *inner) for name, value in each.given.items()}
+    return type(first)(**set_options)

@@ -24,10 +24,10 @@ def plan_mistakes(
         team: Who can do the steps; without it, nobody is missed.
         before: The plan that the document changes; what it has already is not checked again.
     """
-    found = [*document.mistakes, *option_mistakes(document, before)]
+    mistakes = [*document.mistakes, *option_mistakes(document, before)]
     if team is not None:
-        found += _unassigned(document, team, before)
-    return tuple(sorted(found, key=lambda each: (each.line, each.column)))
+        mistakes += _unassigned(document, team, before)
+    return tuple(sorted(mistakes, key=lambda each: (each.line, each.column)))
 
 
 def _unassigned(
@@ -35,14 +35,14 @@ def _unassigned(
 ) -> Iterator[Mistake]:
     """Name the open steps that nobody does; a name in the wrong place is often the reason."""
     plan = document.plan
-    known = (before or TaskPlan()).by_id
-    steps = [step for step in reopened(plan, rerun_reasons(plan)).steps if _is_new(step, known)]
+    old_steps = (before or TaskPlan()).by_id
+    steps = [step for step in reopened(plan, rerun_reasons(plan)).steps if _is_new(step, old_steps)]
     misplaced = {each.line: each for each in overlooked(document.text) if each.kind == "name"}
     for mistake in seat_mistakes(steps, team, document):
         name = misplaced.get(mistake.line)
         yield mistake if name is None else replace(mistake, fix=f"{mistake.fix} In {name}.")
 
 
-def _is_new(step: PlanStep, known: Mapping[int, PlanStep]) -> bool:
-    old = known.get(step.id)
+def _is_new(step: PlanStep, old_steps: Mapping[int, PlanStep]) -> bool:
+    old = old_steps.get(step.id)
     return old is None or (step.specialists, step.model) != (old.specialists, old.model)

@@ -66,12 +66,12 @@ def open_questions(state: EnhancedState) -> tuple[Question, ...]:
     if not questions:
         return ()
     steps = plan_of(state).by_id
-    found = (
+    still_open = (
         question
         for question in questions.values()
         if question.is_open and question.step_id in steps and steps[question.step_id].status.is_open
     )
-    return tuple(sorted(found, key=lambda question: question.step_id))
+    return tuple(sorted(still_open, key=lambda question: question.step_id))
 
 
 def waiting_steps(state: EnhancedState) -> frozenset[int]:

@@ -23,10 +23,10 @@ _LONGEST = 80
 
 def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:
     """The options that are among a step's parameters; of what a model wrote, the mode alone."""
-    known = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
-    given = {name: parameters[name] for name in known & parameters.keys()}
+    names = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
+    fields = {name: parameters[name] for name in names & parameters.keys()}
     try:
-        return kind.model_validate(given, strict=True)
+        return kind.model_validate(fields, strict=True)
     except ValidationError:
         # A person's plan was refused for it; a model's word is data.
         return kind()
@@ -47,10 +47,10 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
         for step in document.plan.steps
         if step.parameters and (step.id not in old or step.parameters != old[step.id].parameters)
     ]
-    found = (
+    mistakes = (
         each for step in fresh for kind in KINDS for each in _mistakes_of(step, kind, document)
     )
-    return sorted(found, key=lambda each: (each.line, each.column))
+    return sorted(mistakes, key=lambda each: (each.line, each.column))
 
 
 def requests_without_knowledge(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
@@ -71,21 +71,21 @@ def requests_without_knowledge(asked: RAGOptions, plan: TaskPlan | None) -> Iter
 
 
 def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) -> Iterator[Mistake]:
-    given = {n: value for n, value in step.parameters.items() if n.startswith(kind.prefix)}
+    fields = {n: value for n, value in step.parameters.items() if n.startswith(kind.prefix)}
     names = kind.names_in_steps()
-    for name in given.keys() - names:
+    for name in fields.keys() - names:
         near = get_close_matches(name, names, 1)
         fix = f"Did you mean {near[0]}?" if near else f"Known are: {', '.join(sorted(names))}."
         reason = f"Step {step.id} has {name}, and there is no such option of its {KINDS[kind]}."
         yield _mistake(step, name, document, "unknown_option", reason, fix)
     try:
-        kind.model_validate({n: v for n, v in given.items() if n in names}, strict=True)
+        kind.model_validate({n: v for n, v in fields.items() if n in names}, strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
             name = f"{kind.prefix}{each['loc'][0]}"
-            said = repr(each["input"])
-            said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-            reason = f"Step {step.id} has {name}: {said}, which cannot be."
+            text = repr(each["input"])
+            text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+            reason = f"Step {step.id} has {name}: {text}, which cannot be."
             fix = f"It should{each['msg'].partition('should')[2]}."
             yield _mistake(step, name, document, "bad_option", reason, fix)
 

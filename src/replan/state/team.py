@@ -80,8 +80,8 @@ def _seat_with_model(card: SpecialistCard, step: PlanStep) -> Seat:
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
     """The specialist that a step gets without naming it, or an empty text."""
-    given = () if step.specialists else seats_of(step, team)
-    return "".join(each.specialist for each in given if not each.refused)
+    seats = () if step.specialists else seats_of(step, team)
+    return "".join(each.specialist for each in seats if not each.refused)
 
 
 def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
@@ -151,14 +151,14 @@ def _score(task: frozenset[str], card: SpecialistCard) -> int:
 
 def _words(text: str) -> frozenset[str]:
     """Words without endings; scripts that do not divide words give pairs of characters."""
-    found: set[str] = set()
+    words: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if _CJK.search(word):
-            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+            words.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         elif len(word) > 1:
             # A single letter is an article or a label, and has no meaning.
-            found.add(_stem(word))
-    return frozenset(found)
+            words.add(_stem(word))
+    return frozenset(words)
 
 
 def _stem(word: str) -> str:

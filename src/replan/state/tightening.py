@@ -49,62 +49,64 @@ CAN_BE_OPENED: Final = frozenset({*RunSettings.model_fields, *Limits.model_field
 
 def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
     """Return what is asked for, with the team's value wherever that is the tighter one."""
-    taken: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in asked.model_fields_set:
         kept, wanted = getattr(team, name), getattr(asked, name)
         if name in opened:
-            taken[name] = wanted
+            fields[name] = wanted
         elif isinstance(wanted, MemoryOptions):
-            taken[name] = _tightened_memory(cast("MemoryOptions", kept), wanted)
+            fields[name] = _tightened_memory(cast("MemoryOptions", kept), wanted)
         elif isinstance(wanted, RAGOptions):
-            taken[name] = _tightened_rag(cast("RAGOptions", kept), wanted)
+            fields[name] = _tightened_rag(cast("RAGOptions", kept), wanted)
         elif isinstance(wanted, Value):
             # What bounds a single step has names that bound the run, too.
-            taken[name] = tightened(kept, wanted, opened if name == "limits" else ())
+            fields[name] = tightened(kept, wanted, opened if name == "limits" else ())
         else:
-            taken[name] = _tighter(name, kept, wanted)
-    return asked.replace(**taken)
+            fields[name] = _tighter(name, kept, wanted)
+    return asked.replace(**fields)
 
 
 def tightened_options(team: Options, asked: Options) -> Options:
     """Return the options that a step asks for, with the team's wherever those are the tighter."""
     if isinstance(asked, MemoryOptions):
         return _tightened_memory(cast("MemoryOptions", team), asked)
-    said = cast("RAGOptions", asked)
-    taken = _tightened_rag(cast("RAGOptions", team), said)
-    if said.mode is None:
-        return taken
+    set_options = cast("RAGOptions", asked)
+    fields = _tightened_rag(cast("RAGOptions", team), set_options)
+    if set_options.mode is None:
+        return fields
     mode = knowledge_options(SEARCHED, cast("RAGOptions", team)).mode
-    return taken.replace(mode=_tighter("rag_mode", mode, said.mode))
+    return fields.replace(mode=_tighter("rag_mode", mode, set_options.mode))
 
 
 def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOptions:
-    kept, said = joined(_WRITTEN, BUILT_IN, team), asked.given
-    taken = {name: _tighter(name, getattr(kept, name), said[name]) for name in said}
-    if "history_limit" in said:
-        limits = (cast("int", kept.history_limit), said["history_limit"])
-        taken["history_limit"] = min(limits, key=lambda most: most if most > 0 else math.inf)
-    if "summary_trigger_messages" in said:
-        rarer = max(cast("int", kept.summary_trigger_messages), said["summary_trigger_messages"])
-        taken["summary_trigger_messages"] = rarer
-    if "summary_model_id" in said:
-        taken["summary_model_id"] = kept.summary_model_id
-    return MemoryOptions(**taken)
+    kept, set_options = joined(_WRITTEN, BUILT_IN, team), asked.given
+    fields = {name: _tighter(name, getattr(kept, name), set_options[name]) for name in set_options}
+    if "history_limit" in set_options:
+        limits = (cast("int", kept.history_limit), set_options["history_limit"])
+        fields["history_limit"] = min(limits, key=lambda most: most if most > 0 else math.inf)
+    if "summary_trigger_messages" in set_options:
+        rarer = max(
+            cast("int", kept.summary_trigger_messages), set_options["summary_trigger_messages"]
+        )
+        fields["summary_trigger_messages"] = rarer
+    if "summary_model_id" in set_options:
+        fields["summary_model_id"] = kept.summary_model_id
+    return MemoryOptions(**fields)
 
 
 def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
     """Less knowledge, or none, in less time; only the team decides where to search."""
-    kept, said = knowledge_options(SEARCHED, team), asked.given
-    own = RAGOptions.settings_only & said.keys()
-    taken: dict[str, Any] = {name: getattr(kept, name) for name in own}
-    for name in said.keys() - own:
-        taken[name] = _tighter(f"rag_{name}", getattr(kept, name), said[name])
-    if said.get("mode") != "none":
+    kept, set_options = knowledge_options(SEARCHED, team), asked.given
+    own = RAGOptions.settings_only & set_options.keys()
+    fields: dict[str, Any] = {name: getattr(kept, name) for name in own}
+    for name in set_options.keys() - own:
+        fields[name] = _tighter(f"rag_{name}", getattr(kept, name), set_options[name])
+    if set_options.get("mode") != "none":
         # A specialist may have none, and this would count for all of them.
-        taken["mode"] = None
-    if "min_score" in said:
-        taken["min_score"] = max(cast("float", kept.min_score), said["min_score"])
-    return RAGOptions(**taken)
+        fields["mode"] = None
+    if "min_score" in set_options:
+        fields["min_score"] = max(cast("float", kept.min_score), set_options["min_score"])
+    return RAGOptions(**fields)
 
 
 def refused(asked: Value, taken: Value) -> Iterator[str]:

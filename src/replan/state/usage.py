@@ -37,11 +37,11 @@ class TokenCount(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_cost(cls, given: object) -> object:
+    def _without_cost(cls, count: object) -> object:
         """Take what was written out, the computed cost included."""
-        if not isinstance(given, dict) or not {"cost", "known_cost"} <= given.keys():
-            return cast("object", given)
-        fields = cast("dict[str, Any]", given)
+        if not isinstance(count, dict) or not {"cost", "known_cost"} <= count.keys():
+            return cast("object", count)
+        fields = cast("dict[str, Any]", count)
         return {name: value for name, value in fields.items() if name != "cost"}
 
     @property

@@ -189,9 +189,9 @@ class StepWork:
     async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
         about = {"run_id": self.context.run_id, **self.names}
         try:
-            given = await watched(work(self.context, config), about)
+            returned = await watched(work(self.context, config), about)
             own: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
-            return storable_result(SpecialistResult.model_validate(given), own)
+            return storable_result(SpecialistResult.model_validate(returned), own)
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -278,16 +278,16 @@ class Attempts:
         try:
             decision = permission_to_begin(self.record, self._card, asker)
         except Waiting:
-            return await self.record.asked(asker, self.record.number, self.used)
+            return await self.record.note_asked(asker, self.record.number, self.used)
         except QuestionError as error:
             reason = describe(error)
         else:
             if decision.action == "approve":
                 return None
             reason = f"A person did not let it begin. {decision.reason}".rstrip()
-        known = await self.record.begin()
-        if known is not None:
-            return Recalled(known)
+        begun = await self.record.begin()
+        if begun is not None:
+            return Recalled(begun)
         failed = ExecutionStatus.FAILED
         result = SpecialistResult(status=failed, error=reason, confidence=0.0, retry=False)
         result = self._complete(result, 0.0)
@@ -320,11 +320,11 @@ class Attempts:
     @property
     def _retries(self) -> int:
         """Attempts after the first; declared unsafe work has none unless its step says so."""
-        asked = self._step.max_retries
-        if asked is None:
+        retries = self._step.max_retries
+        if retries is None:
             is_once_only = self._is_unsafe and self._card.is_declared
-            asked = 0 if is_once_only else self._limits.step_retries
-        return min(asked, MOST_RETRIES)
+            retries = 0 if is_once_only else self._limits.step_retries
+        return min(retries, MOST_RETRIES)
 
     async def _settle_doubt(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Settle work that must not be done twice; None if it is to be done again."""
@@ -333,7 +333,7 @@ class Attempts:
         try:
             verdict = verdict_on(doubt, record.context, self._card, asker if is_asked else None)
         except Waiting:
-            return await record.asked(asker, doubt.number, self.used)
+            return await record.note_asked(asker, doubt.number, self.used)
         if verdict.action == "run again":
             return None
         was_done = doubt.outcome == "done"
@@ -355,9 +355,9 @@ class Attempts:
 
     async def _one_attempt(self) -> Made:
         """Make one attempt; a question to a person and a cancellation are not results."""
-        known = await self.record.begin()
-        if known is not None:
-            return Recalled(known)
+        begun = await self.record.begin()
+        if begun is not None:
+            return Recalled(begun)
         attempt, started = self._attempt(), time.monotonic()
         try:
             result = await self._try_once(attempt)
@@ -365,9 +365,9 @@ class Attempts:
             self.used += attempt.meter.count
         if result is None or attempt.asker.asked:
             # A question counts even if the code around it turned it into a failure.
-            asked = await self.record.asked(attempt.asker, self.record.number, self.used)
+            questions = await self.record.note_asked(attempt.asker, self.record.number, self.used)
             await self.record.ended("waiting")
-            return asked
+            return questions
         if isinstance(result, LedgerEntry):
             return result
         result = self._complete(result, time.monotonic() - started)
@@ -414,8 +414,10 @@ class Attempts:
         except Exception as error:
             self._cause = reason = self._limit_behind(error, attempt.meter) or error
             about = {"run_id": self.record.context.run_id, **self.record.names}
-            said = describe(error)
-            logger.warning("attempt failed: %s", said, exc_info=own_traceback(error), extra=about)
+            error_text = describe(error)
+            logger.warning(
+                "attempt failed: %s", error_text, exc_info=own_traceback(error), extra=about
+            )
             if self._is_unsafe and was_cut_off(reason) and not attempt.asker.asked:
                 return await self.record.cut_off(reason)
             return self._failure(reason)
@@ -436,11 +438,13 @@ class Attempts:
         """Run the specialist here, or in a worker of its queue."""
         services = self._services
         if services.knowledge is not None:
-            found = await knowledge_for(
+            knowledge = await knowledge_for(
                 self.record, config, attempt.meter, partial(self._ask, attempt)
             )
-            self._sources = found.sources
-            context = context.replace(knowledge_context=found.text) if found.text else context
+            self._sources = knowledge.sources
+            context = (
+                context.replace(knowledge_context=knowledge.text) if knowledge.text else context
+            )
         elsewhere, queue = services.elsewhere, services.queues.get(self._card.name)
         if queue and elsewhere is not None:
             return await attempt_elsewhere(elsewhere, queue, context, self.record, attempt.meter)
@@ -485,8 +489,8 @@ class Attempts:
         return limit
 
     def _report_limit(self, limit: LimitReachedError) -> None:
-        told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "reason")}
-        self._emitter.stream(LimitReached, **told)
+        fields = {name: getattr(limit, name) for name in ("limit", "value", "scope", "reason")}
+        self._emitter.stream(LimitReached, **fields)
 
     def _complete(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         failed = result.status is ExecutionStatus.FAILED

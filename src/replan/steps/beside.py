@@ -31,17 +31,17 @@ def seats_to_begin(
     may_begin: Callable[[PlanStep, Collection[str]], bool] = lambda _step, _members: True,
 ) -> list[Assignment]:
     """The seats of the steps that wait for nothing but what has `begun`, or begins with them."""
-    known, found = set(begun), list[Assignment]()
+    begun_ids, assignments = set(begun), list[Assignment]()
     for step in steps:
         waits = {each for each in step.awaits if not plan.by_id[each].is_finished}
-        if step.id in known or not waits <= known:
+        if step.id in begun_ids or not waits <= begun_ids:
             continue
         seats = seats_of(step, team)
         members = [each.specialist for each in seats]
         if not any(each.refused for each in seats) and may_begin(step, members):
-            known.add(step.id)
-            found += [Assignment(step_id=step.id, specialist=name) for name in members]
-    return found
+            begun_ids.add(step.id)
+            assignments += [Assignment(step_id=step.id, specialist=name) for name in members]
+    return assignments
 
 
 async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRun) -> EnhancedState:
@@ -94,8 +94,12 @@ def joined(one: EnhancedState, other: EnhancedState) -> EnhancedState:
     """The updates of two steps as one."""
     new: dict[str, Any] = dict(one)
     for key, value in cast("dict[str, Any]", other).items():
-        known = new.get(key)
+        earlier = new.get(key)
         new[key] = (
-            value if known is None else known + value if isinstance(value, list) else known | value
+            value
+            if earlier is None
+            else earlier + value
+            if isinstance(value, list)
+            else earlier | value
         )
     return cast("EnhancedState", new)

@@ -246,9 +246,9 @@ class Board:
     @property
     def state_so_far(self) -> EnhancedState:
         """The state of the round, with the results that it has by now."""
-        known = self.state.get("current_specialist_results", {})
+        results = self.state.get("current_specialist_results", {})
         fresh = {result.key: result for result in self._fresh}
-        return {**self.state, "current_specialist_results": {**known, **fresh}}
+        return {**self.state, "current_specialist_results": {**results, **fresh}}
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Publish the outcome of a seat; the first one counts."""
@@ -257,8 +257,8 @@ class Board:
 
     async def complete(self, log: RunLog) -> None:
         """Make the results in the state whole, once a round."""
-        held = (self.state.get("carried_results"), self.state.get("current_specialist_results"))
-        if any(result.excerpt for results in held for result in (results or {}).values()):
+        sources = (self.state.get("carried_results"), self.state.get("current_specialist_results"))
+        if any(result.excerpt for results in sources for result in (results or {}).values()):
             self.state = await self._once("state", lambda: whole_results(self.state, log))
 
     async def recall(self, log: RunLog, state: EnhancedState) -> RecordedResults:

@@ -80,7 +80,7 @@ class EarlySteps:
         before: EnhancedState = {**state, "current_round": number}
         if not self._begun:
             self.board = Board(before, bounds_in(config).max_concurrency)
-        known, most = plan_of(state).by_id, settings_of(state).limits.max_steps
+        old_steps, most = plan_of(state).by_id, settings_of(state).limits.max_steps
         # A step inherits what the node has, and not what the call of its model has.
         context = contextvars.copy_context()
 
@@ -89,7 +89,7 @@ class EarlySteps:
                 return
             plan = within_limit(read(text), most)
             begun = {each.run.step.id for each in self._begun.values()}
-            steps = (step for step in plan.open_steps() if step.id not in known)
+            steps = (step for step in plan.open_steps() if step.id not in old_steps)
             new = seats_to_begin(steps, plan, begun, self._services.team, self._may_begin)
             if not new:
                 return

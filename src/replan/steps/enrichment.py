@@ -25,9 +25,9 @@ async def knowledge_for(
     retriever, options = record.services.knowledge, _options_of(record)
     if retriever is None or options.mode == "none":
         return _NOTHING
-    known = await record.known_knowledge()
-    if known is not None:
-        return known
+    recorded = await record.known_knowledge()
+    if recorded is not None:
+        return recorded
     search = Search(
         retriever=retriever,
         options=options,
@@ -40,21 +40,21 @@ async def knowledge_for(
     warnings = record.emitter.warnings
     await record.recall_warnings()
     before = len(warnings)
-    found = await search.run(record.emitter, node="specialist", **record.names)
+    knowledge = await search.run(record.emitter, node="specialist", **record.names)
     if new := warnings[before:]:
         await record.note_warnings(new)
-    if found is None:
+    if knowledge is None:
         return _NOTHING
-    await record.note_knowledge(found)
-    return found
+    await record.note_knowledge(knowledge)
+    return knowledge
 
 
 def _options_of(record: StepRecord) -> RAGOptions:
     state, own = record.board.state, record.services.rag[record.specialist]
     step, asked = record.board.step(record.context.plan_step.id), settings_of(state).rag
     by_model = bool(step.parameters) and is_of_model(step.id, state)
-    said = step_options(RAGOptions, step.parameters, by_model=by_model)
-    options, as_given = knowledge_options(own, said, asked), knowledge_options(own, asked)
+    step_fields = step_options(RAGOptions, step.parameters, by_model=by_model)
+    options, as_given = knowledge_options(own, step_fields, asked), knowledge_options(own, asked)
     if by_model and calls_of_knowledge(options) > calls_of_knowledge(as_given):
         # A model may turn knowledge off, but not make it more expensive than the team's mode.
         is_off = as_given.mode == "none"

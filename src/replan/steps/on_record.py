@@ -38,16 +38,16 @@ def keys_of(
     inputs: Mapping[int, str],
     generation: Generation = FIRST,
 ) -> Keys:
-    given = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
-    asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
+    digests = [(step_id, digest_of_text(text)) for step_id, text in sorted(inputs.items())]
+    identity = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     named = [(name, value) for name in _OF_TASK if (value := getattr(step, name))]
-    work = _digest(*asked, given, *named)
+    work = _digest(*identity, digests, *named)
     how = [getattr(step, name) for name in _OF_ATTEMPT]
     return Keys(
         result=_digest("result", work, generation.settled),
         attempt=_digest("attempt", work, generation.settled, how),
         idempotency=_digest("idempotency", work, generation.done),
-        inputs=dict(given),
+        inputs=dict(digests),
     )
 
 
@@ -98,8 +98,8 @@ class RecordedResults:
     def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
         """The result of a step by a specialist when it was done before; None if it never was."""
         stated = state.get("current_specialist_results", {}).get(key)
-        found = [*self.rows.values(), *([] if stated is None else [stated])]
-        own = [result for result in found if result.key == key and not result.is_failed]
+        rows = [*self.rows.values(), *([] if stated is None else [stated])]
+        own = [result for result in rows if result.key == key and not result.is_failed]
         return max(own, key=lambda result: result.round, default=None)
 
 
@@ -126,7 +126,7 @@ def _known_results(
     for assignment in state.get("dispatched", []):
         sent.setdefault(assignment.step_id, []).append(assignment)
     steps, results = dict(plan.by_id), results_in(state)
-    known: dict[str, SpecialistResult] = {}
+    recorded_results: dict[str, SpecialistResult] = {}
     left_out: set[int] = set()
     for step in run_order(plan.open_steps()):
         ready = readiness(step, steps)
@@ -135,14 +135,14 @@ def _known_results(
             left_out.add(step.id)
         elif ready == "ready" and step.id in sent:
             inputs = inputs_of(step, steps, results)
-            found = [
+            candidates = [
                 _recorded_result(each, step, inputs, state, recorded) for each in sent[step.id]
             ]
-            own = [result for result in found if result is not None]
-            known |= {result.key: result for result in own}
-            if len(own) == len(found):
+            own = [result for result in candidates if result is not None]
+            recorded_results |= {result.key: result for result in own}
+            if len(own) == len(candidates):
                 steps[step.id], results[step.id] = settled(step, own), own
-    return known, frozenset(left_out)
+    return recorded_results, frozenset(left_out)
 
 
 def _recorded_result(

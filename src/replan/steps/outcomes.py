@@ -107,16 +107,18 @@ async def carried_results(
     if tenant and (await log.notes(origin, TENANT)).get(TENANT) != tenant:
         return {}
     noted = await log.notes(origin, KEPT)
-    known: list[SpecialistResult] = [restored(SpecialistResult, value) for value in noted.values()]
-    known += (await log.results(origin)).values()
+    results: list[SpecialistResult] = [
+        restored(SpecialistResult, value) for value in noted.values()
+    ]
+    results += (await log.results(origin)).values()
     if state.get("run_id") == origin:
         state = await whole_results(state, log)
-        known += state.get("carried_results", {}).values()
-        known += state.get("current_specialist_results", {}).values()
-    found = [result for step in steps for result in _results_of(step, known)]
+        results += state.get("carried_results", {}).values()
+        results += state.get("current_specialist_results", {}).values()
+    carried = [result for step in steps for result in _results_of(step, results)]
     return {
         result.key: result.replace(round=0, made_of=None, log_key=KEPT + result.key)
-        for result in found
+        for result in carried
     }
 
 
@@ -126,10 +128,10 @@ async def note_kept(run_id: str, kept: Iterable[SpecialistResult], log: RunLog) 
         await log.note(run_id, KEPT + result.key, result_as_json(result.replace(log_key="")))
 
 
-def _results_of(step: PlanStep, known: Iterable[SpecialistResult]) -> list[SpecialistResult]:
+def _results_of(step: PlanStep, candidates: Iterable[SpecialistResult]) -> list[SpecialistResult]:
     """The newest results of a step, if their text is the one of which the step has an excerpt."""
     newest: dict[str, SpecialistResult] = {}
-    for result in known:
+    for result in candidates:
         before = newest.get(result.key)
         if result.step_id == step.id and (before is None or before.round <= result.round):
             newest[result.key] = result

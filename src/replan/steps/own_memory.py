@@ -15,11 +15,11 @@ def own_memory(
 ) -> MemoryPolicy:
     host, request = services.prompts.memory, settings_of(state).memory
     own = services.memory.get(specialist, host)
-    said = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))
-    memory = resolved(own, said, request)
+    fields = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))
+    memory = resolved(own, fields, request)
     if memory.mode == "summary" and resolved(host, request).mode != "summary":
         # Without a summary of the host, there is none to show.
-        return resolved(own, said, request, MemoryOptions(mode="window"))
+        return resolved(own, fields, request, MemoryOptions(mode="window"))
     return memory
 
 

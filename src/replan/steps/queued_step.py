@@ -62,10 +62,10 @@ def _ask_again(end: StepOutcome) -> None:
     asker, waiting = here().asker, cast("Waiting | None", None)
     if asker is None:
         raise RuntimeError("a step has somebody who asks")
-    for asked in end.asked:
+    for question in end.asked:
         try:
-            with using(place=asked.place):
-                asker.ask(asked.text, asked.kind, asked.details, secret=asked.secret)
+            with using(place=question.place):
+                asker.ask(question.text, question.kind, question.details, secret=question.secret)
         except Waiting as signal:
             waiting = signal
     if waiting is not None and end.how == "asked":

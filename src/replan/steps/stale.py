@@ -28,15 +28,17 @@ def _find_stale(
     for step in run_order(plan) if results else ():
         if step.status.is_open or not step.awaits:
             continue
-        known = _known_inputs(step, results.get(step.id, ()))
+        inputs = _known_inputs(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
         whole = tuple(each for each in step.awaits if _is_whole(steps[each], results))
         changed = (
-            tuple(_changed_inputs(step, known, inputs_of(step, steps, results), whole))
-            if known
+            tuple(_changed_inputs(step, inputs, inputs_of(step, steps, results), whole))
+            if inputs
             else ()
         )
-        if changed or (after and (known or (step.status is StepStatus.SKIPPED and step.condition))):
+        if changed or (
+            after and (inputs or (step.status is StepStatus.SKIPPED and step.condition))
+        ):
             is_after = after or any(steps[other].status.is_open for other in changed)
             reason = "dependency" if is_after else "input_changed"
             yield Rerun(step=step.id, reason=reason, causes=after or changed)
@@ -63,12 +65,15 @@ def _is_whole(step: PlanStep, results: Mapping[int, Sequence[SpecialistResult]])
 
 
 def _changed_inputs(
-    step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str], whole: Sequence[int]
+    step: PlanStep,
+    made_of_before: Sequence[MadeOf],
+    inputs: Mapping[int, str],
+    whole: Sequence[int],
 ) -> Iterator[int]:
     """The steps whose whole results differ from those that a completed step was made of."""
     if step.status is not StepStatus.COMPLETED:
         return
     now = {other: digest_of_text(text) for other, text in inputs.items()}
     for other in whole:
-        if any(made_of.inputs.get(other) != now.get(other) for made_of in known):
+        if any(made_of.inputs.get(other) != now.get(other) for made_of in made_of_before):
             yield other

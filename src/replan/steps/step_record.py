@@ -189,9 +189,9 @@ class StepRecord:
         self._is_informed = bool(notes)
         return next((restored(Knowledge, each) for each in notes.values()), None)
 
-    async def note_knowledge(self, found: Knowledge) -> None:
+    async def note_knowledge(self, knowledge: Knowledge) -> None:
         """Record the knowledge, so that a step that asks a person is not searched for twice."""
-        note = found.model_dump(mode="json")
+        note = knowledge.model_dump(mode="json")
         await self.services.log.note(self.context.run_id, self._knowledge, note)
         self._is_informed = True
 
@@ -205,9 +205,9 @@ class StepRecord:
         if not self.tried:
             return
         noted = await self.services.log.notes(self.context.run_id, self._warned)
-        known = {*self.board.state.get("warnings", []), *self.emitter.warnings}
+        reported = {*self.board.state.get("warnings", []), *self.emitter.warnings}
         texts = [text for each in noted.values() for text in cast("list[str]", each)]
-        self.emitter.warnings.extend(text for text in texts if text not in known)
+        self.emitter.warnings.extend(text for text in texts if text not in reported)
 
     @property
     def _warned(self) -> str:
@@ -221,16 +221,16 @@ class StepRecord:
         step_id = self.context.plan_step.id
         return Asker(step_id, self.specialist, known=self.questions, new=self._admit)
 
-    async def asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
+    async def note_asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
         """Record the questions of an attempt, report new ones, and return them for the state."""
         log, run_id = self.services.log, self.context.run_id
-        asked = [question.replace(round=self.context.round) for question in asker.asked]
-        for question in asked:
+        questions = [question.replace(round=self.context.round) for question in asker.asked]
+        for question in questions:
             note: dict[str, JsonValue] = question.model_dump(mode="json")
             about = {**self.names, "attempt": attempt}
             asks = self.emitter.announce(InputRequested, **about, question=question)
             await log.note(run_id, QUESTIONS + question.key, note, asks)
-        return [asked[0].replace(usage=used), *asked[1:]]
+        return [questions[0].replace(usage=used), *questions[1:]]
 
     def _admit(self, question: Question) -> Question:
         most = self.board.settings.limits.max_questions
@@ -248,32 +248,32 @@ class StepRecord:
         if not (stated or noted):
             return ()
         own = questions_of(stated or {}, self.context.plan_step.id, self.specialist)
-        known = {question.key: question for question in own}
+        questions = {question.key: question for question in own}
         for key, value in noted.items():
             if key.startswith(f"{QUESTIONS}{self.key}/"):
                 question: Question = restored(Question, value)
-                known.setdefault(question.key, question)
-        if any(question.is_open for question in known.values()):
-            answered = await _with_answers(known, log, run_id)
+                questions.setdefault(question.key, question)
+        if any(question.is_open for question in questions.values()):
+            answered = await _with_answers(questions, log, run_id)
             for key, question in answered.items():
-                if known[key].is_open and question.answer is not None:
+                if questions[key].is_open and question.answer is not None:
                     await report_answer(question, question.answer, self.emitter, log)
-            known = answered
-        return tuple(sorted(known.values(), key=lambda question: question.ordinal))
+            questions = answered
+        return tuple(sorted(questions.values(), key=lambda question: question.ordinal))
 
     async def is_noted(self, note: str) -> bool:
         return note in await self.services.log.notes(self.context.run_id, note)
 
 
 async def _with_answers(
-    known: Mapping[str, Question], log: RunLog, run_id: str
+    questions: Mapping[str, Question], log: RunLog, run_id: str
 ) -> dict[str, Question]:
     noted = await log.notes(run_id, ANSWERS)
     return {
         key: question.replace(answer=noted[ANSWERS + key])
         if question.is_open and ANSWERS + key in noted
         else question
-        for key, question in known.items()
+        for key, question in questions.items()
     }
 
 
@@ -322,8 +322,8 @@ class Asker:
 
     def remember(self, questions: Iterable[Question]) -> None:
         with self._guard:
-            known = {each.key for each in self._known}
-            self._known += [each for each in questions if each.key not in known]
+            keys = {each.key for each in self._known}
+            self._known += [each for each in questions if each.key not in keys]
 
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
@@ -353,8 +353,8 @@ class Asker:
         place = here().place
         wanted = _identity(kind, text, details, place)
         for question in self._known:
-            known = _identity(question.kind, question.text, question.details, question.place)
-            if question.key not in self._taken and known == wanted:
+            identity = _identity(question.kind, question.text, question.details, question.place)
+            if question.key not in self._taken and identity == wanted:
                 return question
         # An answer from before the question may not be what the person would have approved.
         for question in self._known if kind == "question" else ():

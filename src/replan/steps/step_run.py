@@ -195,13 +195,13 @@ class StepRun:
 
     async def _settled_step(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
         """A step of this round with its outcome; unchanged if the outcome will not come."""
-        known = self.board.ended.get(step.id)
-        if known is None:
+        outcome = self.board.ended.get(step.id)
+        if outcome is None:
             outcomes = await self._outcomes(step)
-            known = _with_outcome(step, outcomes), _results_of(outcomes)
-            if known[0] is not step:
-                self.board.ended[step.id] = known
-        return known
+            outcome = _with_outcome(step, outcomes), _results_of(outcomes)
+            if outcome[0] is not step:
+                self.board.ended[step.id] = outcome
+        return outcome
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
         """Wait for all specialists of a step; None for one without an outcome in this round."""

@@ -182,10 +182,10 @@ def checkpoints_of_run(connection: Connection, run_id: str) -> Mapping[Place, Li
         "SELECT thread_id, namespace, checkpoint_id, parent_id FROM replan_checkpoints"
         " WHERE run_id = ?"
     )
-    found: dict[Place, dict[str, str | None]] = defaultdict(dict)
+    parents: dict[Place, dict[str, str | None]] = defaultdict(dict)
     for thread_id, namespace, checkpoint_id, parent_id in connection.query(query, [run_id]):
-        found[Place(thread_id, namespace)][checkpoint_id] = parent_id
-    return found
+        parents[Place(thread_id, namespace)][checkpoint_id] = parent_id
+    return parents
 
 
 def take_back(

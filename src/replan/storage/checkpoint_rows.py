@@ -208,14 +208,14 @@ def conditions_of(
     """What the rows of checkpoints must have that are looked for, with the values."""
     names = (config or {}).get("configurable", {})
     run_id = wanted.get("run_id")
-    asked = {
+    values = {
         "thread_id = ?": str(names["thread_id"]) if config else None,
         "namespace = ?": names.get("checkpoint_ns"),
         "checkpoint_id = ?": names.get("checkpoint_id"),
         "checkpoint_id < ?": before and get_checkpoint_id(before),
         "run_id = ?": run_id if isinstance(run_id, str) else None,
     }
-    return {condition: value for condition, value in asked.items() if value is not None}
+    return {condition: value for condition, value in values.items() if value is not None}
 
 
 def find_all(
@@ -250,13 +250,13 @@ def _read(
     places: dict[Place, list[Row]] = defaultdict(list)
     for row in rows:
         places[Place(*row[:2])].append(row)
-    found: dict[tuple[str, ...], CheckpointTuple] = {}
+    tuples: dict[tuple[str, ...], CheckpointTuple] = {}
     for place, those in places.items():
         for start in range(0, len(those), _AT_ONCE):
             part = those[start : start + _AT_ONCE]
             for row, each in zip(part, _read_at(connection, serde, place, part), strict=True):
-                found[row[:3]] = each
-    return [found[row[:3]] for row in rows]
+                tuples[row[:3]] = each
+    return [tuples[row[:3]] for row in rows]
 
 
 def _read_at(

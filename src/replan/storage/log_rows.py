@@ -114,11 +114,11 @@ class SqlLogs:
 
     async def read(self, run_ids: Collection[str], work: Callable[[Rows], T]) -> dict[str, T]:
         def every(connection: Connection) -> dict[str, T]:
-            found = dict[str, T]()
+            results = dict[str, T]()
             for run_id in run_ids:
                 with readable("replan_log", run_id):
-                    found[run_id] = work(self._rows(connection, run_id))
-            return found
+                    results[run_id] = work(self._rows(connection, run_id))
+            return results
 
         return await self._database.read(every)
 

@@ -82,14 +82,16 @@ class RememberedTexts:
         return self._runs.get(run_id, {})
 
 
-def parts_of(text: str, known: Mapping[str, str]) -> list[str]:
+def parts_of(text: str, texts: Mapping[str, str]) -> list[str]:
     """A text in parts: what is between known texts, and their references, in turns."""
-    places = sorted((place, ref) for ref, each in known.items() if (place := text.find(each)) >= 0)
+    places = sorted(
+        (place, ref) for ref, shared in texts.items() if (place := text.find(shared)) >= 0
+    )
     parts, end = list[str](), 0
     for place, ref in places:
         if place >= end:
             parts += [text[end:place], ref]
-            end = place + len(known[ref])
+            end = place + len(texts[ref])
     return [*parts, text[end:]]
 
 

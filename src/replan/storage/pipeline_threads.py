@@ -94,9 +94,9 @@ class Threads(RowRepository):
         }
 
         def work(connection: Connection) -> None:
-            known = "SELECT 1 FROM replan_thread_rows WHERE thread_id = ? LIMIT 1"
+            exists = "SELECT 1 FROM replan_thread_rows WHERE thread_id = ? LIMIT 1"
             for thread_id, rows in new.items():
-                if not connection.query(known, [thread_id]):
+                if not connection.query(exists, [thread_id]):
                     connection.change_many(_ADD, rows)
 
         await self._database.write(work)

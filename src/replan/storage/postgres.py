@@ -155,9 +155,9 @@ class PostgresDatabase(Database):
                 if not facts:
                     facts = new_facts()
                     schema.make(connection, facts, self.where)
-                found = opened(facts)
+                cipher = opened(facts)
                 schema.upgrade(connection, self.where)
-        return found
+        return cipher
 
     def connect(self) -> psycopg.Connection[Any]:
         """A connection of its own, without transactions; the caller closes it."""

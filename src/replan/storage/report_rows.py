@@ -59,9 +59,9 @@ def report_in_file(path: Path, name: str | None) -> RunReport | None:
     """Read the run whose id begins so, or without a name the one that began last."""
 
     def read(connection: sqlite3.Connection) -> RunReport | None:
-        found = connection.execute(_RUNS, {"name": name or ""}).fetchmany(2)
-        is_one = len(found) == 1 or (name is None and found)
-        return _report(connection, found[0], _ALL) if is_one else None
+        runs = connection.execute(_RUNS, {"name": name or ""}).fetchmany(2)
+        is_one = len(runs) == 1 or (name is None and runs)
+        return _report(connection, runs[0], _ALL) if is_one else None
 
     return None if name == "" else _in_file(path, read)
 
@@ -75,15 +75,15 @@ def reports_in_file(
     """
 
     def read(connection: sqlite3.Connection) -> list[RunReport] | None:
-        taken = list[RunReport]()
+        reports = list[RunReport]()
         for run in connection.execute(_RUNS, {"name": ""}):
-            if len(taken) == most:
+            if len(reports) == most:
                 break
             report = _report(connection, run, LAST_EVENTS)
             if report is None:
                 return None
-            taken += [report] if takes(report) else []
-        return taken
+            reports += [report] if takes(report) else []
+        return reports
 
     return _in_file(path, read)
 

@@ -36,8 +36,8 @@ class RowRepository(ABC):
         return thread
 
     async def get_thread_settings(self, thread_id: str) -> dict[str, Any]:
-        found = await self._read(thread_id)
-        return {} if found is None else dict(cast("Any", found[0][MAIN])["settings"])
+        thread = await self._read(thread_id)
+        return {} if thread is None else dict(cast("Any", thread[0][MAIN])["settings"])
 
     async def update_thread_settings(self, thread: Thread, settings: Mapping[str, Any]) -> None:
         before = dict(thread.settings)

@@ -77,8 +77,8 @@ class Runs:
 
     async def get(self, run_id: str) -> RunRecord | None:
         """The run with exactly this id."""
-        found = await self._records("WHERE run_id = ?", [run_id])
-        return found[0] if found else None
+        records = await self._records("WHERE run_id = ?", [run_id])
+        return records[0] if records else None
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
         """The runs whose ids have this prefix, the newest first."""
@@ -214,11 +214,11 @@ class Runs:
 
 
 def _labels(connection: Connection, run_ids: Sequence[Any]) -> dict[str, dict[str, str]]:
-    found = dict[str, dict[str, str]]()
+    labels = dict[str, dict[str, str]]()
     query = "SELECT run_id, name, value FROM replan_labels WHERE run_id IN ({}) ORDER BY name"
     # SQLite takes some ten thousand values in a statement.
     for start in range(0, len(run_ids), 1_000):
         part = run_ids[start : start + 1_000]
         for run_id, name, value in connection.query(query.format(marks(len(part))), part):
-            found.setdefault(run_id, {})[name] = value
-    return found
+            labels.setdefault(run_id, {})[name] = value
+    return labels

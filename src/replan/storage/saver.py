@@ -132,7 +132,7 @@ class Saver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Read checkpoints, the newest first, all before the first is given."""
+        """Yield checkpoints, the newest first; all are read before the first is yielded."""
         for each in await self.database.read(self._find_all(config, filter, before, limit)):
             yield each
 
@@ -249,10 +249,10 @@ class Saver(BaseCheckpointSaver[str]):
         place, wanted = place_in(config), get_checkpoint_id(config)
 
         def work(connection: Connection) -> tuple[CheckpointTuple | None, str | None]:
-            found = find(connection, self.serde, place, wanted)
-            if found is None or wanted is None:
-                return found, found and found.checkpoint["id"]
-            return found, newest_id(connection, place)
+            checkpoint = find(connection, self.serde, place, wanted)
+            if checkpoint is None or wanted is None:
+                return checkpoint, checkpoint and checkpoint.checkpoint["id"]
+            return checkpoint, newest_id(connection, place)
 
         return _reading(work)
 

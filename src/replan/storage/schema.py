@@ -154,24 +154,24 @@ def read_facts(connection: Connection, where: str) -> Facts:
         return {}
     facts = {name: bytes(value) for name, value in connection.query("SELECT * FROM replan_facts")}
     try:
-        found, release = _format_of(connection), facts.get("release", b"").decode()
+        version, release = _format_of(connection), facts.get("release", b"").decode()
     except ValueError as error:
         raise StorageError(where, DAMAGED.problem, LEFT) from error
     schema = facts.get("schema", b"").decode(errors="replace")
     if facts and not schema:
         raise StorageError(where, _UNRELEASED, "It is unchanged: name another place.")
-    if found > FORMAT:
+    if version > FORMAT:
         release = release or "a newer release"
         raise StorageError(
             where,
-            f"It was written by a newer version of Replan ({release}, format {found}; this one "
+            f"It was written by a newer version of Replan ({release}, format {version}; this one "
             f"knows format {FORMAT}).",
             "It is unchanged: upgrade Replan, or name another place.",
         )
-    if schema and found == FORMAT and schema != SCHEMA:
+    if schema and version == FORMAT and schema != SCHEMA:
         raise StorageError(where, _UNRELEASED, "It is unchanged: name another place.")
     # What tables an older format has, its migrations know.
-    has_tables = 0 < found < FORMAT or (found == FORMAT and tables >= _TABLES.keys())
+    has_tables = 0 < version < FORMAT or (version == FORMAT and tables >= _TABLES.keys())
     if facts and not (has_tables and facts.keys() >= _NEEDED):
         raise StorageError(where, DAMAGED.problem, LEFT)
     return facts
@@ -197,10 +197,10 @@ def make(connection: Connection, facts: Facts, where: str) -> None:
 
 def upgrade(connection: Connection, where: str) -> None:
     """Bring storage of an older format to the newest."""
-    found = _format_of(connection)
-    for migrate in MIGRATIONS[found - 1 :]:
+    version = _format_of(connection)
+    for migrate in MIGRATIONS[version - 1 :]:
         migrate(connection)
-    if found < FORMAT:
+    if version < FORMAT:
         _sign(connection, FORMAT)
     if not _tables_in(connection) >= _TABLES.keys():
         raise StorageError(where, DAMAGED.problem, LEFT)

@@ -63,7 +63,7 @@ class PackedSerializer(StrictSerializer):
 
 def types_in(*schemas: Any) -> frozenset[type]:
     """Every model, dataclass and enumeration that the schemas lead to."""
-    found: set[type] = set()
+    types: set[type] = set()
     seen: set[int] = set()
     waiting: list[Any] = list(schemas)
     while waiting:
@@ -71,9 +71,9 @@ def types_in(*schemas: Any) -> frozenset[type]:
         if id(kind) not in seen:
             seen.add(id(kind))
             if isinstance(kind, type) and (_is_class(kind, BaseModel, Enum) or is_dataclass(kind)):
-                found.add(cast("type", kind))
+                types.add(cast("type", kind))
             waiting.extend(_parts(kind))
-    return frozenset(found)
+    return frozenset(types)
 
 
 def types_of_graph(graph: Any) -> frozenset[type]:
@@ -117,8 +117,8 @@ def strict_serializer(allow: Iterable[type] = (), kind: type[S] = StrictSerializ
 @cache
 def state_types() -> frozenset[type]:
     """Every model and enumeration of ours that a checkpoint may hold."""
-    found = types_in(EnhancedState, ChangedSteps, RunSettings)
-    return frozenset(kind for kind in found if kind.__module__.startswith(_OURS))
+    types = types_in(EnhancedState, ChangedSteps, RunSettings)
+    return frozenset(kind for kind in types if kind.__module__.startswith(_OURS))
 
 
 def is_news(record: logging.LogRecord) -> bool:
@@ -133,13 +133,13 @@ def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
         return saver
     # Before it is copied: no two runs work on one thread of all its copies.
     local_threads(cast("object", saver))
-    given: Any = cast("Any", saver).serde
+    serde: Any = cast("Any", saver).serde
     allowed = frozenset[type]().union(*(types_of_graph(graph) for graph in graphs))
-    if restores_everything(given):
+    if restores_everything(serde):
         twin: Any = copy(cast("Any", saver))
         twin.serde = strict_serializer(allowed)
         return twin
-    if isinstance(given, StrictSerializer | EncryptedSerializer) and allowed:
+    if isinstance(serde, StrictSerializer | EncryptedSerializer) and allowed:
         return cast("Any", saver).with_allowlist(
             [(kind.__module__, kind.__name__) for kind in allowed]
         )

@@ -91,12 +91,16 @@ class Sessions:
         def work(connection: Connection) -> None:
             if not version:
                 connection.change(_INSERT, begun)
-            found = version_of(connection, key, locks=True) or 0
+            stored_version = version_of(connection, key, locks=True) or 0
             # Done already, if the connection broke after the commit and before its receipt.
-            if next(attempts) and found == number and has_turn(connection, key, turn.turn_id):
+            if (
+                next(attempts)
+                and stored_version == number
+                and has_turn(connection, key, turn.turn_id)
+            ):
                 return
-            if found != version:
-                raise SessionConflictError(key.session_id, version, found)
+            if stored_version != version:
+                raise SessionConflictError(key.session_id, version, stored_version)
             connection.change(_INSERT_TURN, own)
             insert_messages(connection, messages, parts)
             self._update(connection, key, turn, number)
@@ -118,8 +122,8 @@ class Sessions:
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
         def work(connection: Connection) -> HistoryPage:
             with readable():
-                found = messages_before(connection, self._cipher, key, before, limit)
-            return HistoryPage(*found)
+                messages = messages_before(connection, self._cipher, key, before, limit)
+            return HistoryPage(*messages)
 
         return await self._database.read(work)
 

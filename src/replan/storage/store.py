@@ -91,13 +91,13 @@ class _Batch:
 
     def run(self, connection: Connection) -> list[Rows]:
         """Read the rows that each operation may need, then write."""
-        found = [_read(connection, op) for op in self.ops]
+        results = [_read(connection, op) for op in self.ops]
         if self.deleted:
             statement = "DELETE FROM replan_items WHERE namespace = ? AND key = ?"
             connection.change_many(statement, self.deleted)
         if self.put:
             connection.change_many(_PUT, self.put)
-        return found
+        return results
 
 
 class Store(BaseStore):
@@ -134,9 +134,9 @@ class Store(BaseStore):
         operations = [checked(op) for op in ops]
         puts = sum(isinstance(op, PutOp) for op in operations)
         batch = await _in_thread_if_many(puts, lambda: self._batch(operations))
-        found = await (self._database.write if batch.writes else self._database.read)(batch.run)
-        count = sum(map(len, found))
-        return await _in_thread_if_many(count, lambda: self._results(operations, found))
+        rows = await (self._database.write if batch.writes else self._database.read)(batch.run)
+        count = sum(map(len, rows))
+        return await _in_thread_if_many(count, lambda: self._results(operations, rows))
 
     def _batch(self, ops: Sequence[Op]) -> _Batch:
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
@@ -151,9 +151,9 @@ class Store(BaseStore):
         data = self._cipher.encrypt(value, "replan_items", namespace, key, "value")
         return _Stored(namespace, key, data, now, now)
 
-    def _results(self, ops: Sequence[Op], found: Sequence[Rows]) -> list[Result]:
+    def _results(self, ops: Sequence[Op], rows_by_op: Sequence[Rows]) -> list[Result]:
         try:
-            return [self._result(op, rows) for op, rows in zip(ops, found, strict=True)]
+            return [self._result(op, rows) for op, rows in zip(ops, rows_by_op, strict=True)]
         except UnreadableRecordError as error:
             fault = fault_of(error)
             raise storage_error(self._database.where, cast("Any", fault)) from error

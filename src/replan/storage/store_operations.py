@@ -50,8 +50,8 @@ def has(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
 def listed(op: ListNamespacesOp, namespaces: Iterable[Namespace]) -> list[Namespace]:
     """The namespaces that an operation asks for, in their order."""
     conditions = op.match_conditions or ()
-    found = (each for each in namespaces if all(_matches(one, each) for one in conditions))
-    cut = sorted({each if op.max_depth is None else each[: op.max_depth] for each in found})
+    matching = (each for each in namespaces if all(_matches(one, each) for one in conditions))
+    cut = sorted({each if op.max_depth is None else each[: op.max_depth] for each in matching})
     return cut[op.offset : op.offset + op.limit]
 
 
@@ -132,11 +132,11 @@ def _fits_filter(value: object, wanted: object) -> bool:
             return all(_compare(value, name, each) for name, each in parts.items())
         return isinstance(value, dict) and has(cast("dict[str, object]", value), parts)
     if isinstance(wanted, list | tuple):
-        given, all_wanted = cast("Any", value), cast("Sequence[object]", wanted)
+        stored, all_wanted = cast("Any", value), cast("Sequence[object]", wanted)
         return (
             isinstance(value, list)
-            and len(given) == len(all_wanted)
-            and all(map(_fits_filter, given, all_wanted))
+            and len(stored) == len(all_wanted)
+            and all(map(_fits_filter, stored, all_wanted))
         )
     return value == wanted
 

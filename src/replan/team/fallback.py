@@ -42,25 +42,25 @@ class Fallback:
         return f"Fallback({', '.join(map(repr, self.models))})"
 
 
-def models_in(given: Any) -> tuple[Any, ...]:
+def models_in(model: Any) -> tuple[Any, ...]:
     """The models of a field: one, or those of a `Fallback`."""
-    return given.models if isinstance(given, Fallback) else (given,)
+    return model.models if isinstance(model, Fallback) else (model,)
 
 
 def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every model in some fields, with the field that it is in."""
-    for field, given in fields.items():
-        for model in models_in(given):
+    for field, value in fields.items():
+        for model in models_in(value):
             yield field, model
 
 
 def with_fallbacks(name: str, fallbacks: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """A model and all its fallbacks of a file, each once."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     left = [name]
     while left:
         next_ = left.pop(0)
-        if next_ not in found:
-            found[next_] = None
+        if next_ not in names:
+            names[next_] = None
             left = [*fallbacks.get(next_, ()), *left]
-    return tuple(found)
+    return tuple(names)

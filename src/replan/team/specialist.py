@@ -54,32 +54,32 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
         return self.kind.built(self, place, chats)
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """It must be of one kind, and have no field that this kind would silently ignore."""
         # A misspelt field may be the one that seems to be missing.
-        if given.keys() <= cls.model_fields.keys():
-            yield from cls._other_kinds(given)
-        yield from super().broken_rules(given)
+        if fields.keys() <= cls.model_fields.keys():
+            yield from cls._other_kinds(fields)
+        yield from super().broken_rules(fields)
 
     @classmethod
-    def _other_kinds(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def _other_kinds(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Report that it is of no kind, and fields of other kinds than its own."""
-        kinds = [each for each in cls.kinds() if _is_of_kind(each, given)]
+        kinds = [each for each in cls.kinds() if _is_of_kind(each, fields)]
         marks = {mark for each in cls.kinds() for mark in each.marks}
         fix = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
         if not kinds:
-            yield rule_error((), given.get("name"), "no_way", "It has no way to work.", fix)
+            yield rule_error((), fields.get("name"), "no_way", "It has no way to work.", fix)
             return
-        way = next(mark for mark in kinds[0].marks if mark in given)
-        for name in given:
-            if name in kinds[0].model_fields or given[name] == cls.model_fields[name].default:
+        way = next(mark for mark in kinds[0].marks if mark in fields)
+        for name in fields:
+            if name in kinds[0].model_fields or fields[name] == cls.model_fields[name].default:
                 continue
             if name in marks:
                 reason = f"It already has {way} as its way to work."
-                yield rule_error((name,), given[name], "two_ways", reason, fix)
+                yield rule_error((name,), fields[name], "two_ways", reason, fix)
             else:
                 reason = f"A specialist with {way} does not use this."
-                yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")
+                yield rule_error((name,), fields[name], "unused_field", reason, "Leave it out.")
 
 
 def _is_of_kind(kind: type[Member], fields: Mapping[str, Any]) -> bool:

@@ -49,11 +49,11 @@ if TYPE_CHECKING:
         def __set__(self, instance: object, value: AnyHost) -> None: ...
 else:
 
-    def _host(given: object) -> object:
-        if isinstance(given, list | tuple):
+    def _host(value: object) -> object:
+        if isinstance(value, list | tuple):
             fix = "Write the host first, then the list: Team(HOST, [SPECIALIST, ...])."
             raise field_error("wrong_type", "This is a list.", fix)
-        return given if isinstance(given, Host | Mapping) else {"model": given}
+        return value if isinstance(value, Host | Mapping) else {"model": value}
 
     TheHost = Annotated[Host, BeforeValidator(_host, json_schema_input_type=Host | str)]
     ToolCallChecker = Function
@@ -147,11 +147,11 @@ class Team(Part, RunSettings):
         raise TeamError([*mistakes_in(mistakes, type(self))]) from None
 
     @classmethod
-    def named(cls, given: tuple[Any, ...]) -> dict[str, Any]:
+    def named(cls, positional: tuple[Any, ...]) -> dict[str, Any]:
         """A list alone is of the specialists of a team without a host."""
-        if len(given) == 1 and isinstance(given[0], list | tuple):
-            return {"specialists": given[0]}
-        return super().named(given)
+        if len(positional) == 1 and isinstance(positional[0], list | tuple):
+            return {"specialists": positional[0]}
+        return super().named(positional)
 
     @property
     def is_direct(self) -> bool:
@@ -190,18 +190,18 @@ class Team(Part, RunSettings):
         return TeamError(mistakes)
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Each specialist has a unique name, and everything that it names exists."""
-        yield from _unknown_servers(given)
-        yield from _unwritten_summaries(given)
-        yield from _unplanned(given)
-        if "specialists" not in given:
+        yield from _unknown_servers(fields)
+        yield from _unwritten_summaries(fields)
+        yield from _unplanned(fields)
+        if "specialists" not in fields:
             yield InitErrorDetails(type="missing", loc=("specialists",), input=None)
         seen: dict[str, int] = {}
-        for index, each in enumerate(list_in(given.get("specialists"))):
-            fields = fields_of(each)
-            field = "name" if "name" in fields else "use"
-            name = fields.get(field)
+        for index, each in enumerate(list_in(fields.get("specialists"))):
+            specialist = fields_of(each)
+            field = "name" if "name" in specialist else "use"
+            name = specialist.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
             first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
             if first != index:
@@ -212,39 +212,39 @@ class Team(Part, RunSettings):
                 )
 
 
-def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    known = [*fields_of(given.get("tool_servers"))]
-    parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
-    for index, each in enumerate(list_in(given.get("specialists"))):
+def _unknown_servers(fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    servers = [*fields_of(fields.get("tool_servers"))]
+    parts: dict[tuple[str | int, ...], Any] = {("host",): fields.get("host")}
+    for index, each in enumerate(list_in(fields.get("specialists"))):
         parts["specialists", index] = each
     for (where, part), field in product(parts.items(), ("tools", "approve")):
         for index, grant in enumerate(list_in(fields_of(part).get(field))):
             server = server_in(grant)
-            if server and server not in known:
+            if server and server not in servers:
                 reason = f"There is no tool server '{server}'."
-                fix = did_you_mean(server, known, "Describe it under tool_servers.")
+                fix = did_you_mean(server, servers, "Describe it under tool_servers.")
                 yield rule_error((*where, field, index), grant, "unknown_server", reason, fix)
 
 
-def _unplanned(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def _unplanned(fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find what needs a host in a team without one."""
-    if given.get("host", NO_HOST) is not NO_HOST:
+    if fields.get("host", NO_HOST) is not NO_HOST:
         return
-    if len(list_in(given.get("specialists"))) > 1:
+    if len(list_in(fields.get("specialists"))) > 1:
         fix = "Give the host, for example its model, or one specialist only."
         reason = "It is missing, and there are several specialists."
         yield rule_error(("host",), None, "no_host", reason, fix)
-    if _mode_of(given) == "summary":
+    if _mode_of(fields) == "summary":
         reason = "The host writes the summary, and there is none."
         fix = "Give the team a host, or another mode."
         yield rule_error(("memory", "mode"), "summary", "no_host", reason, fix)
 
 
-def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def _unwritten_summaries(fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find specialists in mode summary although the host writes none."""
-    if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
+    if (_mode_of(fields.get("host")) or _mode_of(fields)) == "summary":
         return
-    for index, each in enumerate(list_in(given.get("specialists"))):
+    for index, each in enumerate(list_in(fields.get("specialists"))):
         if _mode_of(each) == "summary":
             where = ("specialists", index, "memory", "mode")
             fix = "Give the team mode summary, too."

@@ -134,21 +134,21 @@ def _under_new_names(source: YamlSource) -> YamlSource:
 
 
 def _workspace(content: Mapping[str, Any]) -> str:
-    given = content.get("workspace")
-    return given if isinstance(given, str) and "\0" not in given else ""
+    workspace = content.get("workspace")
+    return workspace if isinstance(workspace, str) and "\0" not in workspace else ""
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
     models = _mapping(content.get("models"))
-    given = {name: _mapping(section).get("fallback") for name, section in models.items()}
+    fallbacks = {name: _mapping(section).get("fallback") for name, section in models.items()}
     # What is not a list of names is reported where it is read.
     return {
         name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
-        for name, row in given.items()
+        for name, row in fallbacks.items()
         if isinstance(row, list)
     }
 

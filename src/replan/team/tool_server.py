@@ -23,14 +23,14 @@ _OF_ADDRESS = ("headers", "headers_from", "token_env")
 _MISSING = 'Install it: pip install "replan[mcp]".'
 
 
-def _folder(given: object, info: ValidationInfo) -> object:
+def _folder(value: object, info: ValidationInfo) -> object:
     """Take a folder; in a file it is relative to the file, whose own folder is the usual one."""
     around = cast("Surroundings | None", info.context)
-    if given is not None and not isinstance(given, str | Path):
+    if value is not None and not isinstance(value, str | Path):
         raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
     if around is None:
-        return None if given is None else Path(given)
-    folder = around.folder / (given or "")
+        return None if value is None else Path(value)
+    folder = around.folder / (value or "")
     if not folder.is_dir():
         fix = "Create it, or name another; it is relative to the team file."
         raise field_error("no_folder", f"There is no folder '{folder}'.", fix)
@@ -77,19 +77,19 @@ class ToolServer(Part):
     trusted: bool = False
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """It is a program or an address, and contains no secret."""
-        ways = [name for name in ("command", "url") if name in given]
-        if len(ways) != 1 and given.keys() <= cls.model_fields.keys():
+        ways = [name for name in ("command", "url") if name in fields]
+        if len(ways) != 1 and fields.keys() <= cls.model_fields.keys():
             reason = "It has two ways to be reached." if ways else "It has no way to be reached."
             yield rule_error((), None, "no_way", reason, "Give exactly one of command, url.")
             return
         for name in _OF_ADDRESS if ways == ["command"] else _OF_PROGRAM:
-            if given.get(name):
+            if fields.get(name):
                 reason = f"A server with {ways[0]} does not use this." if ways else "It is unused."
-                yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")
+                yield rule_error((name,), fields[name], "unused_field", reason, "Leave it out.")
         for field, instead in (("env", "env_from"), ("headers", "headers_from")):
-            values = given.get(field)
+            values = fields.get(field)
             for name in cast("dict[str, Any]", values) if isinstance(values, dict) else {}:
                 if holds_secret(str(name)):
                     reason = "A team must not contain a key."
@@ -136,13 +136,13 @@ class ToolServer(Part):
         return Address(cast("str", self.url), {**self.headers, **named})
 
 
-def _server(given: object, handler: Any) -> object:
-    if isinstance(given, ToolProvider) and not isinstance(given, type):
-        return given
-    if not isinstance(given, ToolServer | Mapping):
+def _server(value: object, handler: Any) -> object:
+    if isinstance(value, ToolProvider) and not isinstance(value, type):
+        return value
+    if not isinstance(value, ToolServer | Mapping):
         fix = "Give a ToolServer, or an object with list_tools, get_tool and execute."
         raise field_error("wrong_type", "This is not a tool server.", fix)
-    return handler(given)
+    return handler(value)
 
 
 _PROBLEM = "This cannot be the name of a tool server."

@@ -263,10 +263,10 @@ def _phase_findings(found: _Package) -> Iterator[Finding]:
             yield found.finding(path, line, problem, f"Call it {wanted}.")
 
 
-def _own_handlers(found: _Package) -> Iterator[tuple[_Named, str]]:
+def _own_handlers(package: _Package) -> Iterator[tuple[_Named, str]]:
     """The handlers of the package with their phases, without those that Replan names itself."""
-    for each, phase in found.handling:
-        if phase not in _BUILT_IN and found.kind(each.name, each.path) == "Handler":
+    for each, phase in package.handling:
+        if phase not in _BUILT_IN and package.kind(each.name, each.path) == "Handler":
             yield each, phase
 
 
@@ -291,35 +291,37 @@ def _level_findings(found: _Package) -> Iterator[Finding]:
         yield found.finding(path, line, problem, f"Register a {missing}, too.")
 
 
-def _folder_findings(found: _Package) -> Iterator[Finding]:
+def _folder_findings(package: _Package) -> Iterator[Finding]:
     """Check that each folder with an agent is one level, with one file of each kind."""
-    agents = [each.path for each in found.classes if found.kind(each.name, each.path) == "Agent"]
+    agents = [
+        each.path for each in package.classes if package.kind(each.name, each.path) == "Agent"
+    ]
     if not agents:
-        yield found.finding(found.folder, 1, "the package has no agent", "Write a BaseAgent.")
-    folders = {each.parent for each in (*agents, *found.folder.rglob("*_agent.py"))}
+        yield package.finding(package.folder, 1, "the package has no agent", "Write a BaseAgent.")
+    folders = {each.parent for each in (*agents, *package.folder.rglob("*_agent.py"))}
     for path in sorted(folders):
         files = [*path.glob("*_agent.py")]
-        if path != found.folder and not _SNAKE.fullmatch(path.name):
-            yield found.finding(path, 1, "the folder is not named in snake_case", "Rename it.")
+        if path != package.folder and not _SNAKE.fullmatch(path.name):
+            yield package.finding(path, 1, "the folder is not named in snake_case", "Rename it.")
         if max(len(files), len([each for each in agents if each.parent == path])) > 1:
-            yield found.finding(
+            yield package.finding(
                 path, 1, "the folder has agents of two levels", "Give each a folder."
             )
         if len(files) == 1:
-            yield from _file_findings(found, files[0])
+            yield from _file_findings(package, files[0])
 
 
-def _file_findings(found: _Package, agent: Path) -> Iterator[Finding]:
+def _file_findings(package: _Package, agent: Path) -> Iterator[Finding]:
     """Check the files of a level, which have the name of its agent's."""
     folder, prefix = agent.parent, agent.name.removesuffix(_FILES["Agent"])
     for kind in ("Handler", "Unit"):
         wanted = f"{prefix}{_FILES[kind]}"
-        if not (folder / wanted).exists() and (kind == "Handler" or folder != found.folder):
+        if not (folder / wanted).exists() and (kind == "Handler" or folder != package.folder):
             fix = "Put those of the level there, next to its agent."
-            yield found.finding(folder, 1, f"the folder has no file {wanted}", fix)
+            yield package.finding(folder, 1, f"the folder has no file {wanted}", fix)
         for path in sorted({*folder.glob(f"*{_FILES[kind]}")} - {folder / wanted}):
             problem = f"it is named after another agent than {agent.name}"
-            yield found.finding(path, 1, problem, f"Put what it has into {wanted}.")
+            yield package.finding(path, 1, problem, f"Put what it has into {wanted}.")
 
 
 def _prompt_findings(found: _Package) -> Iterator[Finding]:

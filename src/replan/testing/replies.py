@@ -108,22 +108,22 @@ def always(reply: Entry) -> Always:
     return Always(reply)
 
 
-def as_reply(given: Said | Exception | Fault) -> Reply:
-    match given:
+def as_reply(reply: Said | Exception | Fault) -> Reply:
+    match reply:
         case Reply():
-            return given
+            return reply
         case str():
-            return Reply(given)
+            return Reply(reply)
         case AIMessage():
-            return _of_message(given)
+            return _of_message(reply)
         case Exception():
-            return Reply(fault=Raised(given))
+            return Reply(fault=Raised(reply))
         case (
             HttpFault() | Reset() | Hang() | Malformed() | Truncated() | Empty() | Raised() | Raw()
         ):
-            return Reply(fault=given)
+            return Reply(fault=reply)
         case _:
-            msg = f"A reply is a text, an AIMessage, a Reply, a fault or an error, not {given!r}."
+            msg = f"A reply is a text, an AIMessage, a Reply, a fault or an error, not {reply!r}."
             raise TypeError(msg)
 
 

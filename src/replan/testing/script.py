@@ -106,8 +106,8 @@ class Script:
         """Take the next reply for a call; where a function makes it, let it."""
         with self.remembering():
             entry = self.take(call, messages)
-            given = entry(messages) if callable(entry) else entry
-            return as_reply(await given if inspect.isawaitable(given) else given)
+            value = entry(messages) if callable(entry) else entry
+            return as_reply(await value if inspect.isawaitable(value) else value)
 
     def reply_now(self, call: Call | None, messages: Sequence[BaseMessage]) -> Reply:
         """Do the same without an event loop.
@@ -117,12 +117,12 @@ class Script:
         """
         with self.remembering():
             entry = self.take(call, messages)
-            given = entry(messages) if callable(entry) else entry
-            if inspect.isawaitable(given):
-                if inspect.iscoroutine(given):
-                    given.close()
+            value = entry(messages) if callable(entry) else entry
+            if inspect.isawaitable(value):
+                if inspect.iscoroutine(value):
+                    value.close()
                 raise TypeError("An asynchronous reply needs an asynchronous call of the model.")
-            return as_reply(given)
+            return as_reply(value)
 
     def assert_finished(self) -> None:
         """Check that each reply was used and that no call was left without one.
@@ -176,8 +176,8 @@ def keys_of(call: Call | None) -> tuple[str, ...]:
 def _checked(key: str) -> str:
     nodes: tuple[str, ...] = get_args(Caller)
     if key not in (*nodes, ANY) and not _NARROW_KEY.fullmatch(key):
-        known = ", ".join((*nodes, "step N", "step N/NAME", "unit PHASE", ANY))
-        raise ValueError(f"{key!r} is not a key of a script. Use one of: {known}.")
+        keys = ", ".join((*nodes, "step N", "step N/NAME", "unit PHASE", ANY))
+        raise ValueError(f"{key!r} is not a key of a script. Use one of: {keys}.")
     return key
 
 

@@ -223,5 +223,5 @@ class OpenAIServer:
         if self._freeform is None:
             return await self._script.reply(request.call, request.messages)
         with self._script.remembering():
-            given = self._freeform(request)
-            return as_reply(await given if inspect.isawaitable(given) else given)
+            reply = self._freeform(request)
+            return as_reply(await reply if inspect.isawaitable(reply) else reply)

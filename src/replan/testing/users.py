@@ -116,23 +116,23 @@ class SimulatedUser:
                 return None
 
     def _answer(self, job: Job) -> str:
-        asked = next(iter(job.asked.names), "")
-        if asked == COMMAND:
+        name = next(iter(job.asked.names), "")
+        if name == COMMAND:
             command = self.command.replace("_", " ")
             return self._dressed(self._joined([command, *self._more(job, "")]))
-        if asked == CONFIRMATION:
+        if name == CONFIRMATION:
             return self._confirmation(job)
-        if not self.spec.knows(asked) or asked not in self.wants:
+        if not self.spec.knows(name) or name not in self.wants:
             return self._dressed(say("yes", self.language))
-        value = self.wants[asked]
+        value = self.wants[name]
         if self.kind == "contradicting" and self._random.random() < _MOSTLY:
-            other = another(self.spec.slot(asked), value, self._random)
+            other = another(self.spec.slot(name), value, self._random)
             if other != value:
-                self._to_correct[asked] = value
+                self._to_correct[name] = value
                 value = other
         if self.kind == "verbose":
-            return self._dressed(self._joined([self._named(asked, value), *self._more(job, asked)]))
-        return self._joined([self._bare(asked, value), *self._more(job, asked)])
+            return self._dressed(self._joined([self._named(name, value), *self._more(job, name)]))
+        return self._joined([self._bare(name, value), *self._more(job, name)])
 
     def _more(self, job: Job, asked: str) -> list[str]:
         """Some other values that the job does not have, as people say them in one sentence."""
@@ -279,12 +279,12 @@ async def converse_with_agent(agent: Agent, user: SimulatedUser) -> AgentContext
     result = await agent.process("hello", context)
     for _ in range(user.spec.max_turns):
         context = AgentContext.from_dict(context.apply(result.context_updates).to_dict())
-        asked = cast("list[Any]", result.metadata["questions"])
-        if not asked:
+        questions = cast("list[Any]", result.metadata["questions"])
+        if not questions:
             return context
         # Who says nothing, or what no agent takes, is shown the question again.
-        said = storable_text(user.says(_job_shown(asked[0]["details"]))).strip()
-        result = await agent.process(said or None, context)
+        text = storable_text(user.says(_job_shown(questions[0]["details"]))).strip()
+        result = await agent.process(text or None, context)
     assert user.kind == "silent", "more turns than the spec says"
     return context
 

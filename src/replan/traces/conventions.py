@@ -53,15 +53,17 @@ def number(value: int | None) -> int | None:
     return None if value is None else max(-LARGEST, min(value, LARGEST))
 
 
-def known(**values: Any) -> Attributes:
-    """Return the attributes that are known, their names written with `__` for a dot."""
+def without_empty(**values: Any) -> Attributes:
+    """Return the attributes that have a value; their names are written with `__` for a dot."""
     pairs = values.items()
     return {name.replace("__", "."): each for name, each in pairs if each not in (None, "")}
 
 
 def of_call(team: str, thread_id: str) -> Attributes:
     """What the span of a graph's call says from its beginning."""
-    return {OPERATION: "invoke_workflow", AGENT: team} | known(gen_ai__conversation__id=thread_id)
+    return {OPERATION: "invoke_workflow", AGENT: team} | without_empty(
+        gen_ai__conversation__id=thread_id
+    )
 
 
 def of_step(event: events.StepEvent) -> Attributes:
@@ -81,18 +83,18 @@ def of_model(event: events.ModelInvoked) -> Attributes:
     return {
         OPERATION: "chat",
         MODEL: one_line(event.model),
-        **known(gen_ai__provider__name=one_line(provider)),
+        **without_empty(gen_ai__provider__name=one_line(provider)),
     }
 
 
 def of_caller(event: events.CallEvent) -> Attributes:
     """Who makes a call."""
-    return known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist))
+    return without_empty(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist))
 
 
 def of_reply(event: events.ModelCompleted) -> Attributes:
     """What the span of a model's call says once it is over."""
-    return known(
+    return without_empty(
         gen_ai__usage__input_tokens=number(event.input_tokens),
         gen_ai__usage__output_tokens=number(event.output_tokens),
         replan__cost=event.cost,
@@ -109,9 +111,9 @@ def of_tool_call(event: events.ToolEvent) -> Attributes:
     return {
         "gen_ai.tool.type": "function",
         "replan.call": one_line(event.call),
-        **known(gen_ai__tool__call__id=one_line(event.tool_call_id)),
+        **without_empty(gen_ai__tool__call__id=one_line(event.tool_call_id)),
         "replan.tool.effects": event.effects,
-        **known(replan__tool__approval=event.approval),
+        **without_empty(replan__tool__approval=event.approval),
     }
 
 
@@ -132,7 +134,7 @@ def arguments_of(event: events.ToolEvent) -> Attributes:
 
 def result_of(event: events.ToolCompleted) -> Attributes:
     """What a tool gave, as content."""
-    return known(gen_ai__tool__call__result=_cut(event.result))
+    return without_empty(gen_ai__tool__call__result=_cut(event.result))
 
 
 def error_type(text: str) -> str:
@@ -167,7 +169,7 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
             return {"replan.warning": error_text(text)} if content else {}
         case events.AnswerReceived():
             about = {"replan.action": event.action, "replan.kind": event.kind}
-            return {**about, **known(replan__by=one_line(event.by))}
+            return {**about, **without_empty(replan__by=one_line(event.by))}
         case (
             events.ApprovalRequested()
             | events.InputRequested()
@@ -192,8 +194,8 @@ def of_search(event: events.KnowledgeRetrieved) -> Attributes:
     names = ("sources", "skipped", "unused", "failed")
     return {
         OPERATION: "retrieval",
-        **known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist)),
-        **known(replan__step__id=number(event.step_id)),
+        **without_empty(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist)),
+        **without_empty(replan__step__id=number(event.step_id)),
         "replan.knowledge.mode": event.mode,
         **{f"replan.knowledge.{name}": len(getattr(event, name)) for name in names},
     }
@@ -215,9 +217,9 @@ def _messages(messages: Sequence[events.MessageText]) -> str:
     return _json([_message(each) for each in messages])
 
 
-def _message(said: events.MessageText) -> Mapping[str, Any]:
-    kind, _, name = said.role.partition(" ")
-    content = _cut(said.text)
+def _message(message: events.MessageText) -> Mapping[str, Any]:
+    kind, _, name = message.role.partition(" ")
+    content = _cut(message.text)
     if kind == "tool":
         part: Mapping[str, Any] = {"type": "tool_call_response", "response": content}
         return {"role": "tool", "name": one_line(name), "parts": [part]}

@@ -182,9 +182,9 @@ def _start_thread(*works: Callable[[], object]) -> None:
 
 
 def _resource() -> Resource:
-    found = Resource.create()
-    is_named = not str(found.attributes[SERVICE_NAME]).startswith("unknown_service")
-    return found if is_named else found.merge(Resource({SERVICE_NAME: "replan"}))
+    resource = Resource.create()
+    is_named = not str(resource.attributes[SERVICE_NAME]).startswith("unknown_service")
+    return resource if is_named else resource.merge(Resource({SERVICE_NAME: "replan"}))
 
 
 def _is_sent(variable: str) -> bool:

@@ -40,8 +40,8 @@ def tracing_of(traces: Traces) -> Tracing:
 
 
 def _links(ref: str) -> list[Link]:
-    found = _REF.fullmatch(ref)
-    if found is None:
+    match = _REF.fullmatch(ref)
+    if match is None:
         return []
-    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    trace_id, span_id, flags = (int(part, 16) for part in match.groups())
     return [Link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags)))]

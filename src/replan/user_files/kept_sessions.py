@@ -39,9 +39,9 @@ async def find_session(client: ClientAgentAdapter, prefix: str) -> str:
         InputError: There is none, or more than one.
     """
     newest = [each.session_id for each in await client.sessions(_MOST)]
-    found = newest[:1] if prefix == LAST else [each for each in newest if each == prefix]
-    found = found or [each for each in newest if prefix and each.startswith(prefix)]
-    match found:
+    matching = newest[:1] if prefix == LAST else [each for each in newest if each == prefix]
+    matching = matching or [each for each in newest if prefix and each.startswith(prefix)]
+    match matching:
         case [one]:
             return one
         case []:

@@ -6,10 +6,10 @@ from replan.errors import InputError
 from replan.runs.labels import checked_labels
 
 
-def read_labels(given: Sequence[str]) -> dict[str, str]:
+def read_labels(options: Sequence[str]) -> dict[str, str]:
     """Read labels, each `NAME=VALUE`."""
     labels = dict[str, str]()
-    for text in given:
+    for text in options:
         name, sign, value = text.partition("=")
         if not sign:
             raise InputError(f"--label {text} has no value. Write NAME=VALUE, such as user=eva.")

@@ -38,11 +38,11 @@ def file_blocks(paths: Iterable[Path]) -> list[dict[str, Any]]:
 def _block(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            held = file.read(largest_of(path.name) + 1)
+            content = file.read(largest_of(path.name) + 1)
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise InputError(f"--file {path} cannot be read: {why}. Name a file.") from error
-    return block_of(path.name, held, f"--file {path}", _FIX)
+    return block_of(path.name, content, f"--file {path}", _FIX)
 
 
 SIGNATURE = "signature"
@@ -177,7 +177,7 @@ def order_of(record: RunRecord) -> Order:
 
 
 def check_team(order: Order, record: RunRecord, team: TeamIdentity) -> None:
-    """Refuse another team than that of a run which another program began.
+    """Refuse to continue a run of another program with another team.
 
     Raises:
         InputError: It has another name.
@@ -220,16 +220,16 @@ def read_settings(
     limits: list[str], approve: str | None, user: str | None = None
 ) -> RunSettings | None:
     """Read what one run is to do otherwise than its team; None if nothing."""
-    asked: dict[str, Any] = {"limits": read_limits(limits), "approval": approve, "user": user}
-    given = {name: value for name, value in asked.items() if value is not None}
-    return RunSettings(**given) if given else None
+    options: dict[str, Any] = {"limits": read_limits(limits), "approval": approve, "user": user}
+    fields = {name: value for name, value in options.items() if value is not None}
+    return RunSettings(**fields) if fields else None
 
 
 def read_limits(texts: list[str]) -> Limits | None:
     """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed."""
     names = [*Limits.model_fields, *(f"per_step.{name}" for name in Budget.model_fields)]
     names.remove("per_step")
-    given: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if name in names and not sign:
@@ -237,10 +237,10 @@ def read_limits(texts: list[str]) -> Limits | None:
         if name not in names:
             near = ", ".join(get_close_matches(name, names, cutoff=0.7) or names)
             raise InputError(f"'{text}' is not a limit. Write NAME=VALUE with one of: {near}.")
-        part = given.setdefault("per_step", {}) if "." in name else given
+        part = limits.setdefault("per_step", {}) if "." in name else limits
         part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value
     try:
-        return Limits.model_validate(given) if given else None
+        return Limits.model_validate(limits) if limits else None
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))

@@ -51,20 +51,20 @@ class Place:
         return self.where if self.outlives else ":memory:"
 
 
-def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
+def place_of(location: str | None, environment: Mapping[str, str]) -> Place:
     """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
-    where = asked or environment.get("REPLAN_STORAGE") or str(_own_file())
+    where = location or environment.get("REPLAN_STORAGE") or str(_own_file())
     key = environment.get("REPLAN_STORAGE_KEY") or None
-    option = f" --storage {shlex.quote(_without_password(asked))}" if asked else ""
+    option = f" --storage {shlex.quote(_without_password(location))}" if location else ""
     return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
 
 
-def _days(given: str) -> float | None:
+def _days(value: str) -> float | None:
     try:
-        return float(given) if given.strip() else None
+        return float(value) if value.strip() else None
     except ValueError as error:
         raise InputError(
-            f"REPLAN_KEEP_DAYS={given} is not a number of days. Set it to a number such as 30."
+            f"REPLAN_KEEP_DAYS={value} is not a number of days. Set it to a number such as 30."
         ) from error
 
 

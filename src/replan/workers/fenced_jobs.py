@@ -88,11 +88,11 @@ class FencedJobs(JobManager):
 
     async def at_work(self, worker_id: int) -> set[int]:
         """The jobs that a worker has, as far as the database knows."""
-        found = await self.connector.execute_query_all_async(
+        rows = await self.connector.execute_query_all_async(
             "SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s",
             worker=worker_id,
         )
-        return {row["id"] for row in found}
+        return {row["id"] for row in rows}
 
     async def give_back(self, worker_id: int, ids: Collection[int]) -> None:
         """Give back jobs of a worker that it knows nothing of: the answer was lost."""
@@ -119,8 +119,8 @@ class FencedJobs(JobManager):
         return await self._return(f"id = %(id)s AND {_STALLED}", id=job_id, lease=lease, more=1)
 
     async def _return(self, which: LiteralString, **arguments: Any) -> bool:
-        given = {"at": None, "more": 0, **arguments}
-        row = await self.connector.execute_query_one_async(_AGAIN.format(which=which), **given)
+        defaulted = {"at": None, "more": 0, **arguments}
+        row = await self.connector.execute_query_one_async(_AGAIN.format(which=which), **defaulted)
         return bool(row["number"])
 
     async def fail_stalled(self, job_id: int, lease: float) -> None:

@@ -87,11 +87,11 @@ async def open_worker(
         schedules = [each.replace(labels={TEAM: name, **each.labels}) for each in schedules]
         on_event = partial(watch.on_event, name)
         runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, on_event=on_event)
-        told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
+        metrics_served = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
         async with runtime_of as runtime, watch_loop_lag(watch.lagged):
             watch.counts_works(name, lambda: runtime.at_work)
             queued = queued_beside(runtime, queue, version.digest)
-            with told:
+            with metrics_served:
                 yield Worker(
                     queue,
                     runtime,

@@ -88,5 +88,6 @@ def is_away(error: exceptions.ConnectorException) -> bool:
 
 async def _to_our_schema(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.execute(f"SET search_path = {SCHEMA}")
+    # A rollback would undo the setting.
     if not connection.autocommit:
         await connection.commit()

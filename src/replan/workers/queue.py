@@ -106,11 +106,11 @@ class Followed:
         now = time.monotonic()
         self._asked = {lock: at for lock, at in self._asked.items() if now - at < _FORGOTTEN}
         try:
-            found = await self._look([*self._asked])
+            statuses = await self._look([*self._asked])
         except StorageError as error:
             self._failed_at, self._failure = time.monotonic(), error
             raise
-        self._found, self._looked_at = found, now
+        self._found, self._looked_at = statuses, now
 
 
 class Taken(NamedTuple):
@@ -175,7 +175,7 @@ class Queue:
             priority=job.level * _STEP - min(row["turn"], _STEP - 1),
         )
         try:
-            with _errors(self._where):
+            with _storage_errors(self._where):
                 await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
         except exceptions.AlreadyEnqueued:
             return False
@@ -216,11 +216,11 @@ class Queue:
         return bool((await self._row(query, digest=digest))["found"])
 
     async def _rows(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
-        with _errors(self._where):
+        with _storage_errors(self._where):
             return await self.app.connector.execute_query_all_async(query, **arguments)
 
     async def _row(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        with _errors(self._where):
+        with _storage_errors(self._where):
             return await self.app.connector.execute_query_one_async(query, **arguments)
 
 
@@ -244,7 +244,7 @@ async def open_queue(
     connector = PatientConnector(address, patience, connections)
     app = App(connector=connector)
     jobs = app.job_manager = FencedJobs(connector)
-    with _errors(where):
+    with _storage_errors(where):
         await prepare(address, where)
         await connector.open_async()
     try:
@@ -254,8 +254,8 @@ async def open_queue(
 
 
 @contextmanager
-def _errors(where: str) -> Generator[None]:
-    """Report a database that cannot be reached like that of any storage."""
+def _storage_errors(where: str) -> Generator[None]:
+    """Raise StorageError if the database of the queue cannot be reached."""
     try:
         yield
     except exceptions.AlreadyEnqueued:
@@ -272,8 +272,8 @@ def check_address(address: str) -> None:
         problem = "Workers and their queue need PostgreSQL, which several machines can share."
         fix = "Give --storage postgresql://user@host/database."
         scheme, separator, _ = address.partition("://")
-        told = f"{scheme}://..." if separator else address
-        raise ConfigurationError("storage", told, problem, fix)
+        shown = f"{scheme}://..." if separator else address
+        raise ConfigurationError("storage", shown, problem, fix)
 
 
 def queue_of(name: str, digest: str) -> str:

@@ -58,16 +58,16 @@ def migrations() -> list[Path]:
 
 async def _upgrade(connection: Connection, where: str) -> None:
     is_noted = await _one(connection, "SELECT to_regclass(%s) IS NOT NULL", "replan_schema")
-    known = FIRST
+    migration = FIRST
     if is_noted:
-        known = str(await _one(connection, "SELECT migration FROM replan_schema"))
+        migration = str(await _one(connection, "SELECT migration FROM replan_schema"))
     newest = migrations()[-1].stem
-    if known > newest:
+    if migration > newest:
         # Its name begins with the release, such as 03.04.00.
-        release = ".".join(str(int(part)) for part in known.partition("_")[0].split("."))
-        problem = f"A newer Procrastinate made its queue (migration {known})."
+        release = ".".join(str(int(part)) for part in migration.partition("_")[0].split("."))
+        problem = f"A newer Procrastinate made its queue (migration {migration})."
         raise StorageError(where, problem, f"Install procrastinate>={release}.")
-    missing = [each for each in migrations() if each.stem > known]
+    missing = [each for each in migrations() if each.stem > migration]
     if missing and await _one(connection, _ALIVE):
         problem = "Its queue must be upgraded, but workers of an older version are running."
         fix = "Stop all workers and servers, then start them with the new version."

@@ -57,14 +57,14 @@ class Schedule(Value):
 
     @field_validator("cron")
     @classmethod
-    def _is_cron(cls, given: str) -> str:
-        if len(given.split()) != _FIELDS or not croniter.is_valid(given):
+    def _is_cron(cls, cron: str) -> str:
+        if len(cron.split()) != _FIELDS or not croniter.is_valid(cron):
             raise ValueError("write five fields, such as `0 7 * * 1-5`")
         try:
-            croniter(given).get_next()
+            croniter(cron).get_next()
         except CroniterBadDateError as error:
             raise ValueError("there is no such day in any year") from error
-        return given
+        return cron
 
     def before(self, now: datetime) -> datetime:
         return croniter(self.cron, now.astimezone(UTC)).get_prev(datetime)
@@ -80,23 +80,23 @@ def read_schedules(path: Path) -> list[Schedule]:
         raise DeclaredFileError(path, source.mistakes)
     fix = "Write a list whose entries have name, cron, and task or upkeep."
     try:
-        found = TypeAdapter(list[Schedule]).validate_python(source.value)
+        schedules = TypeAdapter(list[Schedule]).validate_python(source.value)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(["schedules", *map(str, first["loc"])])
         raise ConfigurationError(field, first["input"], first["msg"], fix) from error
-    names = [each.name for each in found]
+    names = [each.name for each in schedules]
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(
                 "schedules", name, "Two schedules have this name.", "Change one."
             )
-    for each in found:
+    for each in schedules:
         # What would be refused only when its time comes.
         labels = checked_labels(each.labels)
         checked_level(labels.get(PRIORITY, "0"))
         queue_of(labels.get(QUEUE, RUNS), "")
-    return found
+    return schedules
 
 
 async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJobs) -> None:
@@ -125,8 +125,9 @@ async def begin_due(
             continue
         try:
             if each.upkeep is not None and upkeep is not None:
-                # Done twice, it finds nothing to do.
-                is_done = await upkeep.put(each.upkeep, each.labels) or True
+                # A second job finds nothing to do, so it does not matter whether one was there.
+                await upkeep.put(each.upkeep, each.labels)
+                is_done = True
             else:
                 is_done = await _begin_run(each, at, queued)
         except ReplanError as error:
@@ -141,16 +142,16 @@ async def begin_due(
 async def _begin_run(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     """Begin a run, unless another worker does; return whether nothing is left to do."""
     run_id, resources, team = schedule.run_id(at), queued.resources, schedule.labels.get(TEAM, "")
-    known = await resources.runs.get(run_id)
-    if known is not None and known.labels.get(TEAM, team) != team:
+    record = await resources.runs.get(run_id)
+    if record is not None and record.labels.get(TEAM, team) != team:
         # A schedule of another team has this name.
         run_id = f"{run_id}-{team}"
-        known = await resources.runs.get(run_id)
-    if known is None and not await _is_claimed(run_id, at, queued):
+        record = await resources.runs.get(run_id)
+    if record is None and not await _is_claimed(run_id, at, queued):
         return False
     # One that is on record without its job was left there by a worker that died.
-    is_over = known is not None and known.outcome != "running"
-    if not is_over and (known is None or not await is_worked_on(run_id, resources)):
+    is_over = record is not None and record.outcome != "running"
+    if not is_over and (record is None or not await is_worked_on(run_id, resources)):
         await queued.start(schedule.task, run_id=run_id, labels=schedule.labels)
     return True
 

@@ -63,9 +63,9 @@ class UpkeepJobs:
         newest = dict[str, tuple[RunOutcome, Mapping[str, str]]]()
         for record in await self.storage.runs.recent(MOST_RUNS, labels):
             newest.setdefault(record.thread_id, (record.outcome, record.labels))
-        for thread_id, (outcome, found) in newest.items():
+        for thread_id, (outcome, thread) in newest.items():
             if outcome in _OVER:
-                await self._put(_SUMMARY, thread_id, found, {"thread_id": thread_id})
+                await self._put(_SUMMARY, thread_id, thread, {"thread_id": thread_id})
 
     async def summarise(self, thread_id: str) -> None:
         """Write the summary of a thread, if there is anything new to cover."""

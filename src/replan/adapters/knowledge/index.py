@@ -113,8 +113,8 @@ class Index:
 
         What changed is read again, what is gone goes.
         """
-        found = files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
-        files = {each.name: each for each in found.files}
+        listing = files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
+        files = {each.name: each for each in listing.files}
         if self._is_behind(files):
             # Whoever comes second finds it done.
             self._db.execute("BEGIN IMMEDIATE")
@@ -125,7 +125,7 @@ class Index:
                 raise
             self._db.execute("COMMIT")
         rows = self._db.execute("SELECT name, problem FROM files WHERE problem != '' ORDER BY name")
-        return [*found.left_out, *(f"{name} is left out: {problem}." for name, problem in rows)]
+        return [*listing.left_out, *(f"{name} is left out: {problem}." for name, problem in rows)]
 
     def size(self) -> tuple[int, int]:
         """How many files and passages there are."""
@@ -138,8 +138,8 @@ class Index:
         if not terms:
             return []
         only = "AND file GLOB ?" if glob else ""
-        given = [any_of(terms), *([glob] if glob else []), most]
-        rows = self._db.execute(_FOUND.format(only), given).fetchall()
+        parameters = [any_of(terms), *([glob] if glob else []), most]
+        rows = self._db.execute(_FOUND.format(only), parameters).fetchall()
         scores = self._scores([row[0] for row in rows], telling(terms))
         return [
             Hit(score, Passage(file=file, line=line, heading=heading, text=text))
@@ -150,12 +150,12 @@ class Index:
         """Score ranked passages: the share of the terms that a passage, or a later one, has."""
         # What bm25 gives depends on the size of the folder. The share means the same in each, and
         # the order of the ranking stays.
-        found = Counter[int]()
+        scores = Counter[int]()
         statement = _AMONG.format(", ".join("?" * len(ids)))
         for term in terms if ids else ():
             rows = self._db.execute(statement, [any_of((term,)), *ids])
-            found.update(id_ for (id_,) in rows)
-        shares = [found[id_] / len(terms) for id_ in ids]
+            scores.update(id_ for (id_,) in rows)
+        shares = [scores[id_] / len(terms) for id_ in ids]
         return [*accumulate(reversed(shares), max)][::-1]
 
     def passages(self) -> list[Passage]:
@@ -171,18 +171,18 @@ class Index:
         return tuple(term for term in terms if term not in common) or terms
 
     def _is_behind(self, files: Mapping[str, FolderFile]) -> bool:
-        known = dict(self._db.execute("SELECT name, stamp FROM files"))
-        return files.keys() != known.keys() or any(
-            _stamp(each) != known[name] for name, each in files.items()
+        stamps = dict(self._db.execute("SELECT name, stamp FROM files"))
+        return files.keys() != stamps.keys() or any(
+            _stamp(each) != stamps[name] for name, each in files.items()
         )
 
     def _catch_up(self, files: Mapping[str, FolderFile]) -> None:
         rows = self._db.execute("SELECT name, stamp, digest, first, last, problem FROM files")
-        known = {name: _Known(*rest) for name, *rest in rows}
-        for name in known.keys() - files.keys():
-            self._forget(name, known[name])
+        indexed = {name: _Known(*rest) for name, *rest in rows}
+        for name in indexed.keys() - files.keys():
+            self._forget(name, indexed[name])
         for name, file in files.items():
-            stamp, old = _stamp(file), known.get(name)
+            stamp, old = _stamp(file), indexed.get(name)
             if old is None or stamp != old.stamp:
                 self._read_file(file, stamp, old)
         for statement in _COMMON.format(least=_COMMON_FROM).split(";"):

@@ -55,8 +55,8 @@ class LangChainRetriever:
         if request.tenant_id and not self.shared:
             fix = "Use VectorStoreRetriever with tenant_field, or say shared=True."
             raise RetrievalError("a retriever of LangChain cannot separate tenants", fix)
-        found = self.retriever.invoke(request.query, config)
-        chunks = [_chunk(each, 1 / place) for place, each in enumerate(found, start=1)]
+        documents = self.retriever.invoke(request.query, config)
+        chunks = [_chunk(each, 1 / place) for place, each in enumerate(documents, start=1)]
         return best_of(chunks, request)
 
 
@@ -95,11 +95,11 @@ class VectorStoreRetriever:
         """
         _check_bases(request)
         filters = self._filters(request)
-        given = {"filter": self.as_filter(filters)} if filters else {}
+        options = {"filter": self.as_filter(filters)} if filters else {}
         with _charged(self.embedding_names, request.query, config):
-            found = self._scored(request.query, request.top_k, given)
-        self._check_tenants([document for document, _ in found], request.tenant_id)
-        return best_of([_chunk(*each) for each in found], request)
+            scored = self._scored(request.query, request.top_k, options)
+        self._check_tenants([document for document, _ in scored], request.tenant_id)
+        return best_of([_chunk(*each) for each in scored], request)
 
     @property
     def embedding_names(self) -> tuple[str, ...]:
@@ -107,8 +107,8 @@ class VectorStoreRetriever:
         model = self.store.embeddings
         if model is None:
             return ()
-        given = (getattr(model, each, None) for each in ("model", "model_name", "model_id"))
-        own = [each for each in given if isinstance(each, str) and each]
+        names = (getattr(model, each, None) for each in ("model", "model_name", "model_id"))
+        own = [each for each in names if isinstance(each, str) and each]
         return (own[0] if own else type(model).__name__,)
 
     def _filters(self, request: SearchRequest) -> Filters:
@@ -125,22 +125,22 @@ class VectorStoreRetriever:
             raise RetrievalError("a filter names another tenant", fix)
         return {**request.filters, self.tenant_field: tenant}
 
-    def _scored(self, query: str, most: int, given: Mapping[str, Any]) -> list[Any]:
+    def _scored(self, query: str, most: int, options: Mapping[str, Any]) -> list[Any]:
         if self.score is not None:
-            own = self.store.similarity_search_with_score(query, k=most, **given)
+            own = self.store.similarity_search_with_score(query, k=most, **options)
             return [(document, self.score(value)) for document, value in own]
         try:
-            return self.store.similarity_search_with_relevance_scores(query, k=most, **given)
+            return self.store.similarity_search_with_relevance_scores(query, k=most, **options)
         except NotImplementedError as error:
             reason = f"{type(self.store).__name__} has no relevance scores"
             fix = "Give score=..., a function of the store's own score; larger results are better."
             raise RetrievalError(reason, fix) from error
 
-    def _check_tenants(self, found: Sequence[Document], tenant: str) -> None:
+    def _check_tenants(self, documents: Sequence[Document], tenant: str) -> None:
         """Refuse what a store gave that overlooks filters."""
         if self.tenant_field and any(
             cast("dict[str, object]", each.metadata).get(self.tenant_field) != tenant
-            for each in found
+            for each in documents
         ):
             reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
             raise RetrievalError(reason, "It ignores filters: write as_filter=... for it.")
@@ -169,9 +169,9 @@ def _check_bases(request: SearchRequest) -> None:
 
 
 def _chunk(document: Document, score: float) -> Chunk:
-    known = cast("dict[str, object]", document.metadata)
-    scores = {name: known[name] for name in _SCORES if _is_number(known.get(name))}
-    text, page, line = document.page_content, known.get("page"), known.get("line")
+    metadata = cast("dict[str, object]", document.metadata)
+    scores = {name: metadata[name] for name in _SCORES if _is_number(metadata.get(name))}
+    text, page, line = document.page_content, metadata.get("page"), metadata.get("line")
     if isinstance(page, int) and not isinstance(line, int):
         # LangChain counts pages from 0. All lines of a page have its place.
         line, text = page + 1, " ".join(text.split())
@@ -179,9 +179,9 @@ def _chunk(document: Document, score: float) -> Chunk:
         {
             "id": document.id or "",
             "content": text,
-            "source": str(known.get("source") or document.id or ""),
+            "source": str(metadata.get("source") or document.id or ""),
             "line": line if isinstance(line, int) and line > 0 else None,
-            "metadata": storable(json.loads(json.dumps(known, default=str))),
+            "metadata": storable(json.loads(json.dumps(metadata, default=str))),
             **(scores or {"score": score}),
         }
     )

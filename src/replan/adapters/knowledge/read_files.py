@@ -43,14 +43,14 @@ def passages_in(name: str, content: bytes) -> list[Passage]:
         UnreadableFileError: It gives no passages, whatever its reader made of it.
     """
     try:
-        found = list(_READERS[_ending(Path(name))](name, content))
+        passages = list(_READERS[_ending(Path(name))](name, content))
     except UnreadableFileError:
         raise
     except Exception as error:
         raise UnreadableFileError(f"it cannot be read ({type(error).__name__})") from error
-    if len(found) > MOST_PASSAGES:
+    if len(passages) > MOST_PASSAGES:
         raise UnreadableFileError(f"it has more than {MOST_PASSAGES:,} passages")
-    return found
+    return passages
 
 
 def _ending(path: Path) -> str:

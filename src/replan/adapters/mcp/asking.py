@@ -55,8 +55,8 @@ class Call:
 def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
     message = within_budget(params.message, _LONGEST)
     if not isinstance(params, ElicitRequestFormParams):
-        asked = f"Open {params.url}\nAnswer 'done' when that is done, or 'no'."
-        answer = ask_user(f"The tool server {server} asks: {message}\n{asked}")
+        text = f"Open {params.url}\nAnswer 'done' when that is done, or 'no'."
+        answer = ask_user(f"The tool server {server} asks: {message}\n{text}")
         return ElicitResult(action="accept" if _word(answer) in _YES else "decline")
     size = len(json.dumps(params.requested_schema))
     if size > _LONGEST_FORM:
@@ -83,16 +83,16 @@ def _checked_part(schema: Any) -> Any:
     """What of a schema is checked here: the server checks all; a pattern of it may take forever."""
     if not isinstance(schema, dict):
         return {}
-    given = cast("dict[str, Any]", schema)
-    kept = {key: given[key] for key in _KEPT if key in given}
-    if "items" in given:
-        kept["items"] = _checked_part(given["items"])
+    fields = cast("dict[str, Any]", schema)
+    kept = {key: fields[key] for key in _KEPT if key in fields}
+    if "items" in fields:
+        kept["items"] = _checked_part(fields["items"])
     for key in ("anyOf", "oneOf"):
-        if key in given:
-            kept[key] = [_checked_part(each) for each in given[key]]
-    if "properties" in given:
+        if key in fields:
+            kept[key] = [_checked_part(each) for each in fields[key]]
+    if "properties" in fields:
         kept["properties"] = {
-            name: _checked_part(each) for name, each in given["properties"].items()
+            name: _checked_part(each) for name, each in fields["properties"].items()
         }
     return kept
 

@@ -77,8 +77,8 @@ def _fields_of(schema: Any) -> dict[str, Any] | None:
     """The fields at the top of a schema; None for one that a client could not check in no time."""
     declared = _mapping(schema)
     fields = _mapping(declared.get("properties"))
-    given: object = declared.get("required", [])
-    required = cast("list[Any]", given) if isinstance(given, list) else None
+    names: object = declared.get("required", [])
+    required = cast("list[Any]", names) if isinstance(names, list) else None
     if required is None or len(fields) + len(required) > _MOST_FIELDS:
         return None
     types = {name: _mapping(field).get("type") for name, field in fields.items()}

@@ -92,10 +92,10 @@ def _is_asking(request: httpx2.Request) -> bool:
 
 def _fields(body: bytes) -> dict[str, Any]:
     try:
-        read: object = json.loads(body)
+        value: object = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _error_response(request: httpx2.Request, code: int, problem: str) -> httpx2.Response:

@@ -84,9 +84,9 @@ class McpServer:
 
     async def aclose(self) -> None:
         """Close the connection of the running loop, if there is one."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held.close()
+        connection = self._held.pop(asyncio.get_running_loop(), None)
+        if connection is not None:
+            await connection.close()
 
     async def _connection(self) -> "Connection":
         if _CLIENT not in sys.modules:
@@ -94,13 +94,13 @@ class McpServer:
             # blocks their loop.
             await asyncio.to_thread(import_module, _CLIENT)
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None or not held.is_alive:
+        connection = self._held.get(loop)
+        if connection is None or not connection.is_alive:
             from replan.adapters.mcp.connection import Connection  # noqa: PLC0415
 
-            held = self._held[loop] = Connection(self._name, self._way, self._seconds)
-        await held.client()
-        return held
+            connection = self._held[loop] = Connection(self._name, self._way, self._seconds)
+        await connection.client()
+        return connection
 
     def _check(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Refuse what no message can hold: the client would end the connection with it."""

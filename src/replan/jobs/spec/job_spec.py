@@ -114,9 +114,9 @@ class JobSpec(Part):
         raise JobSpecError([*mistakes_in(mistakes, type(self))]) from None
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """All names in its parts exist, and no slot depends on itself."""
-        yield from broken_rules_of(given)
+        yield from broken_rules_of(fields)
 
     def slot(self, name: str) -> Slot:
         """The slot of a name."""

@@ -33,7 +33,7 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
 
 
 async def note_answers(request: Request, log: RunLog) -> None:
-    """Have answers on record for the steps, also of a run that is killed before it reads them."""
+    """Record the answers to questions of steps, in case the run is killed before it reads them."""
     # LangGraph gets the others when it asks.
     for key, row in request.answers.items():
         answer = cast("Any", row)

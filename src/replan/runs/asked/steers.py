@@ -77,7 +77,10 @@ def check_steer(
 async def settle_missed(
     state: EnhancedState, log: RunLog, at: datetime, refused: Collection[str] = ()
 ) -> None:
-    """Report what people asked of a run that is over; the names of some are `refused` already."""
+    """Refuse edits and messages that came after the end of a run.
+
+    Those in `refused` are marked as taken, and not reported again.
+    """
     run_id = state.get("run_id", "")
     missed = [request for request in await log.requests([run_id]) if request.kind in STEERS]
     if not missed:

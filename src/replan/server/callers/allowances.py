@@ -163,7 +163,7 @@ class Allowances:
             await self._storage.store.abatch([gone, self._put(name, ledger)])
 
     async def _write(self, name: str, ledger: _Ledger) -> None:
-        """Keep a ledger, with what its runs at work had spent before."""
+        """Store the ledger of a caller, if the caller has limits."""
         if ledger.is_kept:
             await self._storage.store.abatch([self._put(name, ledger)])
 
@@ -203,11 +203,11 @@ class Allowances:
         ledger.tokens, ledger.money = ledger.tokens + others[0], ledger.money + others[1]
 
     async def _pages(self, name: str) -> list[SearchItem]:
-        found = list[SearchItem]()
+        items = list[SearchItem]()
         place, store = (*_PLACE, f"n-{name}"), self._storage.store
-        while batch := await store.asearch(place, limit=_BATCH, offset=len(found)):
-            found += batch
-        return found
+        while batch := await store.asearch(place, limit=_BATCH, offset=len(items)):
+            items += batch
+        return items
 
 
 def _is_bound(who: Identity) -> bool:

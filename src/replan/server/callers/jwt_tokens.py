@@ -107,8 +107,8 @@ class Provider:
         """The caller in the claims; None without a tenant, a person and a role."""
         entry = self._entry
         tenant = entry.tenant or claims.get(entry.tenant_claim)
-        user, given = claims.get(entry.user_claim), claims.get(entry.roles_claim)
-        listed = cast("list[object]", given) if isinstance(given, list) else []
+        user, claimed = claims.get(entry.user_claim), claims.get(entry.roles_claim)
+        listed = cast("list[object]", claimed) if isinstance(claimed, list) else []
         roles = entry.roles or [each for each in listed if each in get_args(Role)]
         if not tenant or not roles or not isinstance(user, str) or not user:
             return None

@@ -90,13 +90,13 @@ class Tokens:
         Raises:
             RefusedError: The keys of the identity provider cannot be read.
         """
-        given, found = digest_of(token), None
-        for digest, identity in self.by_digest.items():
-            if hmac.compare_digest(digest, given):
-                found = identity
-        if found is None and self.provider is not None:
+        digest, match = digest_of(token), None
+        for known_digest, identity in self.by_digest.items():
+            if hmac.compare_digest(known_digest, digest):
+                match = identity
+        if match is None and self.provider is not None:
             return await self.provider.identity_of(token)
-        return found
+        return match
 
     def named(self, name: str) -> Identity | None:
         """Who has the token of this name; of a JWT, what its provider bounds."""
@@ -134,7 +134,7 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
     """
     read = _file_of(path)
     entries = read.tokens
-    found: dict[bytes, Identity] = {}
+    identities: dict[bytes, Identity] = {}
     for index, entry in enumerate(entries):
         place = f"tokens[{index}]"
         if entry.name in [each.name for each in entries[:index]]:
@@ -142,12 +142,12 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
             fix = "Give each token its own name."
             raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
         digest = digest_of(_text_of(entry, place, environment))
-        if digest in found:
-            problem = f"{found[digest].name} has the same token"
+        if digest in identities:
+            problem = f"{identities[digest].name} has the same token"
             fix = "Give each its own token."
             raise ConfigurationError(f"{place}.token", "***", problem, fix)
-        found[digest] = entry.identity
-    return Tokens(found, None if read.jwt is None else Provider(read.jwt))
+        identities[digest] = entry.identity
+    return Tokens(identities, None if read.jwt is None else Provider(read.jwt))
 
 
 def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> str:
@@ -179,14 +179,14 @@ def digest_of(token: str) -> bytes:
 
 def _file_of(path: Path) -> TokenFile:
     try:
-        held = path.read_bytes()
-        text = held[: _LARGEST + 1].decode("utf-8-sig")
+        content = path.read_bytes()
+        text = content[: _LARGEST + 1].decode("utf-8-sig")
     except FileNotFoundError:
         problem = "there is no such file. Check the path"
         raise InputError(f"The tokens in {path} cannot be read: {problem}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The tokens in {path} cannot be read: {error}.") from None
-    if len(held) > _LARGEST:
+    if len(content) > _LARGEST:
         raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes. Use fewer.")
     source = read_yaml(text)
     if source.mistakes:

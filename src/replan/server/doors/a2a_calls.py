@@ -95,8 +95,8 @@ class CallerTasks(RequestHandler):
             if (await self._task_of(report)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             run = Run(self.served.runtime_of(report), report.run_id)
-            known = len(await self.served.storage.log.events(report.run_id))
-            async with aclosing(self._follow(Begun(run, known))) as events:
+            seen_events = len(await self.served.storage.log.events(report.run_id))
+            async with aclosing(self._follow(Begun(run, seen_events))) as events:
                 async for event in events:
                     yield event
 
@@ -180,9 +180,9 @@ class CallerTasks(RequestHandler):
             return again
         if report is not None:
             return await self._continue(report, message, names)
-        given = {"messages": [a2a_wire.read_request(message)]}
+        run_input = {"messages": [a2a_wire.read_request(message)]}
         context = a2a_wire.context_named(message, self.served.new_id())
-        return await self._exchange.begin(given, names, **{a2a_wire.CONTEXT: context})
+        return await self._exchange.begin(run_input, names, **{a2a_wire.CONTEXT: context})
 
     async def _continue(self, report: RunReport, message: a2a.Message, names: Names) -> Begun:
         """Answer a task, or continue one that rests."""
@@ -288,8 +288,8 @@ class CallerTasks(RequestHandler):
     def _digest(self, message: a2a.Message) -> str:
         """What a message is known by: the same, sent again, is the same task."""
         whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
-        held = message.SerializeToString(deterministic=True)
-        return hashlib.sha256(whose + held).hexdigest()[:32]
+        content = message.SerializeToString(deterministic=True)
+        return hashlib.sha256(whose + content).hexdigest()[:32]
 
 
 def _key(report: RunReport) -> JsonValue:

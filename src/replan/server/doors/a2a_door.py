@@ -56,14 +56,14 @@ async def card(call: Called, team: str) -> Response:
 async def called(call: Called, team: str) -> Response:
     """Take a call by JSON-RPC."""
     served, request, name = call.served, call.request, call.served.team_at(team)
-    held = await read_bytes(request, served.body_seconds)
+    content = await read_bytes(request, served.body_seconds)
     try:
-        await asyncio.to_thread(read_json, held, _Call)
+        await asyncio.to_thread(read_json, content, _Call)
     except RefusedError as refusal:
         refused = JSONParseError(message=as_a2a_error(refusal).message)
         return JSONResponse(build_error_response(None, refused))
     handler = CallerTasks(served, call.who, name)
-    again = Request(request.scope, replay(held, request.receive))
+    again = Request(request.scope, replay(content, request.receive))
     answer = await JsonRpcDispatcher(handler).handle_requests(again)
     if not isinstance(answer, EventSourceResponse):
         return answer

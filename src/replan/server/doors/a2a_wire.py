@@ -70,11 +70,11 @@ def steering_in(message: Message) -> str | PlanBody:
     Raises:
         A2AError: It is neither.
     """
-    said = answer_in(message)
-    if isinstance(said, str):
-        return said
+    answer = answer_in(message)
+    if isinstance(answer, str):
+        return answer
     try:
-        return PlanBody.model_validate(said)
+        return PlanBody.model_validate(answer)
     except ValidationError as error:
         fix = "Send a text for the host, or `plan` and the `version` that it was made from."
         text = f"message.parts: the task is at work, and this is no message to it. {fix}"
@@ -114,7 +114,7 @@ def as_a2a_error(error: ReplanError) -> A2AError:
 
 @contextmanager
 def raising_a2a_errors() -> Generator[None]:
-    """Raise errors of ours as those that the protocol has for them."""
+    """Translate errors of Replan into those of the protocol."""
     try:
         yield
     except ReplanError as error:
@@ -269,11 +269,11 @@ def _file(made: Made) -> Artifact:
 def _parts(view: RunReport) -> list[Part]:
     match view.outcome:
         case "waiting":
-            asked: list[Any] = [
+            requests: list[Any] = [
                 PendingQuestion.of(each).model_dump(mode="json", exclude_defaults=True)
                 for each in view.pending_questions
             ]
-            return [new_text_part(reply_text(view)), new_data_part({"pending_questions": asked})]
+            return [new_text_part(reply_text(view)), new_data_part({"pending_questions": requests})]
         case "interrupted":
             return [
                 new_text_part(

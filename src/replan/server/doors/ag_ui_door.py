@@ -80,17 +80,17 @@ async def _events(
         async for part in parts:
             match part:
                 case Text(text):
-                    told = course.text(text)
+                    sent = course.text(text)
                 case Progress(event, _):
-                    told = await course.events_for(event)
+                    sent = await course.events_for(event)
                 case Failed(refusal):
                     problem = refusal.problem
-                    told = [ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)]
+                    sent = [ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)]
                 case Ended(report, reply):
                     is_answered = report.outcome not in ("waiting", "interrupted", "failed")
                     last = _final_event(ids, report, part.problem)
-                    told = [*course.end(report, reply if is_answered else ""), last]
-            for each in told:
+                    sent = [*course.end(report, reply if is_answered else ""), last]
+            for each in sent:
                 yield each
 
 
@@ -102,13 +102,13 @@ def key_of(body: ag_ui.RunAgentInput) -> JsonValue:
 def _names(body: ag_ui.RunAgentInput) -> Names:
     """What the request is known by: its run, its last message or its answers, and all of it."""
     key = key_of(body)
-    said: Any = [each.model_dump(mode="json") for each in body.messages]
-    given: Any = [each.model_dump(mode="json") for each in body.resume or ()]
+    messages: Any = [each.model_dump(mode="json") for each in body.messages]
+    answers: Any = [each.model_dump(mode="json") for each in body.resume or ()]
     # The same message may be answered anew, under another name of the run.
     return Names(
-        history=[key, "said", said, given],
-        ids=([key, "run", body.run_id, said, given],),
-        answer_ids=([key, "answer", given or said[-1:]],),
+        history=[key, "said", messages, answers],
+        ids=([key, "run", body.run_id, messages, answers],),
+        answer_ids=([key, "answer", answers or messages[-1:]],),
     )
 
 
@@ -124,8 +124,10 @@ def _messages(body: ag_ui.RunAgentInput) -> list[BaseMessage]:
     messages = [_message_of(each) for each in body.messages if each.role not in _NOT_SAID]
     if not messages or messages[-1].role != "user" or not messages[-1].text.strip():
         raise _empty_message_error()
-    known = [f"{each.description}: {each.value}" for each in body.context or ()]
-    context = [ChatMessage(role="system", content="\n".join(known))] if known else []
+    context_lines = [f"{each.description}: {each.value}" for each in body.context or ()]
+    context = (
+        [ChatMessage(role="system", content="\n".join(context_lines))] if context_lines else []
+    )
     return [each.message for each in (*context, *messages)]
 
 
@@ -159,20 +161,20 @@ def _read_answers(
     body: ag_ui.RunAgentInput, asks: Sequence[Question]
 ) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
-    asked = {place_of(each): each for each in asks}
+    ask_of = {place_of(each): each for each in asks}
     entries = body.resume or []
     for number, entry in enumerate(entries):
-        if entry.interrupt_id not in asked:
-            fix = f"Give one of: {', '.join(asked)}."
+        if entry.interrupt_id not in ask_of:
+            fix = f"Give one of: {', '.join(ask_of)}."
             path = f"resume[{number}].interruptId"
             raise bad_field(path, entry.interrupt_id, "the run does not wait for this answer", fix)
-    given = {each.interrupt_id: each for each in entries}
-    if len(given) < len(asked) or len(entries) > len(given):
-        fix = f"Give one for each of: {', '.join(asked)}."
+    entry_of = {each.interrupt_id: each for each in entries}
+    if len(entry_of) < len(ask_of) or len(entries) > len(entry_of):
+        fix = f"Give one for each of: {', '.join(ask_of)}."
         raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
     if any(each.status == "cancelled" for each in entries):
         return None
-    return {ask.key: ask.bound(given[place].payload) for place, ask in asked.items()}
+    return {ask.key: ask.bound(entry_of[place].payload) for place, ask in ask_of.items()}
 
 
 def _final_event(ids: Any, report: RunReport, problem: str) -> ag_ui.BaseEvent:

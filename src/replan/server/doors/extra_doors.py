@@ -125,12 +125,12 @@ class _Bounded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on."""
-        held = await read_bytes(Request(scope, receive), self._seconds)
+        content = await read_bytes(Request(scope, receive), self._seconds)
         try:
-            await asyncio.to_thread(read_json, held, _Call)
+            await asyncio.to_thread(read_json, content, _Call)
         except RefusedError as refusal:
             error = {"code": _PARSE_ERROR, "message": str(refusal)}
-            told = {"jsonrpc": "2.0", "id": None, "error": error}
-            await JSONResponse(told, status_code=400)(scope, receive, send)
+            answer = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(answer, status_code=400)(scope, receive, send)
         else:
-            await self._app(scope, replay(held, receive), send)
+            await self._app(scope, replay(content, receive), send)

@@ -171,30 +171,30 @@ class _Door:
                 return self._result_of(end)
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
                 return _retry_with_answers(report)
-            given = await self._ask_user(report.pending_questions)
-            if not given:
+            answers = await self._ask_user(report.pending_questions)
+            if not answers:
                 return self._result_of(end)
-            begun = await self._answer(exchange, report, given)
+            begun = await self._answer(exchange, report, answers)
 
     async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
         record = await self.served.record_of(params.request_state or "", self.who)
         runtime = self.served.runtime_of(record)
         report = await runtime.get(record.run_id)
-        asked = {place_of(ask): ask for ask in report.pending_questions}
-        given: dict[str, JsonValue] = {}
+        ask_of = {place_of(ask): ask for ask in report.pending_questions}
+        answers: dict[str, JsonValue] = {}
         for place, response in (params.input_responses or {}).items():
-            ask = asked.get(place)
+            ask = ask_of.get(place)
             if ask is not None and isinstance(response, mcp_types.ElicitResult):
-                given |= _answer_in(ask, response)
-        if not given:
+                answers |= _answer_in(ask, response)
+        if not answers:
             return Begun(Run(runtime, record.run_id))
-        return await self._answer(exchange, report, given)
+        return await self._answer(exchange, report, answers)
 
     async def _answer(
-        self, exchange: Exchange, report: RunReport, given: Mapping[str, JsonValue]
+        self, exchange: Exchange, report: RunReport, answers: Mapping[str, JsonValue]
     ) -> Begun:
         """Continue with answers, each of which says what it is about."""
-        begun = await exchange.answer(Open(report, shown_in(report.pending_questions)), given)
+        begun = await exchange.answer(Open(report, shown_in(report.pending_questions)), answers)
         if begun.problem:
             raise InputError(begun.problem)
         return begun
@@ -222,14 +222,14 @@ class _Door:
 
     async def _ask_user(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the user of a client in between; who declines leaves the run waiting."""
-        given: dict[str, JsonValue] = {}
+        answers: dict[str, JsonValue] = {}
         for ask in asks:
             form = _form(ask)
             response = await self.context.session.elicit_form(
                 form.message, form.requested_schema, self.context.request_id
             )
-            given |= _answer_in(ask, response)
-        return given
+            answers |= _answer_in(ask, response)
+        return answers
 
     def _can_ask(self) -> bool:
         """Whether the user of the client can be asked, and may answer."""
@@ -250,12 +250,12 @@ class _Door:
 
 def _retry_with_answers(report: RunReport) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
-    asked = {
+    requests = {
         place_of(ask): mcp_types.ElicitRequest(params=_form(ask))
         for ask in report.pending_questions
     }
     return mcp_types.InputRequiredResult(
-        input_requests=cast("Any", asked), request_state=report.run_id
+        input_requests=cast("Any", requests), request_state=report.run_id
     )
 
 

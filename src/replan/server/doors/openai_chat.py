@@ -60,11 +60,11 @@ async def completion(exchange: Exchange, body: ChatBody, begun: Begun) -> ChatCo
         ReplanError: There is none, because the run broke off.
     """
     end = await exchange.wait_for_end(begun)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if body.tells_course and not end.is_repeated:
         events = begun.run.events(after=begun.after)
-        told["reasoning_content"] = "".join([progress_line(each) async for each in events])
-    message: Any = {"role": "assistant", "content": _reply(body, end), "refusal": None, **told}
+        fields["reasoning_content"] = "".join([progress_line(each) async for each in events])
+    message: Any = {"role": "assistant", "content": _reply(body, end), "refusal": None, **fields}
     return ChatCompletion(
         **_head(exchange, begun, "chat.completion"),
         choices=[
@@ -142,17 +142,17 @@ def _run_of(end: Ended) -> dict[str, Any]:
     return {"replan": {"run_id": end.report.run_id, "outcome": end.report.outcome}}
 
 
-def _key(body: ChatBody, said: Sequence[ChatMessage]) -> JsonValue:
+def _key(body: ChatBody, messages: Sequence[ChatMessage]) -> JsonValue:
     """The key of a conversation: its session id, else its messages."""
-    return body.session_id or comparable(said)
+    return body.session_id or comparable(messages)
 
 
 def _names(body: ChatBody, idempotency_key: str) -> Names:
     """What a request is known by: everything that was said, or the key of its client."""
     if idempotency_key:
         return Names(ids=(["idempotency", idempotency_key],))
-    said = [each.model_dump(mode="json") for each in body.messages]
-    return Names(history=["said", body.session_id, *said])
+    messages = [each.model_dump(mode="json") for each in body.messages]
+    return Names(history=["said", body.session_id, *messages])
 
 
 def _finish(report: RunReport) -> Literal["stop", "length"]:

@@ -76,25 +76,25 @@ async def start(call: Called, body: StartBody, response: Response) -> Run:
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
     _check_labels(body.labels)
-    given = input_mapping(body.input)
+    run_input = input_mapping(body.input)
     fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
     key = _name_of_request(call)
     name = body.run_id or (f"key-{key}" if key else "")
     run_id = id_for(name, who) if name else served.new_id()
-    known = await served.storage.runs.get(run_id) if name else None
-    if known is not None:
+    earlier = await served.storage.runs.get(run_id) if name else None
+    if earlier is not None:
         response.status_code = 200
-        return await _start_again(call, known, fingerprint)
+        return await _start_again(call, earlier, fingerprint)
     await begin_run(
         served,
         who,
         team,
-        given,
+        run_input,
         run_id=run_id,
         settings=body.settings,
         labels=body.labels,
         title=body.title,
-        order={**stored_input(given), _ASKED: fingerprint},
+        order={**stored_input(run_input), _ASKED: fingerprint},
         tokens=body.tokens,
     )
     record = await served.storage.runs.get(run_id)
@@ -117,8 +117,8 @@ def _is_same_request(record: RunRecord, fingerprint: str) -> bool:
 def _id_taken(record: RunRecord) -> RefusedError:
     fix = "Send the same request again, or give the new one another run_id."
     problem = "another request began a run of this name"
-    found = mistake("run_id", record.run_id, problem, fix)
-    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [found])
+    refusal = mistake("run_id", record.run_id, problem, fix)
+    return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [refusal])
 
 
 async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Run:
@@ -142,11 +142,11 @@ async def look(call: Called, run_id: str) -> Run:
 async def text(call: Called, run_id: str, ref: str) -> Text:
     """Return a long text of an event."""
     record = await call.served.record_of(run_id, call.who)
-    found = await call.served.runtime_of(record).text(record.run_id, ref)
-    if found is None:
+    stored = await call.served.runtime_of(record).text(record.run_id, ref)
+    if stored is None:
         detail = "This text is not there, or it was removed. An event names its texts as `ref`."
         raise RefusedError(404, "unknown_text", detail)
-    return Text(ref=ref, text=found)
+    return Text(ref=ref, text=stored)
 
 
 @router.post(
@@ -256,8 +256,8 @@ async def _current_run(call: Call, run_id: str) -> Run:
 
 async def _shown(call: Call, record: RunRecord) -> Run:
     report = await call.served.runtime_of(record).get(record.run_id)
-    said = replies_before(report)
-    return Run.of(report, await texts_of(record.run_id, call.served.storage, said))
+    replies = replies_before(report)
+    return Run.of(report, await texts_of(record.run_id, call.served.storage, replies))
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
@@ -271,18 +271,18 @@ def _check_labels(labels: Mapping[str, str]) -> None:
             raise bad_field(f"labels.{name}", labels[name], "the server sets this label", fix)
 
 
-def _check_keys(answers: Mapping[str, JsonValue], asked: Sequence[Question]) -> None:
+def _check_keys(answers: Mapping[str, JsonValue], questions: Sequence[Question]) -> None:
     """Refuse answers to questions that are not open, before any is taken."""
     mistakes = [
         mistake(
             f"answers.{name}",
-            given,
+            answer,
             "the run does not wait for this answer",
-            f"Give one of: {', '.join(each.key for each in asked)}.",
+            f"Give one of: {', '.join(each.key for each in questions)}.",
             "unknown_key",
         )
-        for name, given in answers.items()
-        if not meant_by(name, asked)
+        for name, answer in answers.items()
+        if not meant_by(name, questions)
     ]
     if mistakes:
         raise bad_request(mistakes)
@@ -297,7 +297,7 @@ _BATCH = 100
 @router.get("/runs", summary="List runs")
 async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
     """List the runs that the caller may see, the newest first."""
-    found = list[RunSummary]()
+    entries = list[RunSummary]()
     last, scanned, is_more = await _page_start(call, query), 0, True
     while is_more and scanned < _SCANNED:
         records = await call.served.storage.runs.recent(
@@ -305,13 +305,13 @@ async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
         )
         is_more = len(records) == _BATCH
         for record in records:
-            if len(found) == query.limit or _is_before(record, query):
-                return _page(found, last if len(found) == query.limit else None)
+            if len(entries) == query.limit or _is_before(record, query):
+                return _page(entries, last if len(entries) == query.limit else None)
             last, scanned = record, scanned + 1
             is_of_team = query.team in (None, team_name(record))
             if is_of_team and call.served.is_seen(record, call.who):
-                found += await _list_entry(record, query, call.served)
-    return _page(found, last if is_more else None)
+                entries += await _list_entry(record, query, call.served)
+    return _page(entries, last if is_more else None)
 
 
 _NO_MORE: Any = {"204": {"description": "The run is over, and has no further event"}}
@@ -333,9 +333,9 @@ async def events(
     # With the last known one, which has to be there.
     kept = await call.served.storage.log.events(record.run_id, max(0, after - 1))
     if after and not kept:
-        known = len(await call.served.storage.log.events(record.run_id))
+        seen_events = len(await call.served.storage.log.events(record.run_id))
         problem = "the run has no event of this number"
-        raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
+        raise bad_field("after", after, problem, f"Give a number from 0 to {seen_events}.")
     runtime = call.served.runtime_of(record)
     if not is_stream:
         coming = [each for each in kept if each.seq > after]
@@ -352,13 +352,13 @@ async def events(
 
 def _stream_start(call: Call, query: EventsQuery) -> int:
     """The number after which a stream continues: a browser says which event it had last."""
-    given = call.request.headers.get("last-event-id", "")
-    if not given:
+    last_id = call.request.headers.get("last-event-id", "")
+    if not last_id:
         return query.after
-    if not (given.isascii() and given.isdigit() and len(given) < len("9" * 17)):
+    if not (last_id.isascii() and last_id.isdigit() and len(last_id) < len("9" * 17)):
         fix = "Send the id of the last event, or no such header."
-        raise bad_field("Last-Event-ID", given, "this is not the number of an event", fix)
-    return int(given)
+        raise bad_field("Last-Event-ID", last_id, "this is not the number of an event", fix)
+    return int(last_id)
 
 
 def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
@@ -406,5 +406,5 @@ async def _list_entry(record: RunRecord, query: RunsQuery, served: ServedTeams) 
     return [RunSummary.of(record, report)] if is_listed else []
 
 
-def _page(found: list[RunSummary], last: RunRecord | None) -> RunPage:
-    return RunPage(runs=tuple(found), next=None if last is None else last.run_id)
+def _page(entries: list[RunSummary], last: RunRecord | None) -> RunPage:
+    return RunPage(runs=tuple(entries), next=None if last is None else last.run_id)

@@ -123,8 +123,8 @@ async def import_session(call: Called, body: ImportBody) -> ImportedSession:
 @router.post(f"{_SESSION}/undo", summary="Take back a turn of a session", **needs("run"))
 async def undo(call: Called, session_id: str) -> UndoneTurn:
     """Take back the newest turn of a session."""
-    taken = await _or_unknown_session(call, session_id, _client(call).undo(session_id))
-    return UndoneTurn(messages=taken.messages, effects=taken.effects, note=taken.note)
+    undone = await _or_unknown_session(call, session_id, _client(call).undo(session_id))
+    return UndoneTurn(messages=undone.messages, effects=undone.effects, note=undone.note)
 
 
 @router.delete(_SESSION, summary="Delete a session", status_code=204, **needs("run"))
@@ -176,12 +176,12 @@ def check_input(who: Identity, body: TurnBody) -> None:
     Raises:
         RefusedError: It does.
     """
-    given = body.input
-    if isinstance(given, str) and not (given.strip() or body.files):
-        raise bad_field("input", given, "it is empty", "Give a text, or answers by key.")
-    if body.files and not isinstance(given, str):
+    user_input = body.input
+    if isinstance(user_input, str) and not (user_input.strip() or body.files):
+        raise bad_field("input", user_input, "it is empty", "Give a text, or answers by key.")
+    if body.files and not isinstance(user_input, str):
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
-    if isinstance(given, dict):
+    if isinstance(user_input, dict):
         check_role(who, "answer")
 
 

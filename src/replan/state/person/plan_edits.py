@@ -32,8 +32,8 @@ def edited_plan(before: TaskPlan | None, edit: Any, team: Sequence[SpecialistCar
         InvalidUpdateError: Names every mistake of the edit with its place, and unknown names.
     """
     plan: TaskPlan = checked(KEY, TaskPlan, edit)
-    if found := "\n".join(_refusals(before, plan, team)):
-        raise InvalidUpdateError(f"State key '{KEY}' cannot take this plan.\n{found}")
+    if refusals := "\n".join(_refusals(before, plan, team)):
+        raise InvalidUpdateError(f"State key '{KEY}' cannot take this plan.\n{refusals}")
     return _with_edited_document(before, plan)
 
 

@@ -70,16 +70,16 @@ def require_sub_thread(thread: Thread, path: SubThreadPath | None) -> Thread:
         text = path_text(path)
     except SubThreadPathError as error:
         raise SubThreadPathError(thread.id, error.path, error.part, error.reason) from error
-    found: Any = thread
+    level: Any = thread
     done: list[str] = []
     for part in text.split("."):
         done.append(part)
-        problem, found = _step(found, part)
+        problem, level = _step(level, part)
         if problem:
             raise SubThreadPathError(thread.id, text, ".".join(done), problem)
-    if not isinstance(found, Thread):
+    if not isinstance(level, Thread):
         raise SubThreadPathError(thread.id, text, text, "what is there is not a thread")
-    return found
+    return level
 
 
 def _step(holder: Any, part: str) -> tuple[str, Any]:

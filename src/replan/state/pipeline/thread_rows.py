@@ -183,10 +183,13 @@ def _rows(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue]]:
 
 def _read(rows: Rows, path: str) -> Thread:
     row = rows.get(path)
-    found: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
-    if not (isinstance(found.get("id"), str) and isinstance(found.get("settings"), dict | None)):
+    thread_fields: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
+    if not (
+        isinstance(thread_fields.get("id"), str)
+        and isinstance(thread_fields.get("settings"), dict | None)
+    ):
         raise ThreadError(path, "its row cannot be read", "Restore it from a copy.")
-    thread = Thread(found["id"], settings=found.get("settings"))
+    thread = Thread(thread_fields["id"], settings=thread_fields.get("settings"))
     while (row := rows.get(place := _joined(path, f"messages.{len(thread.messages)}"))) is not None:
         fields: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
         meta = _restored(fields.get("meta", {}), rows, f"{place}.meta")

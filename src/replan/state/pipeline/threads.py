@@ -53,10 +53,10 @@ def status_in(settings: Mapping[str, Any], thread_id: str = "") -> Mapping[str, 
     Raises:
         ThreadError: It is not a mapping.
     """
-    found: Any = settings.get("brief_status", {})
-    if isinstance(found, Mapping):
-        return cast("Mapping[str, Any]", found)
-    problem = f"its brief_status is of type {type(found).__name__}, not a mapping with a phase"
+    status: Any = settings.get("brief_status", {})
+    if isinstance(status, Mapping):
+        return cast("Mapping[str, Any]", status)
+    problem = f"its brief_status is of type {type(status).__name__}, not a mapping with a phase"
     raise ThreadError(thread_id, problem, "Leave it to Replan, which keeps the phase there.")
 
 

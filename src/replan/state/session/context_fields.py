@@ -55,8 +55,8 @@ class ValueReader:
         self, path: Path, value: object, reason: str, fix: str = "", code: str = "bad_value"
     ) -> None:
         """Keep a mistake; the first one of a field counts."""
-        found = mistake(shown_path(path), value, reason, fix or self._fix, code)
-        self.mistakes.setdefault(path, found)
+        refusal = mistake(shown_path(path), value, reason, fix or self._fix, code)
+        self.mistakes.setdefault(path, refusal)
 
     @property
     def is_nearly_full(self) -> bool:
@@ -102,23 +102,23 @@ class ValueReader:
         try:
             value = read(kind, copy)
         except ValidationError as error:
-            found = error.errors(include_url=False)
+            mistakes = error.errors(include_url=False)
         # LangChain's messages fail on other values before pydantic can refuse them.
         except (AttributeError, KeyError, TypeError):
             self.refuse(path, data, "it has an entry that is not a message")
             return None
         else:
             return None if broken else value
-        for each in found[:_MOST_MISTAKES]:
+        for each in mistakes[:_MOST_MISTAKES]:
             where = (*path, *each["loc"])
             # What could not be copied is named already.
             if not any(where[: len(one)] == one for one in broken):
-                given = None if each["type"] == "missing" else each["input"]
+                input_value = None if each["type"] == "missing" else each["input"]
                 code, reason, fix = code_reason_fix(each, self._fix)
-                self.refuse(where, given, reason, fix, code)
-        if len(found) > _MOST_MISTAKES:
-            problem = f"it has {len(found):,} mistakes; the first {_MOST_MISTAKES} are named"
-            self.refuse(path, f"{len(found):,} mistakes", problem, "Correct these first.")
+                self.refuse(where, input_value, reason, fix, code)
+        if len(mistakes) > _MOST_MISTAKES:
+            problem = f"it has {len(mistakes):,} mistakes; the first {_MOST_MISTAKES} are named"
+            self.refuse(path, f"{len(mistakes):,} mistakes", problem, "Correct these first.")
         return None
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:

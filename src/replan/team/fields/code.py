@@ -28,52 +28,56 @@ _GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["gi
 _TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]}
 
 
-def function(given: object, info: ValidationInfo) -> object:
-    found = resolve(given, surroundings_of(info))
-    if not callable(found) or hasattr(found, "ainvoke"):
-        raise _not_callable(found, "Give a function.")
-    return found
+def function(value: object, info: ValidationInfo) -> object:
+    resolved = resolve(value, surroundings_of(info))
+    if not callable(resolved) or hasattr(resolved, "ainvoke"):
+        raise _not_callable(resolved, "Give a function.")
+    return resolved
 
 
-def work(given: object, info: ValidationInfo) -> object:
+def work(value: object, info: ValidationInfo) -> object:
     """Take a function or a runnable, or in a file its name."""
-    found = resolve(given, surroundings_of(info))
-    if not callable(found) and not callable(getattr(found, "ainvoke", None)):
-        raise _not_callable(found, "Give a function, a runnable or a graph.")
-    return found
+    resolved = resolve(value, surroundings_of(info))
+    if not callable(resolved) and not callable(getattr(resolved, "ainvoke", None)):
+        raise _not_callable(resolved, "Give a function, a runnable or a graph.")
+    return resolved
 
 
-def tool(given: object, info: ValidationInfo) -> object:
+def tool(value: object, info: ValidationInfo) -> object:
     """Take a function or a LangChain tool, a tool of a server, or a provider's own tool."""
-    if server_in(given):
-        return given
+    if server_in(value):
+        return value
     # A mapping such as {type: web_search}.
-    found = (
-        cast("object", given) if isinstance(given, dict) else resolve(given, surroundings_of(info))
+    resolved = (
+        cast("object", value) if isinstance(value, dict) else resolve(value, surroundings_of(info))
     )
-    if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
-        raise _not_callable(found, "Give a function or a LangChain tool.")
-    return cast("object", found)
+    if (
+        not isinstance(resolved, dict)
+        and not callable(resolved)
+        and not hasattr(resolved, "ainvoke")
+    ):
+        raise _not_callable(resolved, "Give a function or a LangChain tool.")
+    return cast("object", resolved)
 
 
-def output_type(given: object, info: ValidationInfo) -> object:
+def output_type(value: object, info: ValidationInfo) -> object:
     """Take a type that pydantic knows a JSON schema of, or in a file its name."""
     from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
 
     around = surroundings_of(info)
-    found = resolve(given, around)
-    if is_left_alone(given, around):
-        return found
+    resolved = resolve(value, around)
+    if is_left_alone(value, around):
+        return resolved
     try:
-        Shape(found)
+        Shape(resolved)
     except TypeError as error:
         reason = f"pydantic cannot make a JSON schema for it: {error}"
         fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
         raise field_error("no_type", reason, fix) from error
-    return found
+    return resolved
 
 
-def pipeline(given: object, info: ValidationInfo) -> object:
+def pipeline(value: object, info: ValidationInfo) -> object:
     """Take the class of an agent of a main thread, or in a file its name."""
     from replan.pipelines.phases.agent_and_handler import (  # noqa: PLC0415 - few teams have some
         BaseAgent,
@@ -87,59 +91,59 @@ def pipeline(given: object, info: ValidationInfo) -> object:
             self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}
 
     around = surroundings_of(info)
-    found = resolve(given, around)
-    if is_left_alone(given, around):
+    resolved = resolve(value, around)
+    if is_left_alone(value, around):
         return NotImported
-    if not (isinstance(found, type) and issubclass(found, BaseAgent)):
+    if not (isinstance(resolved, type) and issubclass(resolved, BaseAgent)):
         fix = "Give a subclass of BaseAgent: the class, not an instance."
         raise field_error("no_pipeline", "This is not the class of a pipeline's main agent.", fix)
-    return found
+    return resolved
 
 
-def callback(given: object, info: ValidationInfo) -> object:
+def callback(value: object, info: ValidationInfo) -> object:
     from replan.events import callbacks  # noqa: PLC0415 - few teams have some
 
-    found = resolve(given, surroundings_of(info))
-    if isinstance(found, type):
-        fix = f"Give an instance: {found.__name__}()."
+    resolved = resolve(value, surroundings_of(info))
+    if isinstance(resolved, type):
+        fix = f"Give an instance: {resolved.__name__}()."
         raise field_error("no_callback", "This is a class.", fix)
     wrong = [
-        rule_error((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
-        for name, hook in callbacks.misspelt_hooks(found).items()
+        rule_error((name,), resolved, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
+        for name, hook in callbacks.misspelt_hooks(resolved).items()
     ]
     if wrong:
         raise ValidationError.from_exception_data("callback", wrong)
-    if not callbacks.hooks_of(found) and not isinstance(found, callbacks.MultiAgentCallback):
+    if not callbacks.hooks_of(resolved) and not isinstance(resolved, callbacks.MultiAgentCallback):
         fix = (
             f"Give an object with some of: "
             f"{', '.join((*callbacks.HOOKS.values(), callbacks.ANY_EVENT))}. "
             "LangChain's callbacks go into the configuration of a run."
         )
         raise field_error("no_callback", "It has none of the hooks.", fix)
-    return found
+    return resolved
 
 
-def ready(given: object, info: ValidationInfo) -> object:
+def ready(value: object, info: ValidationInfo) -> object:
     """Take an object with a card and a way to run, or in a file its name."""
-    return _ready(given, surroundings_of(info))
+    return _ready(value, surroundings_of(info))
 
 
-def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None:
+def card_of(value: object, around: Surroundings | None) -> SpecialistCard | None:
     """The card of a ready specialist; None if it is not one."""
     with suppress(PydanticCustomError):
-        return cast("SpecialistPort", _ready(given, around)).card
+        return cast("SpecialistPort", _ready(value, around)).card
     return None
 
 
-def _ready(given: object, around: Surroundings | None) -> object:
-    found: Any = resolve(given, around)
-    if isinstance(getattr(found, "card", None), SpecialistCard) and callable(found.run):
-        return found
-    if is_left_alone(given, around):
-        reference = str(given)
+def _ready(value: object, around: Surroundings | None) -> object:
+    resolved: Any = resolve(value, around)
+    if isinstance(getattr(resolved, "card", None), SpecialistCard) and callable(resolved.run):
+        return resolved
+    if is_left_alone(value, around):
+        reference = str(value)
         card = SpecialistCard(name=name_in(reference), intended_use=reference)
-        return SimpleNamespace(card=card, run=found)
-    reason = f"This is a {type(found).__name__}, not a specialist."
+        return SimpleNamespace(card=card, run=resolved)
+    reason = f"This is a {type(resolved).__name__}, not a specialist."
     raise field_error("no_specialist", reason, "Name an object with a card and a way to run.")
 
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from replan.ports.retriever import Retriever
 
 
-def workspace(given: object, info: ValidationInfo) -> object:
+def workspace(value: object, info: ValidationInfo) -> object:
     """Take a folder; in a file it is relative to the file, and must be there."""
     around = surroundings_of(info)
-    if given is None or (around is None and isinstance(given, str | Path)):
-        return around and around.workspace if given is None else Path(cast("str", given))
-    if around is None or not isinstance(given, str):
+    if value is None or (around is None and isinstance(value, str | Path)):
+        return around and around.workspace if value is None else Path(cast("str", value))
+    if around is None or not isinstance(value, str):
         raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
     if not around.workspace.is_dir():
         fix = "Create it, or name another folder; the path is relative to the team file."
@@ -26,23 +26,23 @@ def workspace(given: object, info: ValidationInfo) -> object:
     return around.workspace
 
 
-def knowledge(given: object, info: ValidationInfo) -> object:
+def knowledge(value: object, info: ValidationInfo) -> object:
     """Accept a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
     around = surroundings_of(info)
-    if isinstance(given, str | Path) and (around is None or not _is_reference(given)):
-        folder = str(given if around is None else around.folder / given)
+    if isinstance(value, str | Path) and (around is None or not _is_reference(value)):
+        folder = str(value if around is None else around.folder / value)
         if not folder.strip() or "\0" in folder:
             raise field_error("no_folder", "This is not a folder.", "Write the name of a folder.")
         if around is not None and TENANT not in folder and not Path(folder).is_dir():
             fix = "Create it, or name another; it is relative to the team file."
             raise field_error("no_folder", f"There is no folder '{folder}'.", fix)
         return FolderRetriever(Path(folder))
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         fix = "Write the name of a folder, or module:name of an object with a search."
         raise field_error("wrong_type", "This must be text.", fix)
-    found: Any = resolve(given, around)
+    found: Any = resolve(value, around)
     is_imported = around is None or around.imports
     if isinstance(found, type) or (is_imported and not callable(getattr(found, "search", None))):
         reason = f"It is of type {type(found).__name__}, and has no search."
@@ -50,20 +50,20 @@ def knowledge(given: object, info: ValidationInfo) -> object:
     return cast("object", found)
 
 
-def _is_reference(given: object) -> bool:
-    return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(given)) is not None
+def _is_reference(value: object) -> bool:
+    return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(value)) is not None
 
 
-def out(given: object, info: ValidationInfo) -> object:
+def out(value: object, info: ValidationInfo) -> object:
     """Take a folder, which need not be there; in a file it is relative to the file."""
     around = surroundings_of(info)
-    if around is None and (given is None or isinstance(given, str | Path)):
-        return None if given is None else Path(given)
-    if given is not None and (not isinstance(given, str) or "\0" in given):
+    if around is None and (value is None or isinstance(value, str | Path)):
+        return None if value is None else Path(value)
+    if value is not None and (not isinstance(value, str) or "\0" in value):
         raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
-    if around is None or around.out is not None or given is None:
+    if around is None or around.out is not None or value is None:
         return around and around.out
-    return (around.folder / given).resolve()
+    return (around.folder / value).resolve()
 
 
 # A type checker sees what Python gives; at run time no framework is imported for it.

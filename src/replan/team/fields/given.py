@@ -28,17 +28,17 @@ def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
     return cast("TeamSurroundings | None", info.context)
 
 
-def resolve(given: object, around: Surroundings | None) -> object:
+def resolve(value: object, around: Surroundings | None) -> object:
     """Return what a file names; in Python it is what is given."""
     if around is None:
-        return given
-    if not isinstance(given, str):
+        return value
+    if not isinstance(value, str):
         raise field_error("wrong_type", "This must be text.", "Write module:function.")
-    if comes_with_replan(given):
-        return import_object(given, None)
-    return import_object(given, around.folder) if around.imports else stand_in(given, around.folder)
+    if comes_with_replan(value):
+        return import_object(value, None)
+    return import_object(value, around.folder) if around.imports else stand_in(value, around.folder)
 
 
-def is_left_alone(given: object, around: Surroundings | None) -> bool:
+def is_left_alone(value: object, around: Surroundings | None) -> bool:
     """Whether a file names something that is not imported, so that its name alone is known."""
-    return around is not None and not around.imports and not comes_with_replan(str(given))
+    return around is not None and not around.imports and not comes_with_replan(str(value))

@@ -33,35 +33,35 @@ _PROMPT = {
 }
 
 
-def model(given: object, info: ValidationInfo) -> object:
+def model(value: object, info: ValidationInfo) -> object:
     """Take a chat model, a name or a `Fallback`; in a file, a name that is known."""
     around = surroundings_of(info)
-    if isinstance(given, Fallback) and around is None:
-        if len(given.models) == 1:
+    if isinstance(value, Fallback) and around is None:
+        if len(value.models) == 1:
             fix = "Add a second model, or give the model without Fallback."
             raise field_error("no_fallback", "This Fallback has only one model.", fix)
-        return Fallback(*(one_model(each, info) for each in given.models))
-    found = one_model(given, info)
+        return Fallback(*(one_model(each, info) for each in value.models))
+    found = one_model(value, info)
     if around is None or not isinstance(found, str):
         return found
     names = with_fallbacks(found, around.fallbacks)
     return Fallback(*names) if len(names) > 1 else found
 
 
-def one_model(given: object, info: ValidationInfo) -> Any:
+def one_model(value: object, info: ValidationInfo) -> Any:
     """Take a chat model or a name; in a file, a name that is known."""
     around = surroundings_of(info)
-    if not isinstance(given, str):
-        if around is None and _is_chat_model(given):
-            return given
+    if not isinstance(value, str):
+        if around is None and _is_chat_model(value):
+            return value
         fix = "Give a name such as 'openai:NAME', or in Python a LangChain chat model."
         raise field_error("wrong_type", "This is not a chat model.", fix)
-    if around is None or given in around.models or is_built_in([given]):
-        return given
-    if ":" in given.strip(": "):
-        return given
+    if around is None or value in around.models or is_built_in([value]):
+        return value
+    if ":" in value.strip(": "):
+        return value
     other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
-    fix = did_you_mean(given, [*around.models, *built_in_models()], other)
+    fix = did_you_mean(value, [*around.models, *built_in_models()], other)
     raise field_error("unknown_model", "No model has this name.", fix)
 
 
@@ -71,16 +71,16 @@ def models_of(part: BaseModel) -> dict[str, Any]:
     return {name: model for name in names if (model := getattr(part, name)) is not None}
 
 
-def prompt(given: object, info: ValidationInfo) -> object:
+def prompt(value: object, info: ValidationInfo) -> object:
     around = surroundings_of(info)
-    return given if around is None else _prompt_text(given, around.folder)
+    return value if around is None else _prompt_text(value, around.folder)
 
 
-def _prompt_text(given: object, folder: Path) -> object:
+def _prompt_text(value: object, folder: Path) -> object:
     """Return the text of a prompt; what is neither a text nor a file is given back as it is."""
-    if not isinstance(given, dict):
-        return given
-    fields = cast("dict[str, Any]", given)
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
     name = fields.get("file")
     if not isinstance(name, str) or len(fields) != 1:
         fix = "Write the prompt itself, or {file: NAME.md} and nothing else."
@@ -120,10 +120,10 @@ def _prompt_in(path: Path, name: str) -> str:
         raise field_error("bad_prompt", reason, "Check its name and its permissions.") from None
 
 
-def _is_chat_model(given: object) -> bool:
+def _is_chat_model(value: object) -> bool:
     from langchain_core.language_models import BaseChatModel  # noqa: PLC0415 - a name needs none
 
-    return isinstance(given, BaseChatModel)
+    return isinstance(value, BaseChatModel)
 
 
 # A type checker sees what Python gives; at run time no framework is imported for it.

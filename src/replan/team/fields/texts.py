@@ -23,8 +23,8 @@ def sentence(text: str) -> str:
 
 def open_field(name: str) -> str:
     if name not in CAN_BE_OPENED:
-        known = sorted(CAN_BE_OPENED)
-        fix = did_you_mean(name, known, f"Use some of: {', '.join(known)}.")
+        allowed = sorted(CAN_BE_OPENED)
+        fix = did_you_mean(name, allowed, f"Use some of: {', '.join(allowed)}.")
         raise field_error("unknown_setting", "There is no such setting, limit or key.", fix)
     return name
 

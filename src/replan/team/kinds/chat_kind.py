@@ -54,16 +54,16 @@ class Chat(Answering):
     remembers: bool = False
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Approval is about tools."""
         if (
-            given.get("approve") not in (None, True)
-            and given["approve"]
-            and not (given.get("tools") or given.get("remembers"))
+            fields.get("approve") not in (None, True)
+            and fields["approve"]
+            and not (fields.get("tools") or fields.get("remembers"))
         ):
             fix = "Name tools of the field tools."
-            yield rule_error(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
-        yield from super().broken_rules(given)
+            yield rule_error(("approve",), fields["approve"], "no_tools", "It has no tools.", fix)
+        yield from super().broken_rules(fields)
 
     @property
     def must_be_named(self) -> bool:

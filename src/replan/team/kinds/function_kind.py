@@ -28,9 +28,9 @@ class Function(Giving):
     run: StepFunction | None = None
 
     @classmethod
-    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """What it says that it returns can be of its output type."""
-        work, wanted = given.get("run"), given.get("output_type")
+        work, wanted = fields.get("run"), fields.get("output_type")
         if callable(work) and not _takes_context(work):
             reason = "It takes no context."
             fix = "Give it one parameter for the ExecutionContext: def work(context): ..."
@@ -49,7 +49,7 @@ class Function(Giving):
                 )
                 fix = "Return a value of the output_type, JSON as a text, or a SpecialistResult."
                 yield rule_error(("run",), work, "wrong_return", reason, fix)
-        yield from super().broken_rules(given)
+        yield from super().broken_rules(fields)
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that calls the function."""

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
 
 
-def job_spec(given: object, info: ValidationInfo) -> object:
+def job_spec(value: object, info: ValidationInfo) -> object:
     """Take a job spec, or the file of one; in a team file, relative to it."""
     from replan.jobs.spec.job_file import read_job_file
     from replan.jobs.spec.job_spec import JobSpec
 
     around = cast("Surroundings | None", info.context)
-    if isinstance(given, JobSpec) and around is None:
-        return given
-    if not isinstance(given, str | Path):
+    if isinstance(value, JobSpec) and around is None:
+        return value
+    if not isinstance(value, str | Path):
         raise field_error(
             "wrong_type", "This is not a job.", "Give a JobSpec, or the name of a job file."
         )
-    path = Path(given) if around is None else around.folder / given
+    path = Path(value) if around is None else around.folder / value
     try:
         return read_job_file(path, imports=around is None or around.imports)
     except JobFileError as error:

@@ -30,15 +30,15 @@ class Ready(Member):
     )
 
     @classmethod
-    def completed(cls, given: Mapping[str, Any], around: Surroundings | None) -> Mapping[str, Any]:
+    def completed(cls, fields: Mapping[str, Any], around: Surroundings | None) -> Mapping[str, Any]:
         """Take omitted fields from its card."""
-        if given.get("use") is not None or "local" in given:
+        if fields.get("use") is not None or "local" in fields:
             # The fields of an unknown specialist do not count as missing.
             brought = {"name": "unknown", "intended_use": "unknown"}
-            if (card := card_of(given.get("use"), around)) is not None:
+            if (card := card_of(fields.get("use"), around)) is not None:
                 brought = {name: getattr(card, name) for name in _BROUGHT}
-            given = {**brought, **given}
-        return super().completed(given, around)
+            fields = {**brought, **fields}
+        return super().completed(fields, around)
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that lets it do the step."""
