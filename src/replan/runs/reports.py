@@ -38,7 +38,7 @@ from replan.values import Value, restored
 Report = TypeVar("Report", bound=RunReport)
 
 _WHOSE = ("tenant", "user")
-_MOST_RUNS, _MOST_ROWS = 20, 500  # that are looked through for equal calls
+_MOST_RUNS, _MOST_ROWS = 100, 500  # that are looked through for equal calls
 _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)
 
 

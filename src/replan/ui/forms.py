@@ -3,11 +3,11 @@
 import asyncio
 import base64
 import hmac
-from collections.abc import Iterator
-from dataclasses import dataclass
-from email.message import Message
+from collections.abc import AsyncGenerator
 from urllib.parse import parse_qsl
 
+from starlette.datastructures import FormData, Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from replan.server.problems import RefusedError
@@ -67,15 +67,6 @@ async def read_fields(site: Site, request: Request) -> dict[str, str]:
 _MOST_PARTS = 100
 
 
-@dataclass(frozen=True)
-class Part:
-    """A field of a form, or a file."""
-
-    name: str
-    filename: str | None  # None for a field
-    content: bytes
-
-
 async def read_upload(site: Site, request: Request) -> tuple[dict[str, str], list[dict[str, str]]]:
     """The fields of a form that a page made for this browser, and its files as the server has them.
 
@@ -83,53 +74,37 @@ async def read_upload(site: Site, request: Request) -> tuple[dict[str, str], lis
         RefusedError: It is no such form, too large or too slow.
     """
     body = await read_bytes(request, site.served.body_seconds)
-    parts = list(read_parts(body, request.headers.get("content-type", "")))
-    fields = {
-        each.name: each.content.decode("utf-8", "replace").replace("\r\n", "\n")
-        for each in parts
-        if each.filename is None
-    }
-    files = [
-        {"name": each.filename, "content": base64.b64encode(each.content).decode()}
-        for each in parts
-        if each.filename  # a form sends a part without a name where no file was chosen
-    ]
+    fields, files = dict[str, str](), list[dict[str, str]]()
+    form = await _form_in(body, request.headers)
+    try:
+        for field, value in form.multi_items():
+            if isinstance(value, str):
+                fields[field] = value.replace("\r\n", "\n")
+            elif value.filename:  # a form sends a part without a name where no file was chosen
+                content = base64.b64encode(await value.read()).decode()
+                # Browsers write a quotation mark in a name so.
+                files.append({"name": value.filename.replace("%22", '"'), "content": content})
+    finally:
+        await form.close()
     return check_form(site, request, fields), files
 
 
-def read_parts(body: bytes, content_type: str) -> Iterator[Part]:
-    """Read a body of multipart/form-data.
-
-    Raises:
-        RefusedError: It is not one, or is cut off.
-    """
-    boundary = _param(content_type, "boundary")
-    if not content_type.lower().startswith("multipart/form-data") or not boundary:
+async def _form_in(body: bytes, headers: Headers) -> FormData:
+    if not headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise RefusedError(415, "no_form", "This is not a form with files. Send it from its page.")
-    pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("utf-8", "replace"))
-    if len(pieces) > _MOST_PARTS:
-        detail = f"The form has more than {_MOST_PARTS} parts. Send fewer."
-        raise RefusedError(413, "too_large", detail)
-    for piece in pieces[1:]:
-        if piece.startswith(b"--"):
-            return
-        head, sign, content = piece.partition(b"\r\n\r\n")
-        disposition = _disposition(head.decode("utf-8", "replace"))
-        name = _param(disposition, "name")
-        if not sign or name is None:
-            break
-        yield Part(name, _param(disposition, "filename"), content)
-    raise RefusedError(400, "half_request", "The form was cut off. Send it again.")
+    if not body.rstrip(b"\r\n").endswith(b"--"):
+        raise RefusedError(400, "half_request", "The form was cut off. Send it again.")
 
+    async def stream() -> AsyncGenerator[bytes]:
+        yield body
 
-def _disposition(head: str) -> str:
-    lines = (line.partition(":") for line in head.split("\r\n"))
-    return next((value for name, _, value in lines if name.lower() == "content-disposition"), "")
-
-
-def _param(header: str, name: str) -> str | None:
-    message = Message()
-    message["X"] = " ".join(header.split())
-    found = message.get_param(name, header="X")
-    # Browsers write a quotation mark in a name so.
-    return found.replace("%22", '"') if isinstance(found, str) else None
+    parser = MultiPartParser(
+        headers, stream(), max_files=_MOST_PARTS, max_fields=_MOST_PARTS, max_part_size=len(body)
+    )
+    # A file of a form is in memory already.
+    parser.spool_max_size = len(body) + 1
+    try:
+        return await parser.parse()
+    except (MultiPartException, KeyError) as error:
+        detail = f"The form cannot be read ({error}). Send it again from its page."
+        raise RefusedError(400, "bad_form", detail) from error
