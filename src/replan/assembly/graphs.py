@@ -31,7 +31,7 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
-from replan.storage.serializer import is_news, saver_for
+from replan.storage.serializer import is_of_other_code, saver_for
 from replan.team.host import Host
 from replan.team.specialist import Specialist
 from replan.team.team import Team
@@ -105,7 +105,7 @@ def compile_graph(
         fix = "Give build_graph a storage from open_storage, or a LangGraph store."
         raise ConfigurationError(f"{place}.remembers", "true", problem, fix)
     nodes = host_graph(services)
-    SERIALIZER_LOG.addFilter(is_news)
+    SERIALIZER_LOG.addFilter(is_of_other_code)
     inner = [part for each in team.specialists for part in (each.invokable, each.streamable)]
     graph = TeamGraph.of(
         nodes.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)

@@ -26,7 +26,7 @@ class Listener:
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
     def __call__(self, event: Event) -> None:
-        """Take an event; what is left of a run that is over tells nobody."""
+        """Take an event; those that come after the end of the run are dropped."""
         if self._take is None:
             return
         if get_ident() == self._thread:

@@ -154,7 +154,7 @@ class Work:
         if force:
             self._at_once.set()
 
-    def is_news(self, request: Request) -> bool:
+    def is_unhandled(self, request: Request) -> bool:
         """Whether a request is not handled yet."""
         return request.name not in self._handled
 
@@ -163,7 +163,7 @@ class Work:
         if request.kind == "stop":
             self.stop(by=request.by)
             await self._take([request])
-        elif not self.is_news(request) or (self._is_over and request.kind in STEERS):
+        elif not self.is_unhandled(request) or (self._is_over and request.kind in STEERS):
             return
         elif request.kind in STEERS:
             self._handled.add(request.name)
@@ -179,7 +179,7 @@ class Work:
 
     async def refuse(self, request: Request, why: str, plan: TaskPlan | None) -> None:
         """Refuse a request that steers the run, before anything is held up for it."""
-        if not self.is_news(request) or self._is_over:
+        if not self.is_unhandled(request) or self._is_over:
             return
         if not self._rests.has_begun:
             # Nothing can be reported yet: the node that would take it says so.

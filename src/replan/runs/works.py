@@ -181,7 +181,7 @@ class Works:
 
     async def _handle(self, request: Request) -> None:
         work = self.begun_work(request.run_id)
-        if work is None or not work.is_news(request):
+        if work is None or not work.is_unhandled(request):
             return
         if request.kind not in STEERS:
             await work.handle(request)

@@ -215,20 +215,20 @@ def _owner_mistakes(asked_for: RunSettings) -> list[Mistake]:
     ]
 
 
-def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") -> list[Mistake]:
-    """The settings that are looser than the team's, given in `taken`."""
+def _looser_settings(asked_for: Value, allowed: Value, place: str = "settings") -> list[Mistake]:
+    """The settings that are looser than the ones that are `allowed`."""
     mistakes = list[Mistake]()
     for name in sorted(asked_for.model_fields_set):
-        wanted, kept = getattr(asked_for, name), getattr(taken, name)
+        wanted, limit = getattr(asked_for, name), getattr(allowed, name)
         if isinstance(wanted, Value):
-            mistakes += _looser_settings(wanted, kept, f"{place}.{name}")
-        elif wanted != kept:
+            mistakes += _looser_settings(wanted, limit, f"{place}.{name}")
+        elif wanted != limit:
             mistakes.append(
                 mistake(
                     f"{place}.{name}",
                     wanted,
                     "this is looser than the team's, and a request can only tighten",
-                    f"Leave it out, or give {kept!r} or less.",
+                    f"Leave it out, or give {limit!r} or less.",
                     "looser",
                 )
             )

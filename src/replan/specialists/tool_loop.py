@@ -127,7 +127,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Ask the model like any other: streamed if its server can."""
+        """Return the recorded reply, else ask the model and record a reply that calls tools."""
         number = _replies_in(request.messages[self._begun_with :])
         message = await self._recorded_reply(number)
         if message is None:

@@ -60,10 +60,10 @@ class AdvisoryHolds(ThreadLocks):
                 self._unlock(owner)
                 raise
 
-        return await self._insist(take)
+        return await self._retry(take)
 
     async def _is_taken(self, thread_id: str) -> bool:
-        return not await self._insist(lambda: _query_number(self._connected(), _IS_FREE, thread_id))
+        return not await self._retry(lambda: _query_number(self._connected(), _IS_FREE, thread_id))
 
     async def _leave(self, owner: Owner) -> None:
         self._fallen.discard(owner)
@@ -82,7 +82,7 @@ class AdvisoryHolds(ThreadLocks):
                 self._connection.execute("SELECT 1")
         self._connected()
 
-    async def _insist(self, work: Callable[[], T]) -> T:
+    async def _retry(self, work: Callable[[], T]) -> T:
         try:
             return await self.database.retrier.run(lambda: self._in_thread(work))
         finally:

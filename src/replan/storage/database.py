@@ -136,7 +136,7 @@ class Retrier:
             if fault is None:
                 raise
             is_hopeless = not fault.is_transient or self._given_up is not None
-            return self._fail(error) if is_hopeless else await self._insist(attempt)
+            return self._fail(error) if is_hopeless else await self._retry(attempt)
         self._given_up = None
         return done
 
@@ -149,11 +149,11 @@ class Retrier:
             if fault is None:
                 raise
             is_hopeless = not fault.is_transient or self._given_up is not None
-            return self._fail(error) if is_hopeless else self._insist_here(attempt)
+            return self._fail(error) if is_hopeless else self._retry_here(attempt)
         self._given_up = None
         return done
 
-    async def _insist(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
+    async def _retry(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         loop = AsyncRetrying(**_attempts(self.seconds))
         try:
             done: T = await loop(self._attempt, attempt)
@@ -162,7 +162,7 @@ class Retrier:
         self._given_up = None
         return done
 
-    def _insist_here(self, attempt: Callable[[], T]) -> T:
+    def _retry_here(self, attempt: Callable[[], T]) -> T:
         loop = Retrying(**_attempts(self.seconds))
         try:
             done = loop(lambda: self._attempt_here(attempt))

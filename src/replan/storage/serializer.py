@@ -121,7 +121,7 @@ def state_types() -> frozenset[type]:
     return frozenset(kind for kind in types if kind.__module__.startswith(_OURS))
 
 
-def is_news(record: logging.LogRecord) -> bool:
+def is_of_other_code(record: logging.LogRecord) -> bool:
     """Whether a serializer's warning is of others than us: our channels read plain data."""
     module = record.args[0] if isinstance(record.args, tuple) and record.args else ""
     return not (UNREGISTERED in str(record.msg) and str(module).startswith(_OURS))

@@ -41,17 +41,17 @@ class PatientConnector(PsycopgConnector):
         self._patience = patience
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
-        await self._insist(partial(super().execute_query_async, query, **arguments))
+        await self._retry(partial(super().execute_query_async, query, **arguments))
 
     async def execute_query_one_async(
         self, query: LiteralString, **arguments: Any
     ) -> dict[str, Any]:
-        return await self._insist(partial(super().execute_query_one_async, query, **arguments))
+        return await self._retry(partial(super().execute_query_one_async, query, **arguments))
 
     async def execute_query_all_async(
         self, query: LiteralString, **arguments: Any
     ) -> list[dict[str, Any]]:
-        return await self._insist(partial(super().execute_query_all_async, query, **arguments))
+        return await self._retry(partial(super().execute_query_all_async, query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
         """Hear of new jobs; without end, whatever happens to a connection."""
@@ -66,7 +66,7 @@ class PatientConnector(PsycopgConnector):
                 # Jobs are found by looking, too.
                 await asyncio.sleep(_LONGEST_PAUSE)
 
-    async def _insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
         latest, pause = time.monotonic() + self._patience, _PAUSE
         while True:
             try:

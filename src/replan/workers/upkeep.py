@@ -53,7 +53,7 @@ class UpkeepJobs:
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
 
     async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:
-        """Have it done once; return whether no such job waits already."""
+        """Put the job into the queue; return False if the same one waits there already."""
         tenant = labels.get(TENANT, "")
         return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
 
