@@ -117,7 +117,7 @@ def test_show_tells_what_was_said_and_asked_before_what_it_rests_on_and_what_cha
 
 
 def test_show_ends_with_what_can_be_typed_next(where):
-    both, no = "--answer 3/buyer/2=approve --answer 4/manager/1=TEXT", "3/buyer/2=reject: WHY"
+    no = "3/buyer/2=reject: WHY"
     at = f"--storage {where} --team FILE"
     told = CliRunner().invoke(app, ["show", "r1", "--storage", where]).stdout
     assert [line.strip() for line in told.partition("next:\n")[2].splitlines()] == [
@@ -127,7 +127,8 @@ def test_show_ends_with_what_can_be_typed_next(where):
         "skip: this run goes on, keeps step 2, and runs no step",
         f"leave it out with: replan skip r1 1 {at}",
         f'reject 3/buyer/2 with: replan resume r1 {at} --answer "{no}"',
-        f"continue with: replan resume r1 {at} {both}",
+        f"approve 3/buyer/2 with: replan resume r1 {at} --answer 3/buyer/2=approve",
+        f"answer 4/manager/1 with: replan resume r1 {at} --answer 4/manager/1=TEXT",
     ]
 
 

@@ -128,7 +128,7 @@ def test_a_step_that_failed_by_its_own_timeout_is_offered_more_of_it(shop, monke
     why, _, command, *_ = shop.next()
     assert why == (
         "step 1 failed because its own timeout of 0.05 s was over; "
-        "give it more time: (timeout 0.1s) in its line of the plan"
+        "give it more time, (timeout 0.1s) or longer, in its line of the plan"
     )
     assert command.endswith(" --timeout 0.1s")
     monkeypatch.setenv("FAST", "1")
@@ -341,7 +341,7 @@ def test_a_refused_answer_is_followed_by_the_command_that_answers(shop):
     refused = shop.types("resume", "last", "--answer", "approve")
     assert refused.exit_code == 2
     last = refused.stderr.splitlines()[-1]
-    assert last.startswith("continue with: replan resume ")
+    assert last.startswith("approve 2/payer/1 with: replan resume ")
     assert last.endswith(" --answer 1/payer/1=approve --answer 2/payer/1=approve")
 
 
@@ -359,8 +359,8 @@ def test_work_in_doubt_that_ran_out_of_time_is_said_to_do_so_again(shop):
     asked = shop.types("run", "plan.md", "--team", "team.yaml")
     assert asked.exit_code == 3
     again = (
-        "    again, it would end as before: its own timeout of 0.05 s was over; give it more time: "
-        "(timeout 0.1s) in its line of the plan"
+        "    again, it would end as before: its own timeout of 0.05 s was over; give it more time, "
+        "(timeout 0.1s) or longer, in its line of the plan"
     )
     assert again in asked.stderr.splitlines()
     assert re.search(r"step 1 at @waiter, begun 20.*, idempotency key [0-9a-f]{16,}", asked.stderr)

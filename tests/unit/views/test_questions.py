@@ -76,9 +76,12 @@ def test_the_last_line_says_how_to_go_on():
     two = lines_of([ask(), ask(key="2/writer/1")], resume)
     assert two[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
     call = lines_of([ask(), ask(kind="approval", key="2/writer/1")], resume)
-    assert (
-        call[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=approve"
-    )
+    # A decision is none to be made in passing.
+    assert call[-3:] == [
+        f'reject 2/writer/1 with: {resume} --answer "2/writer/1=reject: WHY"',
+        f"answer 1/writer/1 with: {resume} --answer 1/writer/1=TEXT",
+        f"approve 2/writer/1 with: {resume} --answer 2/writer/1=approve",
+    ]
     plan = lines_of([ask(kind="plan", problem="line 1: no.")], resume)
     assert plan == [
         "the answer could not be taken: line 1: no.",

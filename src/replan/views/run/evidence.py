@@ -209,7 +209,12 @@ def _equal_text(ask: Question, report: RunReport) -> str:
     if found is None:
         return ""
     at = found.at.astimezone().strftime(" at %Y-%m-%d %H:%M:%S") if found.at else ""
-    ends = {"success": "it is done", "cancelled": "it was cut off", "": "its end is not on record"}
+    look = "look first whether it happened"
+    ends = {
+        "success": "it is done",
+        "cancelled": f"it was cut off, so {look}",
+        "": f"its end is not on record, so {look}",
+    }
     ended = ends.get(found.status, f"it {found.status}")
     return f"run {found.run_id[:8]} made an equal call{at}: {ended}"
 

@@ -41,10 +41,16 @@ def pending_lines(asks: Sequence[Question], evidence: Sequence[Evidence]) -> lis
 
 
 def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
-    """The commands that answer; the last one lets the work go on."""
+    """The commands that answer; the last one lets the work go on.
+
+    Of several things that are asked, each decision is one command: none is made in passing.
+    """
     options = "".join(_option(ask, len(asks)) for ask in asks)
     others = [way for ask in asks for way in _other_ways(ask, len(asks))]
     ways = [f"{what} with: {resume} {option}" for what, option in others]
+    if len(asks) > 1 and any(ask.is_decision for ask in asks):
+        own = [f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, len(asks))}" for ask in asks]
+        return [*ways, *own]
     is_told = len(asks) == 1 and asks[0].kind == "unknown_outcome"
     when = ("if it happened, " if is_in_doubt(asks[0]) else "if not, ") if is_told else ""
     return [*ways, f"{when}continue with: {resume}{options}"]
@@ -83,6 +89,12 @@ def _option(ask: Question, many: int) -> str:
     word = _WORDS.get(ask.kind, "") or _text_for(ask)
     answer = word if many == 1 else f"{ask.key}={word}"
     return f' --answer "{answer}"' if " " in answer else f" --answer {answer}"
+
+
+def _verb(ask: Question) -> str:
+    return {"approval": "approve", "unknown_outcome": "if it happened, settle"}.get(
+        ask.kind, "answer"
+    )
 
 
 def _text_for(ask: Question) -> str:

@@ -49,7 +49,7 @@ def _more_time(step: StepReport, is_whole: bool, had: float) -> Repair:  # noqa:
     why = f"its {'own ' if own == had else ''}{word} of {had:g} s was over"
     if own == had:
         time = DURATION.write(longer)
-        fix = f"give it {what}: ({word} {time}) in its line of the plan"
+        fix = f"give it {what}, ({word} {time}) or longer, in its line of the plan"
         return Repair(why=why, fix=fix, option=f"--timeout {time}")
     limit = f"{'step' if is_whole else 'idle'}_timeout={longer:g}"
     return Repair(why=why, fix=f"give each step {what}: {limit}", option=f"--set {limit}")
