@@ -136,6 +136,11 @@ class RunReport(StateFacts):
             fold.apply(event)
         return fold
 
+    def is_unsafe(self, step: PlanStep) -> bool:
+        """Whether the work of a step must not happen twice, as its team declares it."""
+        unsafe = {name.casefold() for name in self.unsafe}
+        return any(name.casefold() in unsafe for name in step.specialists)
+
     @property
     def began(self) -> datetime:
         """Its first moment."""

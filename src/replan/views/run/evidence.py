@@ -20,6 +20,7 @@ from replan.events.types import (
 )
 from replan.log.report import RunReport
 from replan.log.step_reports import AttemptReport, StepReport
+from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import is_in_doubt, read_verdict
@@ -61,6 +62,7 @@ class Evidence:
     asked_at: datetime | None = None  # when it was asked
     task: str = ""  # the step that asks, in the words of the plan
     does: str = ""  # what the tool does that is to be called, in its own words
+    unsafe: tuple[str, ...] = ()  # the steps of a plan to approve that must not happen twice
     again: str = ""  # why work in doubt would fail in the same way again, and what to change
     equal: str = ""  # an equal call that another run made
     look: str = ""  # what to look for, where nobody knows whether it happened
@@ -97,6 +99,7 @@ def evidence_of(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
         does=one_line(str(_details(ask).get("description", ""))),
+        unsafe=_unsafe_steps(ask, report),
         again=_why_again(ask, step),
         equal=_equal_text(ask, report),
         look=_what_to_look_for(ask, report),
@@ -135,7 +138,8 @@ def look_lines(known: Evidence) -> list[str]:
     """What to look at before a person decides: an equal call, and whether work happened."""
     equal, again = ([each] if each else [] for each in (known.equal, known.again))
     look = [f"look first whether it happened: {known.look}"] if known.look else []
-    return [*equal, *look, *again]
+    unsafe = [f"must not happen twice: {'; '.join(known.unsafe)}"] if known.unsafe else []
+    return [*unsafe, *equal, *look, *again]
 
 
 def before_lines(known: Evidence) -> list[str]:
@@ -201,6 +205,12 @@ def _why_again(ask: Question, step: StepReport | None) -> str:
     is_of_step = is_in_doubt(ask) and "tool" not in _details(ask)
     repair = repair_of(step) if step and is_of_step else None
     return f"again, it would end as before: {repair.why}; {repair.fix}" if repair else ""
+
+
+def _unsafe_steps(ask: Question, report: RunReport) -> tuple[str, ...]:
+    steps = PlanDocument.recover(ask.text).plan.open_steps() if ask.kind == PLAN else ()
+    unsafe = (step for step in steps if report.is_unsafe(step))
+    return tuple(f"step {step.id}, {one_line(step.description)}" for step in unsafe)
 
 
 def _equal_text(ask: Question, report: RunReport) -> str:

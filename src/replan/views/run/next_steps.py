@@ -100,21 +100,16 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
 
 
 def _doubt(step: PlanStep, report: RunReport) -> str:
-    if _is_unsafe(step, report):
+    if report.is_unsafe(step):
         return "; you are asked first if it may have taken effect"
     return "" if report.team_source else "; you are asked first if it must not happen twice"
-
-
-def _is_unsafe(step: PlanStep, report: RunReport) -> bool:
-    unsafe = {each.casefold() for each in report.unsafe}
-    return any(each.casefold() in unsafe for each in step.specialists)
 
 
 def _named(steps: Collection[StepReport], report: RunReport) -> str:
     """Steps with their titles, and which of them must not happen twice."""
     told = [
         f"step {each.step.id}, {one_line(each.step.description)}"
-        f"{' (unsafe)' if _is_unsafe(each.step, report) else ''}"
+        f"{' (unsafe)' if report.is_unsafe(each.step) else ''}"
         for each in steps
     ]
     more = f"; {len(told) - _MOST_STEPS} more" if len(told) > _MOST_STEPS else ""
