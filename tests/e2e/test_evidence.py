@@ -200,7 +200,7 @@ async def test_a_call_that_was_cut_off_is_told_when_an_equal_one_is_asked_about(
     assert ground.what == 'order(article="lamp", pieces=48)'
     doubt, verdict = ground.text.split("; ")
     assert doubt == "cut off: nobody knows whether it took effect"
-    assert verdict == "eva said: it has failed: the shop knows nothing"
+    assert verdict == "eva said: count it as failed: the shop knows nothing"
 
 
 async def test_a_step_that_rests_on_one_that_failed_says_so():
@@ -302,10 +302,13 @@ async def test_what_a_tool_takes_by_itself_is_shown_beside_its_arguments():
         result = await (await runtime.answer("r", {ask.key: "approve"}))
     lines = waiting_lines([ask], [known], "r", "")
     assert lines[-4:] == [
-        *("    article: lamp", "    pieces: 2", "    place: Hall 3 (default)"),
-        '    marks: ["fragile"] (default)',
+        *("    article: lamp", "    pieces: 2", "    place: Hall 3 (the tool's default)"),
+        '    marks: ["fragile"] (the tool\'s default)',
     ]
-    assert '<th scope="row">place</th><td><pre>Hall 3</pre><small>default</small></td>' in page
+    assert (
+        '<th scope="row">place</th><td><pre>Hall 3</pre><small>the tool\'s default</small></td>'
+        in page
+    )
     assert result.outcome == "completed"
 
 

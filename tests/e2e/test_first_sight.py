@@ -139,14 +139,17 @@ async def test_what_a_stop_cut_off_is_told_where_the_run_is_resumed(tmp_path):
     assert "1 cut off</span>" in page
     assert "; step 2 was cut off</p>" in page
     assert "cut off · @counter" in re.sub("<.*?>", "", page)
-    cut_off = "tep 2 was cut off, and is taken up again: Count; you are asked first if it may"
-    assert f"S{cut_off} have taken effect." in sure
+    cut_off = (
+        "tep 2 was cut off, and is taken up again: Count; look first whether it took effect: "
+        "you are asked, and say `run again` or `fail: WHY` only if it did not"
+    )
+    assert f"S{cut_off}." in sure
     then = "hen these run, without asking unless their team asks: step 3, Pay (unsafe)"
     assert f"T{then}." in sure
     shown_run = await asyncio.to_thread(said, path, "show", "r1")
     assert "interrupted: 1 of 3 steps done, 1 cut off" in shown_run
     again, new, ways = shown_run.rstrip().splitlines()[-3:]
-    assert again.strip() == f"s{cut_off} have taken effect"
+    assert again.strip() == f"s{cut_off}"
     assert new.strip() == f"t{then}"
     assert ways.strip() == f"continue with: replan resume r1 --storage {path} --team FILE"
 

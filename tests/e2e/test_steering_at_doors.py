@@ -85,6 +85,10 @@ def test_the_terminal_says_what_the_owner_of_a_run_refuses(owner, tmp_path):
     assert "gardener" in done.stderr
     (tmp_path / "go on").touch()
     assert last_line(owner) == "completed 1 Sow"
+    shown = typed(tmp_path, "show", "r").stdout
+    assert "completed: 2 of 2 steps done, 1 edit refused\n" in shown
+    assert " edited version 1 of the plan: 2. Plant\n" in shown
+    assert " is not in the plan: write it into a plan document, and run that\n" in shown
 
 
 def test_the_editor_opens_with_the_plan_of_the_run(owner, tmp_path):

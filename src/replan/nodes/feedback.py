@@ -189,12 +189,15 @@ async def _ask_model(
     except LimitReachedError as error:
         return fallback_feedback(state, str(error)), budget
     if not reading.counts:
-        return fallback_feedback(state, "The judgement could not be read."), budget
+        return fallback_feedback(state, _UNREAD), budget
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
         problem = "The reply requests a change, but the plan must not be revised."
         await call.report_unreadable(problem, "the plan stays as it is")
     return judged, budget
+
+
+_UNREAD = "The judgement could not be read, so the host has not checked the results."
 
 
 async def _reading(

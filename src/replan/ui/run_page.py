@@ -32,7 +32,7 @@ from replan.views.run.history import history_lines, why_text
 from replan.views.run.overview import (
     duration_text,
     goal_text,
-    remark_texts,
+    remarks_of,
     step_counts,
     tool_counts,
     used_text,
@@ -152,7 +152,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "goal": goal_text(report),
         "why": why,
         "took": duration_text(report),
-        "remarks": remark_texts(report.anomalies),
+        "remarks": remarks_of(report),
         "used": used_text(report),
         "counts": step_counts(report),
         "done": report.count(StepStatus.COMPLETED),

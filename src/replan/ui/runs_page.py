@@ -21,7 +21,7 @@ from replan.state.questions import Question
 from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
 from replan.views.cells import counted
-from replan.views.run.overview import remark_texts
+from replan.views.run.overview import remarks_of
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {
@@ -190,7 +190,7 @@ async def _row(site: Site, record: RunRecord) -> Row:
         total=total,
         failed=report.count(StepStatus.FAILED),
         asks=report.pending_questions,
-        remarks=(*warnings, *remark_texts(report.anomalies)),
+        remarks=(*warnings, *remarks_of(report)),
     )
     if is_at_rest:
         site.rows[mark] = row

@@ -34,7 +34,7 @@ from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, minute, seconds, sentence
 from replan.views.event_lines import steering_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
-from replan.views.run.evidence import arguments_of_call, subject_text
+from replan.views.run.evidence import changeable_arguments, subject_text
 from replan.views.run.history import time_text, why_text
 from replan.views.run.next_steps import corrections, raised_limit
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
@@ -181,7 +181,7 @@ def templates() -> Environment:
         "limit": raised_limit,
         "details": details_shown,
         "leads": verdict_effects,
-        "arguments": arguments_of_call,
+        "arguments": changeable_arguments,
         "argument": argument_text,
         "lines": lines_of,
         "mark": _mark,

@@ -18,7 +18,7 @@ _OF_STEP = {
 _OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
 _OF_CALL = {
     "done": "what you write is taken as the result of the call, and the step continues with it",
-    "fail": "the call counts as failed, and the step continues without it or fails",
+    "fail": "the model is told that the call failed, and may make it again",
     "run again": "the call is made again, even if it has taken effect already",
 }
 _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
@@ -28,7 +28,7 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 )
 
 
-_WORDS = {"done": "it is done", "fail": "it has failed", "run again": "run it again"}
+_WORDS = {"done": "it is done", "fail": "count it as failed", "run again": "run it again"}
 
 
 class Verdict(Value):

@@ -20,7 +20,7 @@ from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
 from replan.ui.shown import argument_text, ask_fingerprint
 from replan.ui.site import Site, page_path
-from replan.views.run.evidence import Evidence, arguments_of_call, evidence_of
+from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
@@ -115,7 +115,7 @@ def read_arguments(ask: Question, fields: Mapping[str, str]) -> dict[str, JsonVa
     further = fields.get("arguments", "").strip()
     given = {
         name: _argument(name, value, fields.get(f"argument {name}"))
-        for name, value in arguments_of_call(ask).items()
+        for name, value in changeable_arguments(ask).items()
     }
     return {**given, **(arguments_of(further) if further else {})}
 
@@ -158,7 +158,7 @@ def confirm_answer(
     lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")
-        sent = (arguments_of_call(ask), value["arguments"]) if "arguments" in value else ()
+        sent = (changeable_arguments(ask), value["arguments"]) if "arguments" in value else ()
         texts = [json.dumps(each, ensure_ascii=False, indent=2).splitlines() for each in sent]
         lines = [*difference(*texts)] if texts else []
     return confirm(

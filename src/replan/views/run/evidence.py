@@ -166,7 +166,7 @@ def argument_text(change: Change) -> str:
     before = f"before: {_shown(change.before)}"
     if change.kind == "removed":
         return f"{one_line(change.name)}: left out ({before})"
-    notes = {"new": " (new)", "changed": f" ({before})", "default": " (default)"}
+    notes = {"new": " (new)", "changed": f" ({before})", "default": " (the tool's default)"}
     return f"{one_line(change.name)}: {_shown(change.value)}{notes.get(change.kind, '')}"
 
 
@@ -187,6 +187,12 @@ def arguments_of_call(ask: Question) -> Mapping[str, JsonValue]:
     details = _details(ask)
     arguments = details.get("arguments") if "tool" in details else None
     return arguments if isinstance(arguments, dict) else {}
+
+
+def changeable_arguments(ask: Question) -> Mapping[str, JsonValue]:
+    """What a person can change of the call that is asked about: the tool's defaults, too."""
+    defaults = _details(ask).get("defaults")
+    return {**arguments_of_call(ask), **(defaults if isinstance(defaults, dict) else {})}
 
 
 def subject_text(ask: Question) -> str:

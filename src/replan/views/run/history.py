@@ -15,6 +15,7 @@ from replan.events import types as events
 from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
+from replan.plan.markdown.document import PlanDocument
 from replan.state.person.answers import read_decision
 from replan.state.person.verdicts import problem_in, read_verdict
 from replan.state.questions import is_of_plan, short_key
@@ -31,6 +32,8 @@ LEAST_TOLD = 0.05
 
 
 _Asked = events.InputRequested | events.AnswerReceived | events.RunCorrected
+
+_MOST_NEW = 3  # steps of an edit that are named
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
@@ -208,13 +211,25 @@ def request_lines(request: Request, report: RunReport) -> Iterator[str]:
     if request.kind == "stop":
         yield f"{by} asked it to stop"
     if request.kind == "edit":
-        yield f"{by} edited version {request.version} of the plan"
+        new = _after_colon(_new_in(request, report))
+        yield f"{by} edited version {request.version} of the plan{new}"
     if request.kind == "message":
         yield f"{by} said: {one_line(request.text)}"
     for key, answer in request.answers.items():
         kind = "plan" if is_of_plan(key) else questions[key].kind if key in questions else ""
         text_of = _TEXTS.get(kind, _answered_text)
         yield f"{by} {text_of(one_line(key), _without_fingerprint(answer))}"
+
+
+def _new_in(request: Request, report: RunReport) -> str:
+    """The steps of an edited document that the plan of the run does not have."""
+    kept = {each.step.description for each in report.planned}
+    steps = PlanDocument.recover(request.text).plan.steps
+    new = [
+        f"{each.id}. {one_line(each.description)}" for each in steps if each.description not in kept
+    ]
+    more = [counted(len(new) - _MOST_NEW, "more step")] if len(new) > _MOST_NEW else []
+    return "; ".join([*new[:_MOST_NEW], *more])
 
 
 def _answered_text(key: str, answer: JsonValue) -> str:

@@ -29,7 +29,21 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
     if SESSION in report.labels:
         session = shlex.quote(report.labels[SESSION])
         return [f"continue its session with: replan chat --session {session}{option}"]
-    return [*_team_lines(report), *_failed_lines(report, option), *_ways(report, option)]
+    return [
+        *_team_lines(report),
+        *_refused_edits(report),
+        *_failed_lines(report, option),
+        *_ways(report, option),
+    ]
+
+
+def _refused_edits(report: RunReport) -> Iterator[str]:
+    """What becomes of edits that were refused in a run that is over."""
+    steered = report.fold.steered.values() if report.is_over else ()
+    for each in steered:
+        if (each.kind, each.status) == ("edit", "refused"):
+            edit = f"the edit of version {each.based_on} by {one_line(each.by) or 'somebody'}"
+            yield f"{edit} is not in the plan: write it into a plan document, and run that"
 
 
 def _ways(report: RunReport, option: str) -> list[str]:
@@ -40,13 +54,26 @@ def _ways(report: RunReport, option: str) -> list[str]:
 
         return ways_to_answer(report.pending_questions, resume)
     if not report.is_over:
-        return [*what_continues(report), *_worker_lines(report, option), f"continue with: {resume}"]
+        return [
+            *_stopped_lines(report),
+            *what_continues(report),
+            *_worker_lines(report, option),
+            f"continue with: {resume}",
+        ]
     if limit_line := raised_limit(report):
         raised = f"--set {report.limit_reached}={report.larger_limit}"
         return [limit_line, *what_continues(report), f"continue with: {resume} {raised}"]
     if report.outcome == "rejected":
         return [*_begun_anew(report, option)]
     return [*_rejected_calls(report, option)]
+
+
+def _stopped_lines(report: RunReport) -> list[str]:
+    """What a stop by a person means for programs that continue runs."""
+    by = report.fold.stopped.by if report.fold.stopped else ""
+    if report.outcome != "interrupted" or report.is_killed or not by:
+        return []
+    return [f"{one_line(by)} stopped it, so no program continues it by itself"]
 
 
 def _worker_lines(report: RunReport, option: str) -> list[str]:
@@ -100,9 +127,13 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
 
 
 def _doubt(step: PlanStep, report: RunReport) -> str:
+    """What its team says of doing a step again that was cut off."""
     if report.is_unsafe(step):
-        return "; you are asked first if it may have taken effect"
-    return "" if report.team_source else "; you are asked first if it must not happen twice"
+        asked = "you are asked, and say `run again` or `fail: WHY` only if it did not"
+        return f"; look first whether it took effect: {asked}"
+    if report.team_source:
+        return "; its team says that doing it again is harmless"
+    return "; you are asked first if it must not happen twice"
 
 
 def _named(steps: Collection[StepReport], report: RunReport) -> str:

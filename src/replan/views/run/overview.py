@@ -159,9 +159,16 @@ def remark_texts(remarks: Anomalies) -> list[str]:
     return [each for each, number in texts.items() if number]
 
 
+def remarks_of(report: RunReport) -> list[str]:
+    """What a run continued in spite of, and what it did not do of what people asked, in words."""
+    refused = [each.kind for each in report.fold.steered.values() if each.status == "refused"]
+    asked = [f"{counted(refused.count(kind), kind)} refused" for kind in dict.fromkeys(refused)]
+    return [*remark_texts(report.anomalies), *asked]
+
+
 def _counts(report: RunReport) -> str:
     counts = step_counts(report)
-    return f": {', '.join([*counts, *remark_texts(report.anomalies)])}" if counts else ""
+    return f": {', '.join([*counts, *remarks_of(report)])}" if counts else ""
 
 
 _TOLD = (StepStatus.EXECUTING, StepStatus.FAILED, StepStatus.SKIPPED)
