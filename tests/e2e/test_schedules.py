@@ -144,7 +144,7 @@ async def test_summaries_and_the_index_are_jobs_that_begin_by_the_clock(  # noqa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     team.write_text(
         TEAM + "memory: {mode: summary, history_limit: 1, summary_enabled: false}\n"
-        f"knowledge: {{folder: {tmp_path / 'notes'}}}\n"
+        f"knowledge: {tmp_path / 'notes'}\n"
     )
     clock = Clock(datetime(2026, 11, 26, 3, 0, 5, tzinfo=UTC))
     await asyncio.to_thread(publish, team, address)

@@ -456,6 +456,30 @@ async def test_a_step_that_an_edit_gives_to_somebody_else_is_done_by_them_at_onc
     assert result.plan.step(3).status == "completed"
 
 
+async def test_a_step_of_an_edit_is_done_when_all_whom_it_names_have_done_it(where):
+    desk = Desk(held={1})
+
+    async def both(context):
+        if context.plan_step.id == 3:
+            await asyncio.wait_for(desk.began[2].wait(), 20)
+            desk.leave[1].set()
+        return await desk.work(context)
+
+    members = [
+        Specialist(name="a", intended_use="Works.", run=desk.work, effects="pure"),
+        Specialist(name="b", intended_use="Sends.", run=both, effects="keyed"),
+    ]
+    settings = RunSettings(limits=Limits(max_parallel_steps=2))
+    async with open_runtime(desk.team().replace(specialists=members), storage=where) as runtime:
+        run = await runtime.start({"plan": "- [ ] 1. Write @a\n"}, run_id="r", settings=settings)
+        more = "- [ ] 2. Fold @a\n- [ ] 3. Stamp @a @b\n"
+        await edited(run, desk, lambda text: text + more)
+        desk.leave[1].set()
+        result = await run
+    assert (result.outcome, result.plan.step(3).status) == ("completed", "completed")
+    assert sorted(desk.did) == ["1 Write", "2 Fold", "3 Stamp", "3 Stamp"]
+
+
 async def test_a_run_that_is_stopped_goes_on_with_what_began_with_an_edit(where):
     desk = Desk(held={1, 5})
     async with open_runtime(desk.team(), storage=where) as runtime:

@@ -73,10 +73,10 @@ async def result_collector(
         "warnings": emitter.warnings,
     }
     if is_edited:
-        begun = {each.step_id for each in state.get("dispatched", []) if each.is_of_edit}
+        asked = {key for each in state.get("dispatched", []) for key in each.asked_by_edit or ()}
         update |= {
             "dispatched": _sent_with(plan, state),
-            **new_version(plan, ended, state, begun),
+            **new_version(plan, ended, state, asked),
         }
     if waits:
         following = state.get("current_round", 0) + 1
@@ -122,10 +122,10 @@ def with_results_of_round(plan: TaskPlan, state: EnhancedState, now: datetime) -
     """
     results, hits = round_results(state), round_hits(state)
     sent = state.get("dispatched", [])
-    not_yet = hits.keys() | {each.key for each in sent if each.is_of_edit}
+    not_yet = hits.keys() | {each.key for each in sent if each.asked_by_edit is not None}
     by_step: dict[int, list[SpecialistResult | None]] = {}
     for each in sent:
-        if not each.is_of_edit:
+        if each.asked_by_edit is None:
             # A part that a limit of the run left is shown, and its step stays open.
             result = None if each.key in not_yet else results.get(each.key)
             by_step.setdefault(each.step_id, []).append(result)
@@ -150,9 +150,10 @@ def _settled_edit(edited: TaskPlan, state: EnhancedState, now: datetime) -> Task
 def _sent_with(edited: TaskPlan, state: EnhancedState) -> list[Assignment]:
     """What the round sent, with the steps that began with an edited plan."""
     sent = state.get("dispatched", [])
-    joined = {each.step_id for each in sent if each.is_of_edit}
+    begun = [each for each in sent if each.asked_by_edit is not None]
+    joined = {each.step_id for each in begun}
     return [
-        each.replace(is_of_edit=False)
+        each.replace(asked_by_edit=None)
         for each in sent
-        if each.step_id in edited.by_id and (each.is_of_edit or each.step_id not in joined)
+        if each.step_id in edited.by_id and (each in begun or each.step_id not in joined)
     ]

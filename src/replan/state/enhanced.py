@@ -183,18 +183,18 @@ def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
 
 
 def new_version(
-    new: TaskPlan, old: TaskPlan, state: EnhancedState, begun: Collection[int] = ()
+    new: TaskPlan, old: TaskPlan, state: EnhancedState, asked: Collection[str] = ()
 ) -> EnhancedState:
     """The update for a revised plan: its new revisions, and without questions that it answers.
 
-    Steps that have `begun` with it ask for themselves.
+    Steps that began with it have `asked` the questions with these keys.
     """
     update: EnhancedState = {
         "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
         "plan_history": [*new.update_history[len(old.update_history) :]],
     }
     questions = state.get("questions", {})
-    kept = still_asked(questions, old, new, begun)
+    kept = still_asked(questions, old, new, asked)
     if kept != questions:
         update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
     return update

@@ -221,14 +221,14 @@ def still_asked(
     questions: Mapping[str, Question],
     before: TaskPlan,
     after: TaskPlan,
-    begun: Collection[int] = (),  # the steps that ask as the revision describes them
+    asked: Collection[str] = (),  # the keys of those that the revised steps ask
 ) -> dict[str, Question]:
     """Drop the open questions of steps that a revision removed or changed."""
     return {
         key: question
         for key, question in questions.items()
         if not question.is_open
-        or question.step_id in begun
+        or key in asked
         or _asks_the_same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
     }
 

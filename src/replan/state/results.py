@@ -286,13 +286,14 @@ class Assignment(Value):
         step_id: The step.
         specialist: Who does it.
         refused: Why nobody can do it; empty if somebody can.
-        is_of_edit: Whether the step began with an edited plan that is not merged yet.
+        asked_by_edit: The keys of the questions of a step that began with an edited plan which is
+            not merged yet; None of any other step.
     """
 
     step_id: int
     specialist: str
     refused: str = ""
-    is_of_edit: bool = False
+    asked_by_edit: tuple[str, ...] | None = None
 
     @property
     def key(self) -> str:

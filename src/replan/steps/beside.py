@@ -72,8 +72,7 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
         for each, node in zip(new, nodes, strict=True)
     ]
     ended = await asyncio.gather(*map(seated, runs), return_exceptions=True)
-    sent = [each.replace(is_of_edit=True) for each in new]
-    update: EnhancedState = {"dispatched": [*around.state.get("dispatched", []), *sent]}
+    update, begun = EnhancedState(), set[int]()
     for run, result in zip(runs, ended, strict=True):
         # A graph that asks by itself does so in a task of its own, in the next round.
         if isinstance(result, GraphInterrupt):
@@ -81,7 +80,14 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
         if isinstance(result, BaseException):
             raise result
         update = joined(update, run.update(result))
-    return update
+        if result is not None or run.asked or run.limit:
+            begun.add(run.step.id)
+    sent = [
+        seat.replace(asked_by_edit=tuple(each.key for each in run.asked))
+        for seat, run in zip(new, runs, strict=True)
+        if seat.step_id in begun
+    ]
+    return {**update, "dispatched": [*around.state.get("dispatched", []), *sent]}
 
 
 async def seated(run: StepRun) -> SpecialistResult | None:

@@ -83,7 +83,7 @@ _SERVER = ("fastapi", "jwt", "prometheus_client", "starlette", "uvicorn")
 EXTRAS = {
     "queue": ("croniter", "langgraph", "procrastinate", "prometheus_client", *_POSTGRES),
     "server": _SERVER,
-    "ui": (*_SERVER, "jinja2", "js_lib_htmx", "markupsafe", "nh3"),
+    "ui": (*_SERVER, "jinja2", "js_lib_htmx", "markupsafe", "nh3", "python_multipart"),
 }
 """The packages of extras without which a command does nothing, as they are imported."""
 
