@@ -182,7 +182,10 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
     steps += _coming(report, again, () if is_retry else (step,))
     without = f", without the result of step {step}" if steps and not is_retry else ""
     runs = f"runs {_named(steps, report)}{without}" if steps else "runs no step"
-    return f"{which}, {keeps}, and {runs}"
+    skipped = None if is_retry else report.by_id.get(step)
+    is_in_doubt = skipped and skipped.is_cut_off and report.is_unsafe(skipped.step)
+    doubt = f"; step {step} may have taken effect already" if is_in_doubt else ""
+    return f"{which}, {keeps}, and {runs}{doubt}"
 
 
 def _done_again(report: RunReport, step: int) -> list[int]:
