@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from replan.errors import ConfigurationError, UsageError
@@ -19,18 +18,6 @@ class _MissingModel(BaseChatModel):
         return "missing"
 
     def _generate(self, *_: Any, **__: Any) -> NoReturn:
-        raise UsageError(self.problem)
-
-
-@dataclass(frozen=True)
-class _MissingEmbeddings(Embeddings):
-    model: str
-    problem: str
-
-    def embed_documents(self, texts: list[str]) -> NoReturn:
-        raise UsageError(self.problem)
-
-    def embed_query(self, text: str) -> NoReturn:
         raise UsageError(self.problem)
 
 
@@ -54,14 +41,6 @@ class StandIns:
         except ConfigurationError as error:
             own = name.partition(":")[2] or name
             return _MissingModel(model_name=own, problem=self._noted(error))
-
-    def embeddings(self, name: str) -> Embeddings:
-        """Return the model for embeddings of a name, or its stand-in."""
-        build: Any = getattr(self.models, "embeddings", None)
-        try:
-            return build(name)
-        except ConfigurationError as error:
-            return _MissingEmbeddings(name, self._noted(error))
 
     def _noted(self, error: ConfigurationError) -> str:
         self.missing.update((f"{each.reason} {each.fix}", None) for each in error.mistakes)
