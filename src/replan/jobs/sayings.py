@@ -53,11 +53,6 @@ def is_acknowledgement(text: str) -> bool:
     return any(means(text, what) for what in ("yes", "no", "cancel", "thanks"))
 
 
-def is_small_talk(text: str) -> bool:
-    """Whether a message says nothing that could be a value."""
-    return is_acknowledgement(text) or means(text, "later") or means(text, "nothing")
-
-
 def count_words(text: str) -> int:
     """How many words a text has; two Chinese signs are about a word."""
     signs = len(_CHINESE.findall(text))
