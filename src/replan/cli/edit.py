@@ -28,8 +28,8 @@ async def edit(
 ) -> int:
     """Edit the plan of a run in any process: steps that have not begun follow it.
 
-    Steps at work end as usual, then the edit is merged. The exit code is 0 if the run has taken
-    note of the edit, and 2 if the edit is refused.
+    Steps at work end as usual, and the edit becomes a new version of the plan. The exit code is 0
+    if the run has taken note of the edit, and 2 if the edit is refused.
     """
     from replan.cli.shared.steered import edited_document, steer
     from replan.user_files.order_signature import user_name

@@ -672,8 +672,8 @@ class RunSteered(BaseEvent):
 
     Attributes:
         kind: What the person did.
-        status: `waits` once the run has noticed it: nothing that has not begun starts before it is
-            taken. `taken`: the plan is edited, or the host has judged with the message. `refused`:
+        status: `waits` once the run has noticed it: no step of the old plan begins any longer.
+            `taken`: the plan is edited, or the host has judged with the message. `refused`:
             nothing was done with it.
         request: The name of the request, the same in all events about it.
         by: The person.

@@ -139,7 +139,10 @@ class RunReport(StateFacts):
     def is_unsafe(self, step: PlanStep) -> bool:
         """Whether the work of a step must not happen twice, as its team declares it."""
         unsafe = {name.casefold() for name in self.unsafe}
-        return any(name.casefold() in unsafe for name in step.specialists)
+        # What began before its plan is known by who does it.
+        known = self.by_id.get(step.id)
+        who = step.specialists or (known.specialists if known else ())
+        return any(name.casefold() in unsafe for name in who)
 
     @property
     def began(self) -> datetime:

@@ -312,10 +312,11 @@ class Runtime(Generic[T_co]):
     ) -> tuple[int, ...]:
         """Edit the plan of a run that is not over; the steps that have not begun follow it.
 
-        The process that works on the run notices within a second. From then on nothing that has
-        not begun starts; once the steps at work have ended, the edit is merged, and the run
-        continues with it. If nobody works on the run, it is merged when the run continues. The
-        event `run_steered` reports both, or why the edit was refused after all.
+        The process that works on the run notices within a second. From then on no step of the old
+        plan begins, and what can begin of the edited plan does, unless it needs approval; once the
+        steps at work have ended, the edit is merged as a new version. If nobody works on the run,
+        it is merged when the run continues. The event `run_steered` reports both, or why the edit
+        was refused after all.
 
         Args:
             run_id: The run.

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from langgraph.types import Interrupt, StateSnapshot
 
+from replan.events.types import SpecialistInvoked
+from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import open_asks
@@ -104,3 +106,12 @@ def test_a_tool_call_is_told_with_its_arguments():
     assert text.endswith("… (999 characters; `replan show RUN --json` has all)")
     assert len(text) < 400
     assert lines_of([call])[1:3] == ["  1/writer/1: May it?", "    to: é"]
+
+
+def test_what_began_before_its_plan_is_unsafe_by_who_does_it():
+    step = {"run_id": "a1b2", "round": 1, "step_id": 2, "specialist": "Payer"}
+    begun = SpecialistInvoked(**step, task="Pay", attempt=1, seq=1, at=datetime.now(UTC))
+    report = apply(NONE.model_copy(update={"unsafe": ("payer",)}), begun)
+    (early,) = report.steps
+    assert early.step.specialists == ()
+    assert report.is_unsafe(early.step)

@@ -127,12 +127,11 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
 
 
 def _doubt(step: PlanStep, report: RunReport) -> str:
-    """What its team says of doing a step again that was cut off."""
+    """What comes before a step is done again that was cut off."""
     if report.is_unsafe(step):
         asked = "you are asked, and say `run again` or `fail: WHY` only if it did not"
         return f"; look first whether it took effect: {asked}"
-    if report.team_source:
-        return "; its team says that doing it again is harmless"
+    # Which tools of a chat model are unsafe is not on record.
     return "; you are asked first if it must not happen twice"
 
 
