@@ -174,7 +174,12 @@ async def test_what_a_token_may_take_a_day_bounds_its_runs_and_outlives_the_serv
     most, where = 12_000, tmp_path / "runs.db"
     tokens = tokens_of(anna={"limits": {"runs_at_once": 2, "tokens_a_day": most}})
     spent, statuses = 0, []
-    with OpenAIServer(lambda _: f"---\ncomplexity: simple\n---\n{'Paris. ' * 2_000}") as models:
+
+    def as_long_as_asked(request):
+        most_of_reply = request.body.get("max_completion_tokens", 3_500)
+        return f"---\ncomplexity: simple\n---\n{'Paris. ' * (most_of_reply // 2)}"
+
+    with OpenAIServer(as_long_as_asked) as models:
         model = ChatOpenAI(model="scripted", base_url=models.base_url, api_key="none")
         for _ in range(2):
             async with served(house(model=model), where, tokens) as client:
