@@ -30,13 +30,13 @@ from replan import (
     Team,
     ask_user,
 )
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.log.amounts import NOTHING, ROUNDING, Bound, Refused, Reservation, Spending
 from replan.log.run_log import RunLog
+from replan.models.providers.chat_models import LangChainModels
 from replan.plan import PlanDocument, TaskPlan
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState

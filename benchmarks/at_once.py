@@ -32,7 +32,7 @@ from http_workloads import SIMPLE, TURN, WORKLOADS
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from replan.own_loop import spare_collector
+from replan.base.own_loop import spare_collector
 from replan.prompts.sections import Call, call_tag
 from replan.sessions import AgentContext, build_agent
 

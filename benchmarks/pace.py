@@ -37,7 +37,7 @@ from pace_workloads import (
 )
 
 from replan import Host, Specialist, Team, build_graph, run
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.prompts.sections import Call
 from replan.team.host import Judging
 

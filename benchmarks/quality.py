@@ -19,7 +19,7 @@ from quality_sides import SIDES, Attempt, attempt
 from quality_tasks import TASKS, Task
 
 from replan import Price
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 
 TRIES = 3
 PACKAGES = ("deepagents", "langchain", "pydantic-evals")

@@ -10,13 +10,13 @@ from reply_forms import TEAM, Meant, Task
 from replan import Host, Specialist, Team
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
-from replan.host.model_revision import revision_of
-from replan.host.plan_texts import new_plan_of_model, read_plan
+from replan.nodes.host.model_revision import revision_of
+from replan.nodes.host.plan_texts import new_plan_of_model, read_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import PlanStep, TaskPlan
 from replan.replies.readings import read_feedback, read_think
-from replan.services import Services
+from replan.specialists.services import Services
 from replan.state.results import FeedbackResult
 from replan.testing import ScriptedModel
 

@@ -9,7 +9,7 @@ import griffe
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from replan.public_names import PACKAGES
+from replan.base.public_names import PACKAGES
 
 
 class Signatures(griffe.Extension):

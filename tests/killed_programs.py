@@ -26,7 +26,7 @@ from replan import (
     run,
     waiting_for,
 )
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.state.pipeline.threads import Thread
 from replan.testing import Reply, ScriptedModel, always

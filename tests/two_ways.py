@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import OpenAIServer, ScriptedModel
 
 

@@ -40,7 +40,7 @@ PRELOADED = (
     "mcp.server.mcpserver.resolve",
     "openai.resources.chat.completions",
     "prompt_toolkit",
-    "replan.adapters.openai_chat",
+    "replan.models.providers.openai_chat",
     "replan.cli.shared.carry_on",
     "replan.cli.shared.carry_out",
     "replan.cli.main",

@@ -6,7 +6,7 @@ The public names are listed in `__init__.pyi`. Each is loaded when it is first a
 
 from typing import Any
 
-from replan.public_names import names_of
+from replan.base.public_names import names_of
 
 _load, _names = names_of(__name__, __file__)
 

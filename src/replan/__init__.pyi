@@ -1,5 +1,12 @@
 # The public names: `__init__.py` loads each from the module that it is imported from here.
 from replan.assembly.graphs import build_graph as build_graph
+from replan.assembly.runtime import (
+    open_runtime as open_runtime,
+    open_tools as open_tools,
+    run as run,
+    run_sync as run_sync,
+    stream as stream,
+)
 from replan.errors import (
     ConfigurationError as ConfigurationError,
     InputError as InputError,
@@ -34,13 +41,6 @@ from replan.runs.service import Runtime as Runtime
 from replan.runs.statuses import RunStatus as RunStatus
 from replan.runs.synchronous import SyncRuntime as SyncRuntime
 from replan.runs.travel.portable import PortableRun as PortableRun
-from replan.runtime import (
-    open_runtime as open_runtime,
-    open_tools as open_tools,
-    run as run,
-    run_sync as run_sync,
-    stream as stream,
-)
 from replan.server.serving import open_server as open_server
 from replan.state.enhanced import EnhancedState as EnhancedState
 from replan.state.knowledge import RAGOptions as RAGOptions

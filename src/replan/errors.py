@@ -47,9 +47,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Self
 
-from replan.secrets.known import MASK
-from replan.secrets.masking import masked_beginning, without_secrets
-from replan.secrets.shapes import holds_key
+from replan.base.secrets.known import MASK
+from replan.base.secrets.masking import masked_beginning, without_secrets
+from replan.base.secrets.shapes import holds_key
 
 _LONGEST_VALUE = 75  # with quotes and an ellipsis, 80
 _MOST_LISTED = 20
@@ -64,7 +64,7 @@ class ReplanError(Exception):
 
 
 def _described(schema: dict[str, Any], kind: type[Any]) -> None:
-    from replan.values import described  # noqa: PLC0415 - errors alone need no pydantic
+    from replan.base.values import described  # noqa: PLC0415 - errors alone need no pydantic
 
     described(schema, kind)
 

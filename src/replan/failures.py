@@ -10,6 +10,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import without_secrets
+from replan.base.texts.storable import storable_text
 from replan.errors import (
     InDoubtError,
     LimitReachedError,
@@ -22,9 +25,6 @@ from replan.errors import (
     UnpricedModelError,
     UsageError,
 )
-from replan.secrets.known import KNOWN
-from replan.secrets.masking import without_secrets
-from replan.texts.storable import storable_text
 
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _FAULTS = (

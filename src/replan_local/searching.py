@@ -3,13 +3,13 @@
 import glob
 from pathlib import Path
 
-from replan.adapters.knowledge.folder import FolderRetriever
-from replan.adapters.knowledge.index import DEEPEST, MOST_FILES
-from replan.adapters.knowledge.read_files import KINDS
+from replan.base.texts.safe_folder import files_below
 from replan.errors import RetrievalError
+from replan.knowledge.folder import FolderRetriever
+from replan.knowledge.index import DEEPEST, MOST_FILES
+from replan.knowledge.read_files import KINDS
 from replan.ports.retriever import SearchRequest
 from replan.state.knowledge import MOST_CHUNKS, Chunk
-from replan.texts.safe_folder import files_below
 from replan_local.commands import Search
 from replan_local.named_files import find_file
 from replan_local.refusals import CannotAnswerError

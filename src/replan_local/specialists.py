@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan import Team
+from replan.base.user_code import in_thread
 from replan.ports.run_context import folders_of_step
-from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from replan.base.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
+from replan.base.texts.safe_folder import FolderFile, files_below
 from replan.errors import ConfigurationError
-from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
-from replan.texts.safe_folder import FolderFile, files_below
 from replan_local.figures import literal, quoted
 from replan_local.refusals import CannotAnswerError, did_you_mean
 

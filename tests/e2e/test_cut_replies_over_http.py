@@ -20,9 +20,9 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import OpenAIServer, Reply, Truncated, always
 from replan.views.ahead.preview import calls_of_reply, calls_of_try
 from scripts import COMPLETE

@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 import replan
 import replan.testing
 from pages import chromium
+from replan.base.public_names import PACKAGES
 from replan.cli.main import app
 from replan.events.types import BaseEvent
-from replan.public_names import PACKAGES
 
 # The site takes its time to build, more so on a busy machine.
 pytestmark = pytest.mark.timeout(300)

@@ -14,7 +14,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, ScriptedModel
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker"

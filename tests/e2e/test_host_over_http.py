@@ -17,7 +17,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.replies.keys import HOST
 from replan.testing import Hang, HttpFault, OpenAIServer, Reply, Reset, always
 

@@ -23,10 +23,10 @@ from replan import (
     open_storage,
     run,
 )
-from replan.adapters.chat_models import LangChainModels
-from replan.adapters.reply_body import LONGEST_BODY, LONGEST_STREAM
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import is_transient
+from replan.models.providers.chat_models import LangChainModels
+from replan.models.providers.reply_body import LONGEST_BODY, LONGEST_STREAM
 from replan.ports.storage import Storage
 from replan.testing import OpenAIServer, always
 from scripts import THREAD

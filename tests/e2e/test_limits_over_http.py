@@ -18,9 +18,9 @@ from replan import (
     build_graph,
     run,
 )
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated
 from replan.views.ahead.preview import KnownTeam, worst_case_calls
 from scripts import COMPLETE

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from replan import Host, Specialist, Team, run, stream
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.team_services import services_of
 from replan.cli.main import app
 from replan.graph.build import host_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Reply, always
 
 PLAN = "- [ ] 1. Read A @reader\n- [ ] 2. Read B @reader\n"

@@ -27,9 +27,9 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan.adapters.chat_models import LangChainModels
+from replan.base.langgraph_inside.tasks import inherited_config
 from replan.failures import describe, is_transient, status_of
-from replan.langgraph_inside.tasks import inherited_config
+from replan.models.providers.chat_models import LangChainModels
 from replan.ports.run_context import here, use
 from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount

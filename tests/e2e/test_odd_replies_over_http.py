@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from replan import Host, Specialist, Team, build_graph, run
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.state import TaskComplexity
 from replan.testing import OpenAIServer, always
 from scripts import COMPLETE

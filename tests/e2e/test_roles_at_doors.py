@@ -11,8 +11,8 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from replan import Host, MemoryOptions, Specialist, Team
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import team_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.sessions import AgentContext, build_agent
 from replan.testing import OpenAIServer
 from roles import check_requests, foreign

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from replan.adapters.chat_models import LangChainModels
 from replan.cli.new import write_pipeline
+from replan.models.providers.chat_models import LangChainModels
 from replan.pipelines import run_pipeline
 from replan.testing import OpenAIServer
 from roles import check_requests, foreign, rows_of

@@ -23,10 +23,10 @@ from replan import (
     build_graph,
     run,
 )
-from replan.adapters.chat_models import LangChainModels
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.models.providers.chat_models import LangChainModels
 from replan.pipelines import (
     BaseAgent,
     InteractionUnit,

@@ -18,14 +18,14 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
+from replan.base.secrets.sources import learn_values
 from replan.cli.main import app
 from replan.log.calls import calls_of
 from replan.log.fold import Fold, counts_in
 from replan.log.kept_events import prompt_of, reply_of
 from replan.log.run_log import RunLog
-from replan.secrets.sources import learn_values
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Reply
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Price of gold @buyer (retries 2)\n"

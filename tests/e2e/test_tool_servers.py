@@ -21,7 +21,7 @@ from replan import (
     run,
     run_sync,
 )
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import OpenAIServer
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Do it @worker"

@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import OpenAIServer, Reply, Reset
 from scripts import SIMPLE
 

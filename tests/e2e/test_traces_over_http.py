@@ -18,8 +18,8 @@ from replan import (
     open_storage,
     run,
 )
-from replan.adapters.chat_models import LangChainModels
-from replan.secrets.sources import learn_values
+from replan.base.secrets.sources import learn_values
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Reply, always
 from seen_spans import Seen
 

@@ -5,8 +5,8 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from replan import Host, Specialist, Team, open_runtime, run, stream
+from replan.base.secrets.known import KNOWN
 from replan.events.types import AnswerToken
-from replan.secrets.known import KNOWN
 from replan.state.results import SpecialistResult
 from replan.testing import Reply, ScriptedModel
 

@@ -10,8 +10,8 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan import Host, Limits, RunSettings, Specialist, Team, run, run_sync, stream
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import HttpFault, OpenAIServer, Raw, Reply
 
 PLAN = "---\ncomplexity: complex\n---\n- [ ] 1. Ask for the weather @forecaster\n"

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from replan import Host, InputError, Limits, RunSettings, Specialist, Team, ask_user, open_runtime
-from replan.calling.compiled import team_of
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.nodes.final_answer import generate_final_answer
+from replan.runs.calling.compiled import team_of
 from replan.runs.continued.correcting import Correction, repeated_by
 from replan.testing import ScriptedModel, always
 from scripts import END

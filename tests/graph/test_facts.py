@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.facts.kept import FactOwner, Facts
+from replan.memory.facts import FactOwner, Facts
 from replan.prompts.sections import sections_of
 from replan.prompts.templates import load
 from replan.testing import ScriptedModel, always

@@ -390,7 +390,7 @@ async def test_what_a_crash_left_unsettled_counts_in_the_next_process(tmp_path):
 
 async def test_the_time_of_a_run_goes_on_where_another_process_left_it(monkeypatch):
     now = itertools.count(0, 4)
-    monkeypatch.setattr("replan.spending.deadline.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("replan.models.spending.deadline.time.monotonic", lambda: float(next(now)))
     model = scripted(Reply("text", usage=(10, 10)))
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
     graph = asking(model, checkpointer=saver, limits=Limits(max_seconds=10_000))

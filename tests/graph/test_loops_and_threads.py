@@ -171,7 +171,7 @@ STUBBORN = """
 import asyncio
 from langchain_core.language_models import BaseChatModel
 from replan import Host, Limits, Team, Specialist, build_graph, run_sync
-from replan.spending import deadline
+from replan.models.spending import deadline
 
 class Stubborn(BaseChatModel):
     # Its retry loop takes a cancellation for one more failure.

@@ -17,7 +17,7 @@ from replan import (
     run,
     stream,
 )
-from replan.spending import deadline
+from replan.models.spending import deadline
 from replan.testing import ScriptedModel
 from scripts import COMPLETE, given
 

@@ -6,9 +6,9 @@ import pytest
 
 import made_pipelines as pipelines
 from replan import Host, Specialist, Team, run_sync
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.errors import ReplanError
+from replan.models.providers.chat_models import LangChainModels
 from replan.pipelines.sub_threads.interaction_unit import InteractionUnit
 from replan.pipelines.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.testing import HttpFault, Malformed, OpenAIServer, Raw, Reply, Reset

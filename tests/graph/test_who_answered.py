@@ -19,8 +19,8 @@ from replan import (
     run,
 )
 from replan.events.emitter import Emitter, Hooks
+from replan.specialists.steps.answer_events import report_answer
 from replan.state.questions import Question
-from replan.steps.answer_events import report_answer
 from replan.storage.memory_log import memory_log
 from replan.testing import ScriptedModel, always
 from scripts import END, THREAD

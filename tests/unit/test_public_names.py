@@ -13,7 +13,7 @@ import yaml
 
 import replan
 import replan.assembly
-from replan.public_names import PACKAGES
+from replan.base.public_names import PACKAGES
 from replan.team.file_team import DEFAULT_TEAM
 
 NAMES = yaml.safe_load(Path(__file__).with_name("public_names.yaml").read_text("utf-8"))

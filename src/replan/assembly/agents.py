@@ -23,15 +23,15 @@ from replan.assembly.per_call import (
     own_log,
 )
 from replan.assembly.team_services import services_of
-from replan.langgraph_inside.delta_channel import without_deltas
+from replan.base.langgraph_inside.delta_channel import without_deltas
 from replan.log.run_log import RunLog
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
-from replan.services import Services
 from replan.sessions.carried_run import carrier_of, context_key_of
 from replan.sessions.run_place import call_places
 from replan.sessions.stateless_agent import StatelessAgent, Workplace, refusal_of
+from replan.specialists.services import Services
 from replan.team.team import Team
 
 

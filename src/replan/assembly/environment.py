@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
 
-from replan.adapters.chat_models import LangChainModels
+from replan.base.secrets.sources import learn_environment
+from replan.models.providers.chat_models import LangChainModels
 from replan.ports.model_provider import ModelProvider
-from replan.secrets.sources import learn_environment
 
 now: Callable[[], datetime] = partial(datetime.now, UTC)
 random_id: Callable[[], str] = partial(token_hex, 16)

@@ -16,19 +16,19 @@ from langgraph.store.base import BaseStore
 
 from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
-from replan.calling.compiled import Graph
-from replan.calling.team_graph import TeamGraph
+from replan.base.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import host_graph
-from replan.host.handed_plan import check_input
-from replan.host.plan_bounds import check_outside_plan
-from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.models.spending.scopes import check_prices
+from replan.nodes.host.handed_plan import check_input
+from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.ports.elsewhere import StepQueue
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
-from replan.services import Services
-from replan.spending.scopes import check_prices
+from replan.runs.calling.compiled import Graph
+from replan.runs.calling.team_graph import TeamGraph
+from replan.specialists.services import Services
 from replan.state.entrance import Entrance
 from replan.state.tightening import EDITABLE
 from replan.storage.serializer import is_of_other_code, saver_for

@@ -8,15 +8,16 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from replan.adapters.job_api import ApiExecutor
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import chosen_models, now, random_id
+from replan.base.user_code import in_thread
 from replan.errors import ConfigurationError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
+from replan.jobs.job_api import ApiExecutor
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
 from replan.jobs.phases.outputs import Engine, PhaseHandler
@@ -29,7 +30,6 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.log.run_log import RunLog
 from replan.ports.model_provider import ModelProvider
 from replan.sessions.stateless_agent import StatelessAgent
-from replan.specialists.function import in_thread
 from replan.team.chats import Chats
 from replan.team.specialist import Specialist
 from replan.team.team import Team

@@ -14,9 +14,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from replan.langgraph_inside.tasks import of_whole_tasks
+from replan.base.langgraph_inside.tasks import of_whole_tasks
 from replan.log.run_log import RunLog
-from replan.spending.account import Account, Accounts
+from replan.models.spending.account import Account, Accounts
 from replan.storage.memory_log import memory_log
 from replan.storage.memory_threads import MemoryThreads
 from replan.storage.serializer import strict_serializer

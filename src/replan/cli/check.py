@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from replan.base.texts.signs import harmless
 from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, WRONG_USE, as_command
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
-from replan.texts.signs import harmless
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import counted, one_line, padded
 

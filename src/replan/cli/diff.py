@@ -28,7 +28,7 @@ async def diff(
     as_json: options.Json = False,
 ) -> None:
     """Compare two runs: outcome, time, tokens and cost, then plan, results and answer."""
-    from replan.texts.signs import harmless
+    from replan.base.texts.signs import harmless
     from replan.user_files.whole import load_run
     from replan.views.run.compared import compared, comparison_record
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from typing import TextIO
 
-    from replan.facts.kept import Fact, Facts
+    from replan.memory.facts import Fact, Facts
 
 _NONE = "Nothing is remembered of the user '{user}' here.\n"
 _ID, _DAY = 16, 16
@@ -121,7 +121,7 @@ async def forget(
 @asynccontextmanager
 async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGenerator[Facts]:
     """Open the facts of a user."""
-    from replan.facts.kept import facts_of
+    from replan.memory.facts import facts_of
     from replan.user_files.order_signature import user_name
     from replan.user_files.place import open_existing_place
 

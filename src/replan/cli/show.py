@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from replan.base.texts.signs import harmless
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
-from replan.texts.signs import harmless
 from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _width(output: TextIO, view: View) -> int:
 
 
 def _answer(text: str, output: TextIO, *, plain: bool) -> str:
-    from replan.texts.signs import harmless
+    from replan.base.texts.signs import harmless
     from replan.views.rendered import console_on, print_markdown
 
     if plain or not output.isatty():

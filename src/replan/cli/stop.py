@@ -11,7 +11,7 @@ from replan.cli.shared.process import as_command, place_from
 async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
     """Stop a run in any process: running steps may end, and the run can continue later."""
     from replan.assembly.graphs import viewer
-    from replan.runtime import open_runtime
+    from replan.assembly.runtime import open_runtime
     from replan.user_files.order_signature import user_name
     from replan.user_files.place import find_run, open_existing_place, short
 

@@ -7,12 +7,12 @@ from typing import Any, Protocol, cast, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from replan.base.secrets.known import MASK
+from replan.base.secrets.shapes import holds_key
+from replan.base.secrets.sources import holds_secret
+from replan.base.values import texts_of
 from replan.declared.fields import Where, did_you_mean, field_path
 from replan.errors import Mistake, mistake
-from replan.secrets.known import MASK
-from replan.secrets.shapes import holds_key
-from replan.secrets.sources import holds_secret
-from replan.values import texts_of
 
 
 class Placed(Protocol):

@@ -15,8 +15,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails
 
+from replan.base.values import Value
 from replan.declared.fields import Surroundings, field_error
-from replan.values import Value
 
 _said: set[str] = set()
 

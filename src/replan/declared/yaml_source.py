@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
+from replan.base.secrets.masking import without_secrets
+from replan.base.texts.bounds import TEAM
+from replan.base.texts.yaml_events import LOADER, YamlBoundError, check_bounds
 from replan.declared.fields import Where, field_path
 from replan.errors import Mistake, mistake
-from replan.secrets.masking import without_secrets
-from replan.texts.bounds import TEAM
-from replan.texts.yaml_events import LOADER, YamlBoundError, check_bounds
 
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"

@@ -11,6 +11,8 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
+from replan.base.langgraph_inside.tasks import inherited_config
+from replan.base.texts.storable import storable, storable_text
 from replan.declared.fields import Effects
 from replan.events.emitter import Emitter
 from replan.events.types import (
@@ -24,10 +26,8 @@ from replan.events.types import (
     ToolStatus,
 )
 from replan.failures import describe
-from replan.langgraph_inside.tasks import inherited_config
 from replan.memory.conversation import AskedAgain
 from replan.state.usage import TokenCount
-from replan.texts.storable import storable, storable_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from replan.base.langgraph_inside.tasks import is_unread
+from replan.base.secrets.known import KNOWN
+from replan.base.secrets.masking import with_masked_traceback
 from replan.events.announcement import Announcement
 from replan.events.at_once import Listener
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
@@ -31,9 +34,6 @@ from replan.events.types import (
     WarningReported,
 )
 from replan.events.warnings import warnings_in
-from replan.langgraph_inside.tasks import is_unread
-from replan.secrets.known import KNOWN
-from replan.secrets.masking import with_masked_traceback
 from replan.state.limits import HOOK_SECONDS
 
 logger = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ holds a secret is a warning (`replan.events.warnings`).
 from collections.abc import Mapping
 from typing import Any, cast
 
+from replan.base.secrets.known import KNOWN
 from replan.events.types import AnswerToken, BaseEvent, PlanCreated, PlanUpdated, SpecialistToken
 from replan.plan.model import TaskPlan, Value
-from replan.secrets.known import KNOWN
 
 _WHOLE = (AnswerToken, SpecialistToken, PlanCreated, PlanUpdated)
 # What is a document or an answer, what a question is answered by, and what holds no texts.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, field_serializer
 
+from replan.base.secrets.known import KNOWN
 from replan.declared.fields import Effects
 from replan.plan.markdown.overlooked import ParseWarning
 from replan.plan.model import Author, PlanStep, TaskPlan, Value
 from replan.plan.rerun import Rerun
-from replan.secrets.known import KNOWN
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
 from replan.state.outcomes import ExecutionStatus, Outcome, TaskComplexity

@@ -1,5 +1,6 @@
 """What of an event a person may not expect: it is in the state, and at the end of a run."""
 
+from replan.base.secrets.known import KNOWN
 from replan.events.types import (
     BaseEvent,
     KnowledgeRetrieved,
@@ -13,7 +14,6 @@ from replan.events.types import (
     StepsRouted,
     WarningReported,
 )
-from replan.secrets.known import KNOWN
 from replan.state.cuts import CUTS, answer_warning
 
 

@@ -10,11 +10,11 @@ from langgraph.types import Send
 
 from replan.memory.summary import is_due
 from replan.prompts.host import HostPrompts
+from replan.specialists.steps.board import argument
+from replan.specialists.steps.stale import stale_steps
 from replan.state.enhanced import EnhancedState
 from replan.state.results import FeedbackResult, TaskComplexity
 from replan.state.rules import open_questions
-from replan.steps.board import argument
-from replan.steps.stale import stale_steps
 
 
 async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:

@@ -27,6 +27,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from replan.base.values import texts_of
 from replan.graph.branches import (
     approval_branch,
     complexity_branch,
@@ -37,11 +38,11 @@ from replan.graph.branches import (
     specialist_node,
 )
 from replan.graph.in_one import Way, in_one
-from replan.host.new_settings import Node
 from replan.nodes.begin import begin
 from replan.nodes.direct_answer import direct_answer
 from replan.nodes.feedback import feedback
 from replan.nodes.final_answer import final_answer
+from replan.nodes.host.new_settings import Node
 from replan.nodes.plan_approval import plan_approval
 from replan.nodes.plan_creation import plan_creation
 from replan.nodes.plan_execution import plan_execution
@@ -53,11 +54,10 @@ from replan.nodes.think import think
 from replan.nodes.user_input import user_input
 from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.board import Boards, Sent
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
-from replan.steps.board import Boards, Sent
-from replan.values import texts_of
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 

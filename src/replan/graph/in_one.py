@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
 
-from replan.host.new_settings import Node
-from replan.langgraph_inside.delta_channel import Delta
+from replan.base.langgraph_inside.delta_channel import Delta
+from replan.nodes.host.new_settings import Node
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.texts.storable import storable
 from replan.failures import describe, is_fatal_for_run, is_transient
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.corrections import merge_values
@@ -18,7 +19,6 @@ from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Wanted, messages_of
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
-from replan.texts.storable import storable
 
 KEY = "idempotency_key"
 """The parameter of a function that takes the idempotency key."""

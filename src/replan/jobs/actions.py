@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.declared.fields import Effects
 from replan.jobs.job import Job
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.spec_rules import PLACEHOLDER
-from replan.values import Value
 
 ITEM = "item"
 """The placeholder for the number of the item."""

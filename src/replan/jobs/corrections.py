@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from replan.base.secrets.known import MASK
+from replan.base.values import same
 from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
-from replan.secrets.known import MASK
-from replan.values import same
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """Values that count as empty."""

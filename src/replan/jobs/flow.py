@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from replan.base.values import Value, adapter
 from replan.errors import JobError, UsageError, mistake
 from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.port import JobMessage, MessageLike
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
 from replan.jobs.processor import JobProcessor
-from replan.values import Value, adapter
 
 
 class JobContext(Value):

@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
+from replan.base.values import Value
 from replan.jobs.sayings import Language
 from replan.jobs.spec.slot import ValidationIssue
-from replan.values import Value
 
 
 class JobPhase(StrEnum):

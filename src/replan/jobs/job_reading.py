@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from replan.base.secrets.known import MASK
+from replan.base.texts.storable import DEEPEST
+from replan.base.values import adapter
 from replan.declared.fields import did_you_mean
 from replan.errors import JobError, Mistake, mistake
 from replan.jobs.corrections import merge_values
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.phases.planning import has_own_id, is_stale
 from replan.jobs.spec.job_spec import JobSpec
-from replan.secrets.known import MASK
 from replan.state.session.context_fields import ValueReader
-from replan.texts.storable import DEEPEST
-from replan.values import adapter
 
 _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.port import Extractor, MessageLike, messages_of
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
@@ -28,7 +29,6 @@ from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, is_acknowledgement, joined, language_of, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_value, without_secrets
-from replan.values import Value
 
 MOST_TRANSITIONS = 20
 """Phases that a job passes in one turn at most."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import ToolCall
 
+from replan.base.values import restored
 from replan.errors import InDoubtError
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
@@ -14,7 +15,6 @@ from replan.log.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
 from replan.state.person.verdicts import ask_what_became_of
-from replan.values import restored
 
 ACTION = "job/"
 """What the places of a job's actions begin with in its record."""

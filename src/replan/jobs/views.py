@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.secrets.known import MASK
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
-from replan.secrets.known import MASK
 
 
 def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:

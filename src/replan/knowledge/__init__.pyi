@@ -1,6 +1,6 @@
 # The public names: `__init__.py` loads each from the module that it is imported from here.
-from replan.adapters.knowledge.folder import FolderRetriever as FolderRetriever
-from replan.adapters.knowledge.langchain import (
+from replan.knowledge.folder import FolderRetriever as FolderRetriever
+from replan.knowledge.langchain import (
     LangChainRetriever as LangChainRetriever,
     VectorStoreRetriever as VectorStoreRetriever,
 )

@@ -14,18 +14,18 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from pydantic import ValidationError
 
+from replan.base.langgraph_inside.tasks import inherited_config
+from replan.base.texts.storable import storable_text
+from replan.base.user_code import call
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, is_fatal_for_run, reason_of
 from replan.knowledge.condensing import Ask, ChunkReader
-from replan.langgraph_inside.tasks import inherited_config
+from replan.models.spending.deadline import HasDeadline, in_time
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of
 from replan.prompts.sections import within_budget
-from replan.specialists.function import call
-from replan.spending.deadline import HasDeadline, in_time
 from replan.state.knowledge import Chunk, Knowledge, RAGOptions
-from replan.texts.storable import storable_text
 
 LONGEST_CHUNK = 4_000
 """The most characters of a chunk that are shown; other retrievers may return whole books."""

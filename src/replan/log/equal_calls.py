@@ -6,9 +6,9 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.log.rows import LoggedEvent, reference_to
 from replan.state.questions import Question
-from replan.values import Value
 
 CALLS = ("tool_invoked", "tool_completed")
 """The kinds of rows that tell of calls."""

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from replan.base.values import Value, restored
 from replan.events import types as events
 from replan.events.types import Event
 from replan.log.calls import Calls, calls_of, sum_of
 from replan.log.rows import AttemptOutcome, LedgerEntry
 from replan.log.statuses import attempt_end
 from replan.plan.model import PlanStep, StepStatus
-from replan.values import Value, restored
 
 CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
 """The newest event of a call that a step made: the end of one that is over."""

@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
+from replan.base.values import restored
 from replan.events.types import (
     BaseEvent,
     Event,
@@ -22,7 +23,6 @@ from replan.events.types import (
     WarningReported,
 )
 from replan.log.rows import KeptText, LoggedEvent, reference_to
-from replan.values import restored
 
 logger = logging.getLogger(__name__)
 

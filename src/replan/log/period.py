@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Literal
 
+from replan.base.values import Value
 from replan.events.types import ModelCompleted, ToolCompleted
 from replan.log.calls import Calls, calls_of, sum_of
 from replan.log.report import RunReport
-from replan.values import Value
 
 By = Literal["day", "team", "specialist", "tool", "model"]
 """What the runs of a period are added up by."""

@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
+from replan.base.secrets.known import MASK
+from replan.base.values import Value
 from replan.events.types import Event, RunSteered, ToolCompleted
 from replan.log.amounts import Spending
 from replan.log.calls import Calls, with_charged
@@ -31,12 +33,10 @@ from replan.log.fold import (
 from replan.log.rows import LedgerEntry, Request
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.secrets.known import MASK
 from replan.state.artifacts import Artifact
 from replan.state.outcomes import RunOutcome
 from replan.state.questions import Question, short_key
 from replan.state.usage import Usage
-from replan.values import Value
 
 LAST_EVENTS = 2  # of a run that is over: its end, and a summary of the conversation after it
 

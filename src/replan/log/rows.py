@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import restored
 from replan.errors import StorageError
 from replan.events.announcement import Announcement
 from replan.log.amounts import Spending
 from replan.plan.model import Value
-from replan.values import restored
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
+from replan.base.values import restored
 from replan.events.announcement import Announcement
 from replan.log.amounts import (
     NOTHING,
@@ -56,7 +57,6 @@ from replan.log.rows import (
 from replan.log.uninterrupted import uninterrupted
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult, result_as_json
-from replan.values import restored
 
 T = TypeVar("T")
 

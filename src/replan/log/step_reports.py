@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
+from replan.base.values import Value
 from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import CallEvent
 from replan.log.rows import LedgerEntry
 from replan.log.statuses import RUNNING, WAITING
 from replan.plan.model import PlanStep, StepStatus
-from replan.values import Value
 
 
 class AttemptReport(Value):

@@ -13,10 +13,10 @@ from typing import Literal, cast
 from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
+from replan.base.values import restored
 from replan.declared.fields import Effects
 from replan.log.run_log import RunLog
 from replan.plan.model import Value
-from replan.values import restored
 
 REPLY = "reply/"  # the prefix of notes that hold the replies of a model; the loop's key follows
 CALL = "call/"  # the prefix of notes about tool calls; the loop's key follows

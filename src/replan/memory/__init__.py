@@ -1,5 +1,5 @@
 """The memory of earlier messages of a conversation: pure functions of the state."""
 
-from replan.public_names import names_of
+from replan.base.public_names import names_of
 
 __getattr__, __dir__ = names_of(__name__, __file__)

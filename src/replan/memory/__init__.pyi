@@ -1,5 +1,5 @@
 # The public names: `__init__.py` loads each from the module that it is imported from here.
-from replan.facts.kept import Fact as Fact
+from replan.memory.facts import Fact as Fact
 from replan.runs.summaries import (
     read_summary as read_summary,
     reset_summary as reset_summary,

@@ -14,10 +14,11 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception
 
+from replan.base.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
+from replan.base.langgraph_inside.models import is_of_openai
+from replan.base.texts.storable import well_formed
 from replan.errors import ReplanError, ReplyTooLongError
 from replan.failures import broke_off, describe, is_transient
-from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
-from replan.langgraph_inside.models import is_of_openai
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import (
     error_raised,
@@ -37,7 +38,6 @@ from replan.models.streams import (
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
 from replan.ports.run_context import here
 from replan.prompts.sections import in_order
-from replan.texts.storable import well_formed
 
 LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much
 

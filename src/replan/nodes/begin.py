@@ -9,22 +9,24 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import JsonValue
 
+from replan.base.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.errors import ConfigurationError, InputError
 from replan.events.types import RunStarted, StepsInvalidated
-from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
-from replan.host.host_call import emitter_of
-from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
-from replan.host.plan_texts import direct_plan
-from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.log.run_log import BEGAN, RunLog
 from replan.log.whole_results import short_results
+from replan.models.spending.scopes import check_prices
+from replan.nodes.host.handed_plan import NOTHING_TO_DO, read_handed_plan
+from replan.nodes.host.host_call import emitter_of
+from replan.nodes.host.new_settings import refusals_of_call, settings_in, settings_of_call
+from replan.nodes.host.plan_texts import direct_plan
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
 from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.sections import request_text, within_budget
-from replan.services import Services
-from replan.spending.scopes import check_prices
+from replan.specialists.services import Services
+from replan.specialists.steps.answer_events import report_answer
+from replan.specialists.steps.outcomes import TENANT, carried_results, note_kept
 from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.knowledge import RAGOptions
@@ -34,8 +36,6 @@ from replan.state.options import joined
 from replan.state.person.answers import answers_in_advance
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
-from replan.steps.answer_events import report_answer
-from replan.steps.outcomes import TENANT, carried_results, note_kept
 
 
 async def begin(

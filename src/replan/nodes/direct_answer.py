@@ -3,12 +3,12 @@
 from langchain_core.messages import AIMessage, BaseMessage
 
 from replan.errors import LimitReachedError
-from replan.host.answer import Answer, completed, end_run, with_output
-from replan.host.answer_stream import AnswerStream
-from replan.host.host_call import HostCall
-from replan.host.new_settings import host_node
 from replan.log.transcript import Transcript
 from replan.models.reply_end import refusal_in, refused
+from replan.nodes.host.answer import Answer, completed, end_run, with_output
+from replan.nodes.host.answer_stream import AnswerStream
+from replan.nodes.host.host_call import HostCall
+from replan.nodes.host.new_settings import host_node
 from replan.ports.run_context import use, using
 from replan.prompts.host import build_direct_answer_prompt
 from replan.state.cuts import CUTS

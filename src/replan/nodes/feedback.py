@@ -5,20 +5,20 @@ from functools import partial
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import AnswerReset, FeedbackGenerated
-from replan.host.answer_step import (
+from replan.log.rows import Request
+from replan.nodes.host.answer_step import (
     checked_reference,
     foreseen_result,
     result_of_reference,
 )
-from replan.host.answer_stream import AnswerStream
-from replan.host.early_plan import hear_revision
-from replan.host.host_call import HostCall
-from replan.host.new_settings import host_node
-from replan.host.steering_outcome import report_outcome
-from replan.langgraph_inside.tasks import checkpoint_of
-from replan.log.rows import Request
+from replan.nodes.host.answer_stream import AnswerStream
+from replan.nodes.host.early_plan import hear_revision
+from replan.nodes.host.host_call import HostCall
+from replan.nodes.host.new_settings import host_node
+from replan.nodes.host.steering_outcome import report_outcome
 from replan.ports.run_context import here
 from replan.prompts.host import (
     RESULTS_BUDGET,

@@ -6,11 +6,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
-from replan.host.answer import Answer, completed, end_run, with_output
-from replan.host.answer_stream import AnswerStream
-from replan.host.early_plan import end_early_steps
-from replan.host.host_call import HostCall
-from replan.host.new_settings import host_node
+from replan.nodes.host.answer import Answer, completed, end_run, with_output
+from replan.nodes.host.answer_stream import AnswerStream
+from replan.nodes.host.early_plan import end_early_steps
+from replan.nodes.host.host_call import HostCall
+from replan.nodes.host.new_settings import host_node
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning

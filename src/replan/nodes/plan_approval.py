@@ -8,23 +8,23 @@ from typing import cast
 
 from langgraph.runtime import Runtime
 
+from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.errors import InputError
 from replan.events.types import LimitReached, PlanUpdated
-from replan.host.approvals import approval_of, changed_by_person
-from replan.host.host_call import emitter_of
-from replan.host.new_settings import with_new_settings
-from replan.host.newest_answer import newest_answer
-from replan.host.plan_bounds import check_outside_plan
-from replan.langgraph_inside.tasks import checkpoint_of
+from replan.nodes.host.approvals import approval_of, changed_by_person
+from replan.nodes.host.host_call import emitter_of
+from replan.nodes.host.new_settings import with_new_settings
+from replan.nodes.host.newest_answer import newest_answer
+from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.answer_events import report_plan_decision
 from replan.state.enhanced import EnhancedState, new_version, with_history
 from replan.state.limits import RunSettings
 from replan.state.person.answers import named_answers, read_decision
 from replan.state.questions import Decision, Question
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import limit_value, spent_limit
-from replan.steps.answer_events import report_plan_decision
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 from langchain_core.messages import BaseMessage
 
+from replan.base.texts.bounds import MODEL_PLAN
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanParseWarning
-from replan.host.approvals import approval_of, first_plan_waits
-from replan.host.early_plan import end_early_steps, hear_first_plan
-from replan.host.host_call import HostCall
-from replan.host.new_settings import host_node
-from replan.host.plan_bounds import bounded_plan
-from replan.host.plan_texts import (
+from replan.nodes.host.approvals import approval_of, first_plan_waits
+from replan.nodes.host.early_plan import end_early_steps, hear_first_plan
+from replan.nodes.host.host_call import HostCall
+from replan.nodes.host.new_settings import host_node
+from replan.nodes.host.plan_bounds import bounded_plan
+from replan.nodes.host.plan_texts import (
     PlanReading,
     new_plan_of_model,
     one_step_plan,
@@ -22,7 +23,6 @@ from replan.prompts.host import build_planning_prompt
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import TaskComplexity, ThinkingResult
-from replan.texts.bounds import MODEL_PLAN
 
 
 @host_node("plan_creation")

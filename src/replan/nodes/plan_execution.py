@@ -7,15 +7,19 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError
 from replan.events.emitter import Emitter
 from replan.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidated, StepsRouted
-from replan.host.host_call import emitter_of
-from replan.host.new_settings import with_new_settings
 from replan.memory.conversation import Seen
+from replan.nodes.host.host_call import emitter_of
+from replan.nodes.host.new_settings import with_new_settings
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.on_record import keys_in
+from replan.specialists.steps.outcomes import inputs_of, results_in
+from replan.specialists.steps.stale import stale_steps
+from replan.specialists.steps.step_run import context_of
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
@@ -27,10 +31,6 @@ from replan.state.results import (
 )
 from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
 from replan.state.team import SpecialistCard, seats_of
-from replan.steps.on_record import keys_in
-from replan.steps.outcomes import inputs_of, results_in
-from replan.steps.stale import stale_steps
-from replan.steps.step_run import context_of
 
 
 @with_new_settings

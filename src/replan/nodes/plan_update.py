@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
-from replan.host.approvals import approval_of, revision_waits
-from replan.host.early_plan import end_early_steps, hear_revision
-from replan.host.host_call import HostCall
-from replan.host.model_revision import (
+from replan.nodes.host.approvals import approval_of, revision_waits
+from replan.nodes.host.early_plan import end_early_steps, hear_revision
+from replan.nodes.host.host_call import HostCall
+from replan.nodes.host.model_revision import (
     Revision,
     freed_steps,
     refused_revision,
     revision_of,
 )
-from replan.host.new_settings import host_node
+from replan.nodes.host.new_settings import host_node
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision

@@ -6,19 +6,20 @@ from functools import partial
 
 from langgraph.runtime import Runtime
 
+from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.events.types import PlanUpdated
 from replan.events.warnings import secret_warnings
-from replan.host.approvals import approval_of
-from replan.host.host_call import emitter_of
-from replan.host.new_settings import with_new_settings
-from replan.host.steered_plan import UNSAFE, with_edits
-from replan.langgraph_inside.tasks import checkpoint_of
+from replan.nodes.host.approvals import approval_of
+from replan.nodes.host.host_call import emitter_of
+from replan.nodes.host.new_settings import with_new_settings
+from replan.nodes.host.steered_plan import UNSAFE, with_edits
 from replan.plan.dependencies import settle_conditions
 from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
 from replan.ports.run_context import here
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.outcomes import settled
 from replan.state.changed_steps import plan_write
 from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, new_version, plan_of, with_history
@@ -32,7 +33,6 @@ from replan.state.rules import (
     round_results,
 )
 from replan.state.usage import TokenCount, Usage
-from replan.steps.outcomes import settled
 
 
 @with_new_settings

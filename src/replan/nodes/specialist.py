@@ -12,22 +12,22 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import Runtime
 
+from replan.base.langgraph_inside.tasks import bounds_in, checkpoint_of
 from replan.errors import InputError
-from replan.host.new_settings import with_settings_of_call
-from replan.host.steered_plan import is_same_work, taken_edit, waits_for_approval
-from replan.langgraph_inside.tasks import bounds_in, checkpoint_of
 from replan.log.whole_results import short_results
+from replan.nodes.host.new_settings import with_settings_of_call
+from replan.nodes.host.steered_plan import is_same_work, taken_edit, waits_for_approval
 from replan.nodes.result_collector import with_results_of_round
 from replan.ports.run_context import here
 from replan.ports.steering import Steering
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.beside import do_beside, joined
+from replan.specialists.steps.board import Boards, Sent, read_state
+from replan.specialists.steps.early_steps import EarlySteps
+from replan.specialists.steps.step_run import StepRun
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment
-from replan.steps.beside import do_beside, joined
-from replan.steps.board import Boards, Sent, read_state
-from replan.steps.early_steps import EarlySteps
-from replan.steps.step_run import StepRun
 
 
 async def specialist(

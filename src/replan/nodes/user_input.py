@@ -4,20 +4,20 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
-from replan.host.host_call import emitter_of
-from replan.host.new_settings import with_new_settings
-from replan.host.newest_answer import RepeatedAnswerError, newest_answer
-from replan.langgraph_inside.tasks import checkpoint_of
+from replan.base.langgraph_inside.tasks import checkpoint_of
 from replan.log.run_log import RunLog
+from replan.nodes.host.host_call import emitter_of
+from replan.nodes.host.new_settings import with_new_settings
+from replan.nodes.host.newest_answer import RepeatedAnswerError, newest_answer
 from replan.ports.ask_user import path_of_step
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.answer_events import report_answer
+from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.questions import Question
 from replan.state.rules import open_questions
-from replan.steps.answer_events import report_answer
-from replan.steps.step_record import ANSWERS
 
 
 @with_new_settings

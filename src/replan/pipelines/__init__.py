@@ -1,5 +1,5 @@
 """Pipelines: phases of a conversation, whose messages hold their own conversations."""
 
-from replan.public_names import names_of
+from replan.base.public_names import names_of
 
 __getattr__, __dir__ = names_of(__name__, __file__)

@@ -10,9 +10,10 @@ from typing import Any, Literal, overload
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
+from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.texts.storable import storable_text
 from replan.errors import ConfigurationError, PhaseError, ThreadError
 from replan.events.types import BaseEvent
-from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.models.reply_end import end_of
 from replan.ports.run_context import here, using
@@ -21,7 +22,6 @@ from replan.prompts.sections import Call, call_tag
 from replan.state.pipeline.thread_paths import SubThreadPath
 from replan.state.pipeline.threads import ThreadMessage
 from replan.state.results import ExecutionContext
-from replan.texts.storable import storable_text
 
 Tell = Callable[..., None]
 """Reports an event: its class, and its fields by name."""

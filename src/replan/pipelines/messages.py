@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from replan.base.texts.storable import storable_text
 from replan.errors import ThreadError
 from replan.failures import reason_of
 from replan.pipelines.host_utils import HostUtils
 from replan.pipelines.response import MessageUpdate
 from replan.state.pipeline.threads import Thread, ThreadMessage
-from replan.texts.storable import storable_text
 
 
 def _find(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage] | None:

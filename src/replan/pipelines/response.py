@@ -5,11 +5,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.base.values import Value
 from replan.errors import StaleThreadError
 from replan.failures import is_fatal_for_run
 from replan.pipelines.task import Task
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
-from replan.values import Value
 
 SKIP = "skip_bot_message_creation"
 """The entry of a response's meta that marks that its message exists already."""

@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.pipelines.host_utils import HostUtils, host_utils
 from replan.state.pipeline.thread_paths import path_text
-from replan.values import Value
 
 TaskType = Literal["message", "action"]
 """A message of a user, or something that the program does by itself."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter, field_validator
 
+from replan.base.values import same
 from replan.plan.model import PlanStep, PlanUpdateType, TaskPlan, Value
 from replan.plan.option_table import STRUCTURAL
-from replan.values import same
 
 
 class AddStep(Value):

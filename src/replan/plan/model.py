@@ -10,8 +10,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.errors import UnknownStepError
-from replan.values import Value
 
 Author = Literal["model", "person", "rule"]
 """Who made a change of a plan."""

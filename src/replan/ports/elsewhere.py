@@ -5,11 +5,11 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.state.limits import OnDoubt, RunSettings
 from replan.state.questions import Question, QuestionKind
 from replan.state.results import ExecutionContext
 from replan.state.usage import TokenCount
-from replan.values import Value
 
 
 class StepJob(Value):

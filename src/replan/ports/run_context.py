@@ -19,15 +19,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
 
+from replan.base.langgraph_inside.tasks import inherited_config
 from replan.declared.fields import Effects
 from replan.events.at_once import Listener
 from replan.events.calls import Calls, ToolOutcome, tool_fields
 from replan.events.emitter import Emitter, RunHooks
 from replan.events.trace import Trace
 from replan.events.types import BaseEvent, ToolDecision, WarningReported
-from replan.facts.kept import Facts
-from replan.langgraph_inside.tasks import inherited_config
 from replan.log.transcript import Transcript
+from replan.memory.facts import Facts
 from replan.plan.model import TaskPlan
 from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository

@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.state.session.context import AgentContext, Message
-from replan.values import Value
 
 VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""

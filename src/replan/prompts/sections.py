@@ -23,6 +23,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from replan.base.texts.marks import DISARMED, MARK, TAGS
 from replan.memory.conversation import (
     calls_of,
     split_at_request,
@@ -30,7 +31,6 @@ from replan.memory.conversation import (
     written_arguments,
 )
 from replan.plan.model import Value
-from replan.texts.marks import DISARMED, MARK, TAGS
 
 Caller = Literal[
     "think",

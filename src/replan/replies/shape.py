@@ -13,6 +13,7 @@ from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter, Vali
 from pydantic.errors import PydanticUserError
 from pydantic_core import ErrorDetails, to_json
 
+from replan.base.texts.storable import unstorable
 from replan.replies.comparing import (
     difference,
     first_part,
@@ -22,7 +23,6 @@ from replan.replies.comparing import (
     with_input_names,
 )
 from replan.replies.wrapping import json_in
-from replan.texts.storable import unstorable
 
 LONGEST = 200_000
 """The most characters of a value as JSON; larger values belong in a file."""

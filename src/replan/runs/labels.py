@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from replan.base.secrets.known import KNOWN
 from replan.errors import InputError
-from replan.secrets.known import KNOWN
 
 SESSION = "session"
 """The label of a run of a session."""

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 
-from replan.calling.compiled import shapes_of
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.calls import with_counted
@@ -18,6 +17,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
+from replan.runs.calling.compiled import shapes_of
 from replan.runs.reports import of_record, read_run, with_equal_calls
 from replan.runs.result import RunResult, result_of
 from replan.runs.snapshots import snapshot_of

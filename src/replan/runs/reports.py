@@ -8,7 +8,8 @@ from typing import Any, TypeVar, cast, get_args
 
 from pydantic import Field
 
-from replan.calling.compiled import Graph
+from replan.base.secrets.known import MASK
+from replan.base.values import Value, restored
 from replan.events.types import Event
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.kept_events import events_of, references
@@ -16,15 +17,15 @@ from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
+from replan.models.spending.deadline import TIMES
 from replan.pipelines.phases.suggestions import next_phase
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks
+from replan.runs.calling.compiled import Graph
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
 from replan.runs.snapshots import snapshot_of
-from replan.secrets.known import MASK
-from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.outcomes import Outcome
 from replan.state.pipeline.thread_rows import thread_from
@@ -33,7 +34,6 @@ from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.rules import is_final, larger_limit
 from replan.state.usage import Usage
-from replan.values import Value, restored
 
 Report = TypeVar("Report", bound=RunReport)
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from pydantic import JsonValue
 
-from replan.calling.new_or_continued import Input
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
+from replan.runs.calling.new_or_continued import Input
 from replan.state.channels import conversation
 
 _TITLE = 200  # the most characters of a title that is taken from the request

@@ -13,9 +13,6 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import GraphOutput, StateSnapshot
 
-from replan.calling.compiled import Graph
-from replan.calling.new_or_continued import Call, prepared
-from replan.calling.team_graph import TeamGraph, alone
 from replan.errors import InputError
 from replan.events.at_once import Listener
 from replan.events.types import (
@@ -28,6 +25,9 @@ from replan.events.types import (
 )
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
+from replan.runs.calling.compiled import Graph
+from replan.runs.calling.new_or_continued import Call, prepared
+from replan.runs.calling.team_graph import TeamGraph, alone
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.enhanced import EnhancedState
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from replan.calling.compiled import Graph
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph
 from replan.runs.reports import read_run
 
 MOST_RUNS = 2_000

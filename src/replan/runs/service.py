@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, cast, overload
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling.compiled import check_input, services_in
-from replan.calling.new_or_continued import Input
-from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.events.types import Event
-from replan.facts.kept import Fact, facts_of
 from replan.log.report import RunReport
 from replan.log.rows import Request, RequestKind
+from replan.memory.facts import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.requests import BEAT, answer_row
@@ -31,6 +28,9 @@ from replan.runs.asked.steers import (
     refuse_if_over,
     refuse_second_edit,
 )
+from replan.runs.calling.compiled import check_input, services_in
+from replan.runs.calling.new_or_continued import Input
+from replan.runs.calling.team_graph import alone
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
 from replan.runs.continued.recovery import Recoverer, Recovery, RecoveryWanted

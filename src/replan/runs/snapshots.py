@@ -5,8 +5,8 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.calling.compiled import Graph
 from replan.ports.run_book import RunRecord
+from replan.runs.calling.compiled import Graph
 
 
 async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, Unpack
 
-from replan.calling.new_or_continued import Input
+from replan.base.own_loop import Portal
 from replan.events.types import Event
-from replan.facts.kept import Fact
 from replan.log.report import RunReport
-from replan.own_loop import Portal
+from replan.memory.facts import Fact
+from replan.runs.calling.new_or_continued import Input
 from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
 from replan.runs.result import RunResult, T_co

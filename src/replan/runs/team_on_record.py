@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.calling.compiled import Graph, services_in, team_of
 from replan.log.report import RunReport
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
+from replan.runs.calling.compiled import Graph, services_in, team_of
 from replan.runs.labels import SESSION
 
 TEAM = "team"

@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from replan.base.values import Value
 from replan.log.calls import Calls
-from replan.values import Value
 
 
 class Usage(Value):

@@ -11,12 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command, StateSnapshot
 
-from replan.calling.compiled import Graph, services_in, shapes_of
-from replan.calling.new_or_continued import Call, Input
-from replan.calling.team_graph import alone
+from replan.base.langgraph_inside.tasks import without_tokens
 from replan.errors import StorageError, ThreadBusyError
 from replan.events.types import Event, WarningReported
-from replan.langgraph_inside.tasks import without_tokens
 from replan.log.calls import with_counted
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
@@ -29,6 +26,9 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.asked.steers import refused_before, settle_missed
+from replan.runs.calling.compiled import Graph, services_in, shapes_of
+from replan.runs.calling.new_or_continued import Call, Input
+from replan.runs.calling.team_graph import alone
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents
 from replan.runs.reports import keep_report

@@ -7,11 +7,11 @@ from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
-from replan.calling.compiled import services_in
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
 from replan.runs.asked.requests import BEAT
 from replan.runs.asked.steers import check_steer, refuse_second_edit
+from replan.runs.calling.compiled import services_in
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.base.texts.bounds import PLAN
+from replan.base.texts.signs import is_hidden
+from replan.base.values import Value
 from replan.declared.fields import field_error
 from replan.log.period import By
 from replan.ports.run_book import RunOutcome
@@ -14,9 +17,6 @@ from replan.runs.asked.attached import LARGEST, block_of
 from replan.runs.labels import MOST as MOST_LABELS
 from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
-from replan.texts.bounds import PLAN
-from replan.texts.signs import is_hidden
-from replan.values import Value
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
 """What a client may call its runs, turns and sessions."""

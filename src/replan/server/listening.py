@@ -12,8 +12,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from replan.base.own_loop import spare_collector
 from replan.errors import InputError
-from replan.own_loop import spare_collector
 
 HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of its first request."""

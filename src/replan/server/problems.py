@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from replan import errors
-from replan.values import Value
+from replan.base.values import Value
 
 PROBLEM = "application/problem+json"
 

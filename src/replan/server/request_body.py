@@ -10,13 +10,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
+from replan.base.texts.storable import DEEPEST
+from replan.base.values import adapter
 from replan.declared.mistakes import mistakes_in
 from replan.errors import mistake
 from replan.server.body_counts import problems_of_counts
 from replan.server.problems import RefusedError, bad_request
 from replan.state.session.context_fields import ValueReader
-from replan.texts.storable import DEEPEST
-from replan.values import adapter
 
 V = TypeVar("V", bound=BaseModel)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.events.types import Event
 from replan.log.period import By, Sums
 from replan.log.reasons import why_ended
@@ -18,7 +19,6 @@ from replan.runs.asked.pending import PendingQuestion
 from replan.runs.team_on_record import team_name
 from replan.runs.usage import Usage
 from replan.state.limits import RunSettings
-from replan.values import Value
 from replan.views.run.evidence import Evidence, evidence_of
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"

@@ -19,26 +19,26 @@ from typing import Any, cast
 from uuid import uuid4
 
 from replan.assembly.graphs import AnyTeam
-from replan.calling.compiled import services_in
+from replan.assembly.runtime import check_kept, open_runtime
 from replan.errors import ReplanError
 from replan.log.report import RunReport
-from replan.metrics.watch import Watch, watch_loop_lag
+from replan.models.spending.scopes import check_prices
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import services_in
 from replan.runs.recording import recording_beside
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.team_on_record import TEAM, team_name, who_continues
-from replan.runtime import check_kept, open_runtime
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
 from replan.server.request_body import BODY_SECONDS
 from replan.server.response_schemas import SESSION, TENANT, TOKEN, USER
-from replan.services import Services
-from replan.spending.scopes import check_prices
+from replan.specialists.services import Services
 from replan.state.limits import Limits
+from replan.traces.watch import Watch, watch_loop_lag
 
 
 @dataclass(frozen=True, kw_only=True)

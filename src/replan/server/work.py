@@ -5,9 +5,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.errors import Mistake, mistake
-from replan.host.plan_bounds import check_outside_plan
 from replan.log.report import RunReport
+from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.runs.asked.changed_plan import check_changed_plan
@@ -18,12 +19,11 @@ from replan.server.callers.identity import Identity
 from replan.server.problems import bad_request
 from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
-from replan.services import Services
+from replan.specialists.services import Services
 from replan.state.enhanced import plan_of, settings_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import is_final
 from replan.state.tightening import tightened
-from replan.values import Value
 
 
 async def begin_run(  # noqa: PLR0913 - what a run can be told

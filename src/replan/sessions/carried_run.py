@@ -12,12 +12,14 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.secrets.signature import is_signature, signature_of
+from replan.base.secrets.sources import learn_values
+from replan.base.values import Value
 from replan.errors import ConfigurationError, ContextError
-from replan.host.plan_bounds import without_looser_options
+from replan.nodes.host.plan_bounds import without_looser_options
 from replan.runs.travel.portable import PortableRun
-from replan.secrets.signature import is_signature, signature_of
-from replan.secrets.sources import learn_values
-from replan.services import Services
+from replan.specialists.services import Services
+from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import ask_of
@@ -27,10 +29,8 @@ from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
 from replan.state.session.session import SEALED
 from replan.state.tightening import tightened
-from replan.steps.board import QUESTIONS
 from replan.storage.encryption import Cipher, cipher_of
 from replan.storage.faults import UnreadableRecordError
-from replan.values import Value
 
 RUN = "run"
 """The key of `project_state` that has the run."""

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.texts.storable import DEEPEST
 from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.state.person.answers import Shown, read_answers
 from replan.state.questions import Question, meant_by
 from replan.state.session.context import Content, Message
 from replan.state.session.context_fields import ValueReader
-from replan.texts.storable import DEEPEST
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling.compiled import Graph
-from replan.calling.new_or_continued import Call, Input, check_storable
-from replan.calling.team_graph import TeamGraph
+from replan.base.langgraph_inside.tasks import without_tokens
 from replan.errors import ReplanError
 from replan.events.types import Event
-from replan.langgraph_inside.tasks import without_tokens
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.ports.ownership import unowned
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.asked.requests import answer_row
+from replan.runs.calling.compiled import Graph
+from replan.runs.calling.new_or_continued import Call, Input, check_storable
+from replan.runs.calling.team_graph import TeamGraph
 from replan.runs.result import RunResult
 from replan.runs.running import followed_at_once
 from replan.runs.service import Runtime
@@ -37,12 +37,12 @@ from replan.runs.travel.portable import PortableRun, adopted
 from replan.runs.work import Following
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
+from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.person.waiting import resumption
 from replan.state.questions import Question
 from replan.state.rules import open_questions
-from replan.steps.step_record import ANSWERS
 
 _BEHIND_ALL = "summarise"
 _CARRIED = "carried"  # the interrupt of questions that a context carries, and no graph has asked

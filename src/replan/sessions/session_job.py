@@ -8,20 +8,20 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.secrets.signature import is_signature, signature_of
+from replan.base.texts.storable import as_stored
 from replan.errors import JobError, mistake
 from replan.jobs.job import Job
 from replan.jobs.job_reading import read_job, unconfirmed
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of
 from replan.ports.thread_repository import ThreadRepository
-from replan.secrets.signature import is_signature, signature_of
 from replan.sessions.carried_run import RunCarrier, SessionSeal
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.session import JOB
 from replan.storage.faults import UnreadableRecordError
-from replan.texts.storable import as_stored
 
 SECRETS = "job_secrets"
 """The key of the sealed part of the job in a session."""

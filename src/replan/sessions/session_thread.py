@@ -8,6 +8,7 @@ from pydantic import JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
+from replan.base.values import restored
 from replan.errors import InputError
 from replan.pipelines.phases.suggestions import SUGGESTION
 from replan.pipelines.task import Task
@@ -26,7 +27,6 @@ from replan.state.pipeline.thread_rows import (
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import ValueReader
-from replan.values import restored
 
 
 class _Status(TypedDict, total=False):

@@ -6,12 +6,12 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from replan.ports.thread_repository import ThreadRepository
-from replan.services import Services
 from replan.sessions.carried_run import RunCarrier
 from replan.sessions.session_job import JobWork
 from replan.sessions.session_thread import ThreadWork
 from replan.specialists.job import JobSpecialist
 from replan.specialists.pipeline import PipelineSpecialist
+from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.session.context import AgentContext
 from replan.state.session.session import Seal

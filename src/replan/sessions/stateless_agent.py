@@ -11,25 +11,25 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from replan.calling.compiled import Graph, services_in, tool_servers_of
+from replan.base.langgraph_inside.graphs import declares_interrupts
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.failures import describe
-from replan.langgraph_inside.graphs import declares_interrupts
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph, services_in, tool_servers_of
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
-from replan.services import Services
 from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage, read_input
 from replan.sessions.run_place import Followed, RunPlaces, storage_places
 from replan.sessions.session_work import kept_work
 from replan.sessions.turn import SUMMARY, Turn
+from replan.specialists.services import Services
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
 from replan.state.session.context_fields import ValueReader, is_large

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
+from replan.base.values import same
 from replan.plan.model import TaskPlan
 from replan.plan.order import run_order
 from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult
 from replan.state.session.session import OWN_NAMES
-from replan.values import same
 
 
 def step_changes(

@@ -8,7 +8,7 @@ from typing import Any, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling.compiled import services_in, shapes_of
+from replan.base.secrets.known import MASK
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
@@ -19,10 +19,9 @@ from replan.ports.run_context import using
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.asked.pending import PendingQuestion
+from replan.runs.calling.compiled import services_in, shapes_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
-from replan.secrets.known import MASK
-from replan.services import Services
 from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
@@ -30,6 +29,7 @@ from replan.sessions.run_place import RunPlace
 from replan.sessions.session_work import KeptWork
 from replan.sessions.step_changes import step_changes, with_changes
 from replan.sessions.tool_calls import ToolCalls
+from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary

@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.errors import FactError
 from replan.events.types import FactForgotten, FactRemembered
-from replan.facts.kept import LONGEST_FACT, Fact, Facts
+from replan.memory.facts import LONGEST_FACT, Fact, Facts
 from replan.ports.run_context import Context, here
 from replan.prompts.sections import section
 

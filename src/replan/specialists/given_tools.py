@@ -6,15 +6,15 @@ from typing import Any, cast, get_args
 
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
+from replan.base.langgraph_inside.models import can_call_tools
+from replan.base.texts.schema_size import SchemaBoundError, SchemaMeter
 from replan.declared.fields import Effects
 from replan.errors import ConfigurationError
-from replan.langgraph_inside.models import can_call_tools
 from replan.models.chat import Chat
 from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
 from replan.specialists.fact_tools import fact_tools
-from replan.texts.schema_size import SchemaBoundError, SchemaMeter
 
 _MISSING = 'Install them: pip install "replan[tools]".'
 

@@ -15,8 +15,9 @@ from difflib import get_close_matches
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from replan.base.langgraph_inside.tool_internals import ServerTool
+from replan.base.texts.schema_size import LONGEST_SCHEMA, SchemaBoundError, SchemaMeter
 from replan.errors import ToolServerError
-from replan.langgraph_inside.tool_internals import ServerTool
 from replan.ports.run_context import here
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
@@ -27,7 +28,6 @@ from replan.ports.tool_provider import (
 )
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import with_hidden_key
-from replan.texts.schema_size import LONGEST_SCHEMA, SchemaBoundError, SchemaMeter
 
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 4_000

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.base.user_code import in_thread
 from replan.errors import InputError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
@@ -24,7 +25,6 @@ from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.ports.ask_user import ask
 from replan.ports.run_context import here, using
-from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.session.session import JOB, SEALED, Seal, SessionWork
 from replan.state.team import SpecialistCard

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, cast
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
+from replan.base.langgraph_inside.callbacks import has_listener
 from replan.errors import LimitReachedError, PhaseError
 from replan.events.types import BaseEvent
 from replan.failures import describe
-from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.pipelines.host_utils import AIAdapter, Audience, HostUtils
 from replan.pipelines.response import Response

@@ -8,10 +8,12 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from replan.base.langgraph_inside.callbacks import StreamRequest, has_listener
+from replan.base.langgraph_inside.graphs import is_graph
+from replan.base.langgraph_inside.tasks import with_handlers
+from replan.base.texts.storable import storable_text
+from replan.base.user_code import call, call_in_pieces, joined
 from replan.errors import LimitReachedError
-from replan.langgraph_inside.callbacks import StreamRequest, has_listener
-from replan.langgraph_inside.graphs import is_graph
-from replan.langgraph_inside.tasks import with_handlers
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.specialist_port import show_text
@@ -25,7 +27,6 @@ from replan.prompts.sections import (
 )
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
-from replan.specialists.function import call, call_in_pieces, joined
 from replan.specialists.returned_values import (
     message_of,
     messages_of,
@@ -36,7 +37,6 @@ from replan.specialists.returned_values import (
 )
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
-from replan.texts.storable import storable_text
 
 SHORTER = "Write the whole result again, shorter, so that all of it fits."
 

@@ -5,12 +5,12 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 
+from replan.base.texts.storable import storable_text
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.ports.run_context import here
 from replan.replies.readings import read_specialist
 from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.state.results import ExecutionStatus, SpecialistResult
-from replan.texts.storable import storable_text
 
 _REASONING = ("reasoning_content", "reasoning")
 

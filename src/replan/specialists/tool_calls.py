@@ -17,22 +17,22 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from replan.base.langgraph_inside.tool_internals import called_by, runs_in_thread
+from replan.base.user_code import call
+from replan.base.values import restored
 from replan.declared.fields import Effects
 from replan.declared.mistakes import mistakes_in
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.types import ToolDecision
 from replan.failures import describe, is_fatal_for_run
-from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.log.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.ports.run_context import reported_tool_call
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
-from replan.specialists.function import call
 from replan.state.person.answers import read_call_decision
 from replan.state.person.verdicts import ask_what_became_of
 from replan.state.questions import Decision
-from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees
 _LONGEST_DESCRIPTION = 300

@@ -1,5 +1,5 @@
 """What flows through the graph."""
 
-from replan.public_names import names_of
+from replan.base.public_names import names_of
 
 __getattr__, __dir__ = names_of(__name__, __file__)

@@ -1,6 +1,6 @@
 """Files that steps leave."""
 
-from replan.values import Value
+from replan.base.values import Value
 
 
 class Artifact(Value):

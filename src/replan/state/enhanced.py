@@ -12,6 +12,7 @@ from pydantic import ConfigDict, JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
+from replan.base.values import described
 from replan.plan.model import Author, PlanUpdate, TaskPlan
 from replan.state.changed_steps import PlanChannel, after_writes, plan_write
 from replan.state.channels import (
@@ -40,7 +41,6 @@ from replan.state.results import (
     UnreadableReply,
 )
 from replan.state.usage import Usage
-from replan.values import described
 
 PlanAuthor = Literal["model", "person"]
 """Who wrote a plan that is handed in."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from replan.base.values import Value
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.values import Value
 
 
 class Generation(Value):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from replan.base.values import Value
 from replan.state.options import Options
-from replan.values import Value
 
 Mode = Literal["full", "window", "summary"]
 """The whole conversation, its newest messages, or a summary and the messages after it."""

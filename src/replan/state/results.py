@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
+from replan.base.texts.storable import storable_text, unstorable
 from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
 from replan.state.artifacts import Artifact
 from replan.state.cuts import with_cut
@@ -17,7 +18,6 @@ from replan.state.knowledge import Source
 from replan.state.outcomes import ExecutionStatus, TaskComplexity
 from replan.state.session.session import Session, check_project_state
 from replan.state.usage import TokenCount
-from replan.texts.storable import storable_text, unstorable
 
 
 class ActionType(StrEnum):

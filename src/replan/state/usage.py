@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from pydantic import Field, computed_field, model_validator
 
-from replan.values import Value
+from replan.base.values import Value
 
 CUT_OFF = "(cut off)"
 """The name under which calls are counted that were cut off, so their outcome is unknown."""

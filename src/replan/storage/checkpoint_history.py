@@ -16,7 +16,7 @@ from uuid import UUID, uuid5
 from langgraph.checkpoint.base import PendingWrite
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from replan.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME, DeltaChannelHistory
+from replan.base.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME, DeltaChannelHistory
 from replan.storage.checkpoint_rows import AT, Place, Value, newest_id, read_versions, stored_values
 from replan.storage.database import Connection, marks
 from replan.storage.schema import OF_A_RUN

@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from replan.langgraph_inside.checkpoints import WRITES_IDX_MAP
+from replan.base.langgraph_inside.checkpoints import WRITES_IDX_MAP
 from replan.storage.database import Connection, Row, first, marks
 from replan.storage.faults import UnreadableRecordError
 from replan.storage.packing import pack, unpack

@@ -20,7 +20,7 @@ from replan.log.rows import (
     Totals,
 )
 from replan.log.run_log import ACTED, BEGAN, NEXT, TOLD, RunLog
-from replan.spending.deadline import TIMES
+from replan.models.spending.deadline import TIMES
 
 logger = logging.getLogger(__name__)
 

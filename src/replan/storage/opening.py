@@ -9,10 +9,10 @@ from pathlib import Path
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from replan.base.secrets.sources import learn_address, learn_values
 from replan.errors import ConfigurationError
 from replan.log.run_log import RunLog
 from replan.ports.storage import Storage
-from replan.secrets.sources import learn_address, learn_values
 from replan.storage.database import Database
 from replan.storage.encryption import Cipher, Key, new_facts, opened_with
 from replan.storage.holds import FileHolds, ThreadLocks

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from replan.base.values import restored
 from replan.log.amounts import Spending
 from replan.log.kept_events import events_of
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
@@ -28,7 +29,6 @@ from replan.log.rows import (
 from replan.state.outcomes import Outcome
 from replan.storage.log_texts import whole_value
 from replan.storage.schema import SCHEMA
-from replan.values import restored
 
 _RUNS = (
     "SELECT run_id, title, team, outcome, started_at, updated_at FROM replan_runs"

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from replan.base.values import restored
 from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.storage import schema
 from replan.storage.database import Connection, Database, Row, first, marks, moment
 from replan.storage.encryption import Cipher
-from replan.values import restored
 
 _COLUMNS = "run_id, thread_id, title, team_order, team, outcome, started_at, updated_at"
 _BEGIN = (

@@ -43,9 +43,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from replan.base.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
+from replan.base.langgraph_inside.tasks import of_whole_tasks
 from replan.errors import StorageError, ThreadBusyError
-from replan.langgraph_inside.checkpoints import DeltaChannelHistory, advance_id_clock
-from replan.langgraph_inside.tasks import of_whole_tasks
 from replan.ports.ownership import Owner, owner_in
 from replan.storage.checkpoint_history import (
     Lineage,

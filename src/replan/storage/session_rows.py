@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
+from replan.base.values import restored
 from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.session.context import AgentContext, Message, ToolExecution
 from replan.state.session.context_updates import HISTORIES, MAPPINGS
 from replan.storage.database import Connection, Row, first, marks
 from replan.storage.encryption import Cipher
-from replan.values import restored
 
 OF_SESSION = "tenant = ? AND user_id = ? AND session_id = ?"
 """The rows of a session; takes its key."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import count
 
+from replan.base.values import restored
 from replan.errors import SessionConflictError
 from replan.ports.session_store import (
     HistoryPage,
@@ -28,7 +29,6 @@ from replan.storage.session_rows import (
     snapshot_at,
     version_of,
 )
-from replan.values import restored
 
 _MOST_LOADED = 100
 """Sessions that stay in memory as they were read, so that the next turn reads only what is new."""

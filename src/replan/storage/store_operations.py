@@ -15,8 +15,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from replan.base.texts.storable import DEEPEST, unstorable
 from replan.errors import UsageError
-from replan.texts.storable import DEEPEST, unstorable
 
 LONGEST = 1_000
 """Bytes of a namespace and of a key: PostgreSQL has room for little more in an index."""

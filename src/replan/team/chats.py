@@ -75,9 +75,9 @@ class Chats:
                 self.mistakes += error.mistakes
 
     def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":
-        from replan.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
+        from replan.base.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
+        from replan.base.secrets.sources import learn_model  # noqa: PLC0415
         from replan.models.chat import Chat  # noqa: PLC0415
-        from replan.secrets.sources import learn_model  # noqa: PLC0415
 
         name = model if isinstance(model, str) else ""
         try:
@@ -90,7 +90,7 @@ class Chats:
 
 
 def _connections() -> Any:
-    from replan.adapters.model_http import LoopBoundClient  # noqa: PLC0415 - needs openai
+    from replan.models.providers.model_http import LoopBoundClient  # noqa: PLC0415 - needs openai
 
     return LoopBoundClient()
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
 
+from replan.base.values import Value
 from replan.declared.fields import Row
 from replan.declared.files import file_schema
 from replan.declared.placing import each_once_by_place
@@ -21,7 +22,6 @@ from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team
-from replan.values import Value
 
 
 class Use(Enum):

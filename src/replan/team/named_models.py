@@ -7,8 +7,8 @@ from functools import cached_property
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from replan.adapters.chat_models import OPENAI_URL, LangChainModels
 from replan.errors import ConfigurationError
+from replan.models.providers.chat_models import OPENAI_URL, LangChainModels
 from replan.team.file_team import NamedModel, Use
 
 _KEY = "OPENAI_API_KEY"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import InitErrorDetails
 
+from replan.base.values import described
 from replan.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.kinds.chat_kind import Chat
@@ -15,7 +16,6 @@ from replan.team.kinds.member import Member
 from replan.team.kinds.pipeline_kind import Pipeline
 from replan.team.kinds.ready import Ready
 from replan.team.kinds.runnable_kind import Runnable
-from replan.values import described
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort

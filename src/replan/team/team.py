@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
+from replan.base.values import described
 from replan.declared.fields import (
     Row,
     did_you_mean,
@@ -31,7 +32,6 @@ from replan.team.host import NO_HOST, Host
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName
 from replan.traces.option import Traces
-from replan.values import described
 
 if TYPE_CHECKING:
     from replan.models.streams import ToolCallChecker

@@ -12,8 +12,8 @@ from replan.declared.part import tell_old_name
 from replan.declared.placing import read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import Mistake, TeamFileError, UnpricedModelError
+from replan.models.spending.scopes import price_of
 from replan.ports.run_book import DEFAULT, TeamIdentity, digest_of
-from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
 from replan.team.fields.given import TeamSurroundings
 from replan.team.file_team import DEFAULT_TEAM, FileTeam, Origin

@@ -10,7 +10,8 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import JsonValue
 
-from replan.calling.new_or_continued import Input
+from replan.base.secrets.known import MASK
+from replan.base.texts.storable import storable_text
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked, Job
 from replan.jobs.processor import JobProcessor, ProcessResult
@@ -18,11 +19,10 @@ from replan.jobs.sayings import Language, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.ports.agent import Agent
+from replan.runs.calling.new_or_continued import Input
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
-from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext
-from replan.texts.storable import storable_text
 
 Kind = Literal[
     "terse",

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from replan.base.texts.storable import LARGEST, storable_text
 from replan.events import types as events
-from replan.texts.storable import LARGEST, storable_text
 
 Attributes = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic.json_schema import SkipJsonSchema
 
-from replan.values import Value
+from replan.base.values import Value
 
 
 class Traces(Value):

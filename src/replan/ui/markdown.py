@@ -6,7 +6,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from replan.texts.signs import harmless
+from replan.base.texts.signs import harmless
 
 _LONGEST = 500_000
 _TEXT = ("a", "blockquote", "br", "code", "del", "em", "hr", "p", "pre", "strong")

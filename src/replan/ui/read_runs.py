@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from replan.assembly.graphs import viewer
-from replan.calling.compiled import Graph
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.ports.run_book import RunRecord
+from replan.runs.calling.compiled import Graph
 from replan.runs.reports import WholeReport, read_report, with_texts
 from replan.runs.team_on_record import team_name, who_continues
 from replan.server.callers.identity import Identity

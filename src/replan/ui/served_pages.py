@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from replan.assembly.graphs import AnyTeam
+from replan.base.own_loop import run_in_own_loop
 from replan.errors import InputError
-from replan.own_loop import run_in_own_loop
 from replan.ports.storage import Storage
 from replan.server.app import Part
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, read_tokens

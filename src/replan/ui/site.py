@@ -15,13 +15,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from replan.base.texts.signs import harmless
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role, check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.questions import fingerprint_of
-from replan.texts.signs import harmless
 from replan.ui.drawn.columns import moment_of, with_sign
 from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import PAGES, Entrance, form_token

@@ -9,16 +9,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.adapters.missing_models import StandIns
 from replan.assembly.graphs import build_graph, viewer
-from replan.calling.compiled import Graph
+from replan.assembly.runtime import open_runtime
 from replan.errors import ReplanError, UsageError
+from replan.models.providers.missing_models import StandIns
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph
 from replan.runs.recording import recording_beside
 from replan.runs.service import Runtime
 from replan.runs.team_on_record import team_name
-from replan.runtime import open_runtime
 from replan.server.served_teams import ServedTeams
 from replan.team.fallback import each_model
 from replan.team.team_file import TeamFile

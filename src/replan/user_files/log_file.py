@@ -7,9 +7,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from replan.base.secrets.masking import without_secrets
+from replan.base.texts.signs import harmless
 from replan.errors import InputError
-from replan.secrets.masking import without_secrets
-from replan.texts.signs import harmless
 
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from platformdirs import user_config_path
 from pydantic import JsonValue
 
-from replan.secrets.signature import is_signature, signature_of
+from replan.base.secrets.signature import is_signature, signature_of
 from replan.user_files.orders import SIGNATURE, Order
 
 _SIZE = 32

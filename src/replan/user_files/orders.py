@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import Field, JsonValue, ValidationError
 
 from replan.assembly.graphs import Graph, build_graph
+from replan.base.values import restored
 from replan.declared.mistakes import code_reason_fix
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
@@ -25,7 +26,6 @@ from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 from replan.traces.option import Traces
 from replan.user_files.plan_text import is_plan_path, is_team_path, read_plan_text
-from replan.values import restored
 
 _FIX = "Put it into a folder that the specialists may read, and name that with --dir."
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from replan.base.texts.bounds import PLAN
 from replan.errors import InputError
-from replan.texts.bounds import PLAN
 
 _MOST_BYTES = 4 * PLAN.characters  # no character of UTF-8 has more bytes
 

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
-from replan.texts.signs import harmless, one_line
+from replan.base.texts.signs import harmless, one_line
 
 # Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from replan.base.texts.signs import one_line
 from replan.log.period import By, Sums
-from replan.texts.signs import one_line
 from replan.views.cells import amount, cut, padded, seconds
 
 _WIDEST = 40

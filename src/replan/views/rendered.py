@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from replan.texts.signs import harmless
+from replan.base.texts.signs import harmless
 from replan.views.cells import wrapped
 
 _LONGEST, _DEEPEST, _NARROWEST = 50_000, 12, 30

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.texts.signs import harmless
 from replan.state.session.context import Content, Message
-from replan.texts.signs import harmless
 
 _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 

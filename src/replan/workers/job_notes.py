@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from pydantic import JsonValue, TypeAdapter
 
+from replan.base.values import restored
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.run_log import RunLog
 from replan.runs.run_input import stored_input
 from replan.runs.work import RunJob
 from replan.state.limits import RunSettings
-from replan.values import restored
 
 NOTES = "queue/"  # how the keys of these notes begin
 

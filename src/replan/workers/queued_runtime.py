@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from pydantic import JsonValue
 
 from replan.assembly.graphs import AnyTeam
+from replan.assembly.runtime import open_runtime
 from replan.log.report import VERSION
 from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
@@ -17,7 +18,6 @@ from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import JobStatus, Resources, RunJob
 from replan.runs.works import RequestFields, Works
-from replan.runtime import open_runtime
 from replan.workers.job_notes import write_job_note
 from replan.workers.queue import NewJob, Queue
 

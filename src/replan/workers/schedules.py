@@ -10,13 +10,13 @@ from typing import Self
 from croniter import CroniterBadDateError, croniter
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from replan.base.values import Value
 from replan.declared.files import read_text
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, DeclaredFileError, ReplanError
 from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on
 from replan.runs.service import Runtime
-from replan.values import Value
 from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of
 from replan.workers.upkeep import Upkeep, UpkeepJobs
 

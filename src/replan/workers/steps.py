@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
+from replan.base.values import restored
 from replan.errors import LimitReachedError
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent, MemorySummary, MessageText, ModelCompleted, ModelInvoked
@@ -20,19 +21,18 @@ from replan.failures import describe, is_transient
 from replan.log.run_log import RunLog
 from replan.log.transcript import Transcript
 from replan.models.retries import tries_of
+from replan.models.spending.deadline import was_cut_off
+from replan.models.spending.meter import Meter
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import StepJob, StepOutcome
 from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
-from replan.services import Services
-from replan.spending.deadline import was_cut_off
-from replan.spending.meter import Meter
+from replan.specialists.services import Services
+from replan.specialists.steps.attempts import StepWork
+from replan.specialists.steps.step_record import Asker
 from replan.state.limits import TRIES
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult, result_as_json
-from replan.steps.attempts import StepWork
-from replan.steps.step_record import Asker
-from replan.values import restored
 from replan.workers.queue import LEASE, QUEUE, NewJob, Queue, Taken
 
 logger = logging.getLogger(__name__)

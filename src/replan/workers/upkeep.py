@@ -8,13 +8,13 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from replan.calling.compiled import Graph, services_in
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
 from replan.log.report import VERSION
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.summaries import summarise
-from replan.services import Services
+from replan.specialists.services import Services
 from replan.workers.queue import TENANT, NewJob, Queue
 
 Upkeep = Literal["summaries", "index"]  # what such a job is for

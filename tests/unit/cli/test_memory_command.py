@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from replan import open_storage
 from replan.cli.main import app
-from replan.facts.kept import facts_of
 from replan.memory import Fact
+from replan.memory.facts import facts_of
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ import pytest
 from cases import cases_of
 from golden import check_golden
 from http_answers import Answering, serving
-from replan.adapters.job_api import ApiExecutor
 from replan.errors import JobSpecError
 from replan.jobs.action_executor import ActionExecutor
+from replan.jobs.job_api import ApiExecutor
 from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot

@@ -3,9 +3,8 @@
 import pytest
 
 from made_documents import pdf, word, word_of
-from replan.adapters.knowledge import documents, read_files
-from replan.knowledge import FolderRetriever, SearchRequest
-from replan.texts.passages import passages_of
+from replan.base.texts.passages import passages_of
+from replan.knowledge import FolderRetriever, SearchRequest, documents, read_files
 
 ENTITIES = b"""<?xml version="1.0"?><!DOCTYPE d [
 <!ENTITY a "zebra zebra zebra zebra zebra"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">

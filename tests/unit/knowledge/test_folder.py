@@ -9,10 +9,10 @@ from threading import Barrier
 
 import pytest
 
-from replan.adapters.knowledge.index import opened
+from replan.base.texts.safe_folder import files_below
 from replan.errors import RetrievalError
 from replan.knowledge import FolderRetriever, SearchRequest
-from replan.texts.safe_folder import files_below
+from replan.knowledge.index import opened
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
-from replan.langgraph_inside.callbacks import has_listener
-from replan.langgraph_inside.tasks import stream_is_heard, without_tokens
+from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.langgraph_inside.tasks import stream_is_heard, without_tokens
 
 
 class Seen(TypedDict, total=False):

@@ -4,8 +4,8 @@ import pytest
 from langgraph.runtime import Runtime
 
 from replan import InputError
-from replan.host.handed_plan import read_handed_plan
 from replan.nodes.begin import begin
+from replan.nodes.host.handed_plan import read_handed_plan
 
 
 def begun(state, services, settings=None):

@@ -13,8 +13,8 @@ from replan import (
     run,
     stream,
 )
-from replan.host.plan_texts import LONGEST_LINE, one_step_plan
 from replan.nodes.feedback import feedback
+from replan.nodes.host.plan_texts import LONGEST_LINE, one_step_plan
 from replan.nodes.plan_execution import plan_execution
 from replan.nodes.plan_update import plan_update
 from replan.plan.markdown.document import PlanDocument

@@ -7,6 +7,7 @@ from hypothesis import example, given, strategies as st
 from pydantic import JsonValue
 
 from random_plans import random_plans
+from replan.base.texts.storable import storable_text
 from replan.errors import PlanDocumentError
 from replan.plan import (
     PlanDocument,
@@ -21,7 +22,6 @@ from replan.plan import (
 from replan.plan.markdown.normal import visible_parts
 from replan.plan.markdown.reading import read_afresh, read_document
 from replan.plan.order import closing_edges
-from replan.texts.storable import storable_text
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 

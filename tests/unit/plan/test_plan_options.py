@@ -7,7 +7,7 @@ import pytest
 from replan.plan import PlanDocument, compare, fingerprint
 from replan.plan.markdown.normal import VISIBLE
 from replan.plan.option_table import ASSIGNED, OPTIONS, PROMPTED, STRUCTURAL, removed_options
-from replan.steps.on_record import keys_of
+from replan.specialists.steps.on_record import keys_of
 
 PLANS = (Path(__file__).parents[3] / "docs" / "plans.md").read_text("utf-8")
 ROWS = [pytest.param(option, id=option.word) for option in OPTIONS]

@@ -12,7 +12,7 @@ sys.path.insert(0, str(BENCHMARKS))
 from quality_sides import attempt
 from quality_tasks import TASKS
 
-from replan.adapters.chat_models import LangChainModels
+from replan.models.providers.chat_models import LangChainModels
 from replan.testing import OpenAIServer
 
 BY_NAME = {task.name: task for task in TASKS}

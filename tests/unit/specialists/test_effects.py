@@ -8,8 +8,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from replan import Host, Specialist, Team
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
+from replan.base.user_code import call
 from replan.specialists.effects import tool_effects
-from replan.specialists.function import call
 from replan.testing import ScriptedModel
 
 

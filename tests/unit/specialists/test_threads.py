@@ -8,8 +8,8 @@ import pytest
 
 import warm
 from replan import Host, Specialist, Team, build_graph, run, stream
-from replan.own_loop import Threads, run_in_own_loop
-from replan.specialists.function import in_thread
+from replan.base.own_loop import Threads, run_in_own_loop
+from replan.base.user_code import in_thread
 from replan.testing import ScriptedModel, always
 
 PROGRAM = """
@@ -86,7 +86,7 @@ def test_a_process_ends_although_what_is_synchronous_in_it_hangs(start, without)
 def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
     program = textwrap.dedent("""
         import asyncio, threading
-        from replan.own_loop import run_in_own_loop
+        from replan.base.own_loop import run_in_own_loop
 
         async def main():
             work = asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))
@@ -104,7 +104,7 @@ def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
 def test_what_was_given_up_has_a_moment_to_end_before_the_process_does():
     program = textwrap.dedent("""
         import asyncio, atexit, threading
-        from replan.specialists.function import in_thread
+        from replan.base.user_code import in_thread
 
         ending = threading.Event()
         begun = threading.Event()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from replan.base.secrets.sources import learn_values
 from replan.errors import ContextError
-from replan.secrets.sources import learn_values
 from replan.state.session.context import FORMAT, AgentContext, Message, ToolExecution
 
 NOON = "2026-03-01T12:00:00+00:00"

@@ -10,6 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2
 from pydantic import ValidationError
 
 from replan import SpecialistResult, TaskPlan
+from replan.base.values import restored
 from replan.plan.model import PlanStep, PlanUpdateType, StepStatus
 from replan.state.changed_steps import ChangedSteps
 from replan.state.results import (
@@ -20,7 +21,6 @@ from replan.state.results import (
     ThinkingResult,
 )
 from replan.storage.serializer import strict_serializer
-from replan.values import restored
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLAN = TaskPlan(content="A plan.\n", steps=(PlanStep(id=1, description="One"),))
@@ -83,7 +83,7 @@ def test_a_name_that_is_unknown_becomes_the_cautious_one_and_is_told(stored, nam
     fields = {**stored.model_dump(mode="json"), name: "dreaming"}
     assert restored(type(stored), fields) == stored.replace(**{name: found})
     assert [(each.name, each.stored) for each in caplog.records] == [
-        ("replan.values", "'dreaming'")
+        ("replan.base.values", "'dreaming'")
     ]
     with pytest.raises(ValidationError):
         type(stored).model_validate(fields)

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
+from replan.base.values import restored
 from replan.state.usage import TokenCount, Usage
-from replan.values import restored
 from replan.views.run.below_answer import money
 
 PRICED = TokenCount(calls=2, input_tokens=10, output_tokens=1, known_cost=0.25)

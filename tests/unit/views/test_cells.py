@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from replan.texts.signs import harmless
+from replan.base.texts.signs import harmless
 from replan.views.cells import cut, folded, one_line, padded, steady, wrapped
 
 

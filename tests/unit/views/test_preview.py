@@ -12,10 +12,10 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from replan import Budget, Host, Limits, Specialist, Team, run_sync
-from replan.adapters.chat_models import LangChainModels
 from replan.assembly import models_from_environment
 from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
+from replan.models.providers.chat_models import LangChainModels
 from replan.plan import PlanDocument, TaskPlan
 from replan.state.limits import MOST_RETRIES
 from replan.views.ahead.preview import (

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from made_runs import NOON, STEPS, attempt, event, whole
+from replan.base.secrets.sources import learn_values
 from replan.cli.main import app
 from replan.errors import InputError
 from replan.events.types import (
@@ -34,7 +35,6 @@ from replan.events.types import (
 from replan.log.rows import Request
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.runs.travel.exported_run import exported, opened_export
-from replan.secrets.sources import learn_values
 from replan.state.results import SpecialistResult
 from replan.views.drawn_plan import boxes, mermaid
 from replan.views.run.attempt_calls import attempts_lines, step_lines

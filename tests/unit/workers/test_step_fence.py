@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from replan import RunSettings, Specialist, Team, build_graph, open_storage
-from replan.calling.compiled import services_in
 from replan.plan.model import PlanStep
 from replan.ports.elsewhere import StepJob
+from replan.runs.calling.compiled import services_in
 from replan.state.results import ExecutionContext
 from replan.workers.queue import Taken
 from replan.workers.steps import StepJobs

@@ -15,6 +15,7 @@ from typing import TextIO
 from pydantic import JsonValue
 from rich.cells import cell_len
 
+from replan.base.texts.signs import harmless
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
@@ -22,7 +23,6 @@ from replan.state.person.answers import arguments_of, decided
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.plan_mistakes import plan_mistakes
 from replan.state.questions import Question
-from replan.texts.signs import harmless
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import folded, one_line
 

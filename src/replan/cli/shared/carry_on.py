@@ -12,7 +12,8 @@ import typer
 from pydantic import JsonValue
 
 from replan.assembly.graphs import viewer
-from replan.calling.compiled import Graph, team_of
+from replan.assembly.runtime import open_runtime
+from replan.base.texts.signs import harmless
 from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.session import Session
@@ -23,6 +24,7 @@ from replan.graph.branches import specialist_node
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph, team_of
 from replan.runs.continued.correcting import (
     Correction,
     check,
@@ -35,12 +37,10 @@ from replan.runs.reports import texts_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runtime import open_runtime
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.person.answers import bound_answers, decided
 from replan.state.questions import PLAN, Question
-from replan.texts.signs import harmless
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
 from replan.user_files.orders import Order, check_team, order_of, order_on_record
 from replan.user_files.place import check_idle, find_run, open_existing_place, short

@@ -6,20 +6,20 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
-from replan.calling.compiled import Graph, check_input, services_in
+from replan.assembly.runtime import open_runtime
+from replan.base.own_loop import run_in_own_loop
+from replan.base.texts.signs import harmless
 from replan.cli.shared.process import INCOMPLETE, WRONG_USE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
 from replan.errors import ConfigurationError, ReplanError, UsageError
-from replan.own_loop import run_in_own_loop
 from replan.plan.markdown.seal import origin_of
 from replan.ports.built_in import built_in_models
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import Graph, check_input, services_in
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
-from replan.runtime import open_runtime
 from replan.state.limits import RunSettings
-from replan.texts.signs import harmless
 from replan.traces.option import Traces
 from replan.traces.otlp import (
     are_traces_asked_for,

@@ -49,9 +49,9 @@ def as_command(work: Callable[P, Code | Coroutine[Any, Any, Code]]) -> Callable[
 def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+    from replan.base.secrets.sources import learn_environment
+    from replan.base.texts.signs import harmless
     from replan.errors import ReplanError, UsageError
-    from replan.secrets.sources import learn_environment
-    from replan.texts.signs import harmless
     from replan.user_files.log_file import off_the_screen
 
     learn_environment(os.environ)
@@ -133,7 +133,7 @@ def end_process(code: int) -> None:
     """End the process without keeping anybody waiting, and without a second message."""
     if code:
         _drop_what_cannot_be_written()
-    own_loop = sys.modules.get("replan.own_loop")
+    own_loop = sys.modules.get("replan.base.own_loop")
     if own_loop is None or not own_loop.is_work_left():
         return
     # The interpreter is not taken down under work that is still in foreign code.

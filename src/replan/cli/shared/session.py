@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 
 from pydantic import JsonValue
 
+from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
@@ -28,7 +29,6 @@ from replan.runs.work import Following
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.state.results import SpecialistResult
-from replan.texts.signs import harmless
 from replan.user_files.order_signature import user_name
 from replan.user_files.place import now, short
 from replan.user_files.plan_file import PlanFile

@@ -11,6 +11,8 @@ from pathlib import Path
 import typer
 
 from replan.assembly.graphs import viewer
+from replan.assembly.runtime import open_runtime
+from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import edited_text
 from replan.cli.shared.process import GOOD, WRONG_USE
 from replan.errors import InputError
@@ -20,8 +22,6 @@ from replan.log.rows import STEERS
 from replan.plan.markdown.seal import unsealed
 from replan.runs.asked.steers import plan_to_steer
 from replan.runs.service import Runtime
-from replan.runtime import open_runtime
-from replan.texts.signs import harmless
 from replan.user_files.place import Place, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.event_lines import steering_text

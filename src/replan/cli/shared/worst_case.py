@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from replan.base.texts.signs import harmless
 from replan.cli.shared.process import GOOD, WRONG_USE
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
@@ -18,7 +19,6 @@ from replan.state.step_options import step_options
 from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
-from replan.texts.signs import harmless
 from replan.views.ahead.outlook import bound_lines, bounds, outlook, outlook_lines
 from replan.views.ahead.preview import (
     USUAL_RETRIES,
@@ -123,7 +123,7 @@ def _is_merged(config: "Team") -> bool | None:
 
 def dearest_token(config: "Team") -> float | None:
     """The highest price of a token; None if a model has no price, or is unknown."""
-    from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
+    from replan.models.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0
     for _, model in each_model(config.chat_models):

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.shared.site import Site
@@ -25,7 +26,6 @@ from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
-from replan.texts.signs import harmless
 from replan.user_files.place import now
 from replan.views.cells import counted, wrapped
 from replan.views.live.reporters import Reporter

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol, TextIO, TypeVar
 
+from replan.base.user_code import in_thread
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.shared.signals import Stop, handling_signals
 from replan.runs.stopping import put_an_end_to
-from replan.specialists.function import in_thread
 
 T = TypeVar("T")
 

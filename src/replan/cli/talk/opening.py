@@ -16,9 +16,9 @@ from replan.assembly.jobs import job_team
 from replan.assembly.pipelines import pipeline_team
 from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
-from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
 from replan.jobs.spec.job_spec import JobSpec
+from replan.memory.facts import Facts, facts_of
 from replan.pipelines.phases.agent_and_handler import BaseAgent, Operation
 from replan.ports.built_in import built_in_models
 from replan.ports.model_provider import ModelProvider

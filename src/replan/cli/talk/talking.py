@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from platformdirs import user_data_path
 
+from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.shared.process import INTERRUPTED, TERMINATED
@@ -20,7 +21,6 @@ from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, choose_session
 from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent
-from replan.texts.signs import harmless
 from replan.user_files.orders import Order
 from replan.views.cells import counted
 from replan.views.live.manner import POOR_TERMINALS

@@ -9,6 +9,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.base.secrets.known import MASK
+from replan.base.texts.storable import storable_text
 from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
@@ -26,8 +28,6 @@ from replan.prompts.templates import load, render
 from replan.replies.keys import squeezed
 from replan.replies.reply import key_line
 from replan.replies.wrapping import behind_thoughts, json_in, unwrapped
-from replan.secrets.known import MASK
-from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
 _NESTED = ("values", "fields", "slots", "arguments", "data", "result")

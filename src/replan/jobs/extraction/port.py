@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol, cast
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
-from replan.values import Value
 
 
 class JobMessage(Value):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from replan.base.texts.storable import storable_text
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
 from replan.jobs.phases.job_turn import ProcessInput, apply_message
@@ -18,7 +19,6 @@ from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import JobCommand
 from replan.jobs.spec.slot import ValidationIssue, text_in
 from replan.jobs.views import shown_value
-from replan.texts.storable import storable_text
 
 ANSWER = "answer"
 """What an action asks for that asks the user."""

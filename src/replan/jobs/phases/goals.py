@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from replan.base.values import Value
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
-from replan.values import Value
 
 
 class Goal(Value):

@@ -5,6 +5,8 @@ from datetime import date
 
 from pydantic import JsonValue
 
+from replan.base.texts.storable import storable_text
+from replan.base.values import same
 from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
 from replan.jobs.job import CONFIRMATION, Job
@@ -13,8 +15,6 @@ from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
-from replan.texts.storable import storable_text
-from replan.values import same
 
 
 class ProcessInput:

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value, same
 from replan.jobs.job import Job, JobPlan, PlannedSecret
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
-from replan.values import Value, same
 
 Items = tuple[dict[str, JsonValue], ...]
 """The values of the slots, once for each time that an action is done."""

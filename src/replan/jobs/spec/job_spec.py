@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails
 
+from replan.base.secrets.known import MASK
 from replan.declared.fields import Effects, Row
 from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part
@@ -16,7 +17,6 @@ from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
 from replan.jobs.spec.forms import without_forms
 from replan.jobs.spec.slot import Slot, SlotName, Texts, text_in
 from replan.jobs.spec.spec_rules import broken_rules_of
-from replan.secrets.known import MASK
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]

@@ -15,15 +15,15 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from replan.base.secrets.known import MASK
+from replan.base.texts.storable import storable_text
+from replan.base.values import Value
 from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part
 from replan.declared.references import import_object, stand_in
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say
 from replan.jobs.spec.slot_values import OF_TYPE, SlotType
-from replan.secrets.known import MASK
-from replan.texts.storable import storable_text
-from replan.values import Value
 
 LONGEST_VALUE = 10_000
 """Characters of a value at most, where its slot says no less."""

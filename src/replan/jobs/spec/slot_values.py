@@ -9,8 +9,8 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from replan.base.texts.storable import LARGEST, first_unwritable
 from replan.jobs.sayings import means
-from replan.texts.storable import LARGEST, first_unwritable
 
 SlotType = Literal["text", "integer", "number", "boolean", "date", "list", "object"]
 """The value of a slot. A date is a text such as `2026-03-31`, a list has only texts."""

@@ -4,13 +4,13 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from replan.base.texts.storable import storable_text
 from replan.errors import PhaseError, ThreadError
 from replan.pipelines.messages import message_in
 from replan.pipelines.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
 from replan.pipelines.response import UPDATE, Response
 from replan.pipelines.task import Task
 from replan.state.pipeline.threads import Thread, frozen_meta
-from replan.texts.storable import storable_text
 
 
 def check_response(

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import Literal, Self
 
+from replan.base.texts.storable import storable_text
 from replan.errors import ConfigurationError, PhaseError
 from replan.pipelines.messages import (
     add_message,
@@ -26,7 +27,6 @@ from replan.pipelines.phases.usable_response import check_sub_response
 from replan.pipelines.response import Response
 from replan.pipelines.task import Task
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
-from replan.texts.storable import storable_text
 
 CONTINUE = "Continue."
 """The default text of the user's side of a round."""

@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary
 from langgraph.errors import GraphDrained
 from pydantic import ValidationError
 
+from replan.base.texts.storable import storable_text
+from replan.base.values import restored
 from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
@@ -26,8 +28,6 @@ from replan.pipelines.task import RETRY, UI_ACTION, Task
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.thread_rows import QUESTIONS
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
-from replan.texts.storable import storable_text
-from replan.values import restored
 
 TASKS = "_next_tasks"
 """Where the settings of a main thread have the tasks that are not done yet."""

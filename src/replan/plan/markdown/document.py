@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
+from replan.base.texts.bounds import PLAN, Bounds, excess_of
 from replan.errors import Mistake, PlanDocumentError
 from replan.plan.markdown.reading import Reading, mistake_at, read_document
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.markdown.writing import write_document
 from replan.plan.model import PlanStep, TaskPlan
-from replan.texts.bounds import PLAN, Bounds, excess_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

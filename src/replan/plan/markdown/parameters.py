@@ -8,10 +8,10 @@ from typing import Any, cast
 import yaml
 from pydantic import JsonValue
 
-from replan.texts.bounds import PARAMETERS
-from replan.texts.storable import unstorable
-from replan.texts.yaml_events import YamlBoundError, load_bounded
-from replan.values import same
+from replan.base.texts.bounds import PARAMETERS
+from replan.base.texts.storable import unstorable
+from replan.base.texts.yaml_events import YamlBoundError, load_bounded
+from replan.base.values import same
 
 _ONE_LINE = 1_000_000_000
 

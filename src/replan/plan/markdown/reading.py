@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
+from replan.base.texts.bounds import MOST_DEPENDENCIES
 from replan.errors import Mistake
 from replan.plan.encoding import decode
 from replan.plan.markdown.body import key_phrase, read_body
@@ -22,7 +23,6 @@ from replan.plan.markdown.unread_steps import unread_steps
 from replan.plan.misfits import misfits
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import ASSIGNED
-from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"
 

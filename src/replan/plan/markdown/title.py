@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.base.texts.bounds import STEP_ATTRIBUTES, STEP_LINE
 from replan.errors import Mistake
 from replan.plan.encoding import NAME, decode, encode_name, encode_to_fit
 from replan.plan.model import PlanStep
@@ -18,7 +19,6 @@ from replan.plan.option_table import (
     slip_of,
     write_options,
 )
-from replan.texts.bounds import STEP_ATTRIBUTES, STEP_LINE
 
 
 @dataclass(frozen=True, slots=True)

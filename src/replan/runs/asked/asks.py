@@ -5,15 +5,15 @@ from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 
-from replan.langgraph_inside.tasks import place_of_send
+from replan.base.langgraph_inside.tasks import place_of_send
+from replan.base.values import restored
 from replan.log.run_log import RunLog
+from replan.specialists.steps.board import QUESTIONS
+from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState
 from replan.state.person.waiting import Seats, ask_of, asks_of
 from replan.state.questions import Question
 from replan.state.rules import open_questions
-from replan.steps.board import QUESTIONS
-from replan.steps.step_record import ANSWERS
-from replan.values import restored
 
 SEATS = "__seats__"
 

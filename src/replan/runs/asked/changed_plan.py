@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.host.plan_bounds import check_outside_plan
+from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.model import TaskPlan
-from replan.services import Services
+from replan.specialists.services import Services
 from replan.state.person.answers import named_answers, read_decision
 from replan.state.questions import Question
 

@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.state.questions import RESPONSES, Question, QuestionKind
-from replan.values import Value
 
 
 class PendingQuestion(Value):

@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
+from replan.specialists.steps.step_record import ANSWERS
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
-from replan.steps.step_record import ANSWERS
 
 BEAT = 0.5  # seconds from one look at the rows of others to the next
 

@@ -4,19 +4,19 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
 
-from replan.calling.new_or_continued import check_storable
 from replan.errors import InputError, PlanConflictError
 from replan.events.types import RunSteered
-from replan.host.plan_bounds import check_outside_plan
-from replan.host.steered_plan import merged_edit
 from replan.log.kept_events import entry_of, events_of
 from replan.log.report import RunReport
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
+from replan.nodes.host.plan_bounds import check_outside_plan
+from replan.nodes.host.steered_plan import merged_edit
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
-from replan.services import Services
+from replan.runs.calling.new_or_continued import check_storable
+from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 
 

@@ -22,13 +22,13 @@ from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
+from replan.specialists.steps.on_record import attempts_of, left_in_doubt
 from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.rules import limit_value, spent_limit
 from replan.state.team import SpecialistCard
-from replan.steps.on_record import attempts_of, left_in_doubt
 
 _MOST_NAMED = 20
 

@@ -5,10 +5,10 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling.compiled import loosened, team_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
+from replan.runs.calling.compiled import loosened, team_of
 from replan.runs.continued.correcting import (
     Correction,
     check,
@@ -22,9 +22,9 @@ from replan.runs.reads import report_of, state_of
 from replan.runs.run_input import stored_input
 from replan.runs.snapshots import config_of
 from replan.runs.work import Following, Resources, RunJob
+from replan.specialists.steps.outcomes import note_kept
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
-from replan.steps.outcomes import note_kept
 
 
 class CorrectionOptions(Following, total=False):

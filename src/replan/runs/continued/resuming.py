@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from replan.calling.compiled import Graph, is_served, loosened
+from replan.base.texts.storable import storable_text
 from replan.errors import InputError
 from replan.runs.asked.steers import settle_missed
+from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.reads import only_waits
 from replan.runs.run_input import input_of_record
 from replan.runs.snapshots import config_of, snapshot_of
@@ -18,7 +19,6 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.rules import limit_value
-from replan.texts.storable import storable_text
 
 
 async def remaining_work(job: RunJob, resources: Resources) -> RunJob | None:

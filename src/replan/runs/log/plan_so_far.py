@@ -7,9 +7,9 @@ from replan.log.run_log import RunLog
 from replan.nodes.result_collector import settle_round
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
+from replan.specialists.steps.on_record import RecordedResults
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import Assignment, SpecialistResult
-from replan.steps.on_record import RecordedResults
 
 
 def with_results(

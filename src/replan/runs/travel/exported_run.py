@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from replan.base.secrets.masking import without_secrets
+from replan.base.values import restored_strictly
 from replan.errors import InputError
 from replan.runs.reports import WholeReport
-from replan.secrets.masking import without_secrets
-from replan.values import restored_strictly
 
 FORMAT = "replan run"
 VERSION = 1

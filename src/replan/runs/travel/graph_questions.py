@@ -10,13 +10,13 @@ from typing import Any, cast
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import PregelTask, StateSnapshot
 
-from replan.calling.compiled import Graph, services_in
+from replan.base.langgraph_inside.tasks import task_around
+from replan.base.values import Value
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.langgraph_inside.tasks import task_around
 from replan.runs.asked.asks import seats_of
+from replan.runs.calling.compiled import Graph, services_in
 from replan.state.person.waiting import asks_of
-from replan.values import Value
 
 _SPECIALIST = specialist_node("")
 _FIX = "Let the step ask with `ask_user`, or keep the run in a storage (ClientAgentAdapter)."

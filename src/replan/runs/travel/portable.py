@@ -12,8 +12,7 @@ from typing import Any, Literal, Self, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.calling.compiled import Graph, services_in
-from replan.calling.team_graph import alone
+from replan.base.values import Value, restored_strictly
 from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
 from replan.log.run_log import RunLog, RunRows
@@ -22,6 +21,8 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
+from replan.runs.calling.compiled import Graph, services_in
+from replan.runs.calling.team_graph import alone
 from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
@@ -35,11 +36,10 @@ from replan.runs.travel.graph_questions import (
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Resources
+from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question
 from replan.state.session.context_fields import Path, ValueReader
-from replan.steps.board import QUESTIONS
-from replan.values import Value, restored_strictly
 
 FORMAT = 1  # The newest format of a run that travels. A newer one is refused.
 

@@ -8,11 +8,11 @@ from typing import Any, cast, get_type_hints
 from langchain_core.messages import AnyMessage
 from pydantic import JsonValue
 
+from replan.base.values import adapter, restored_strictly
 from replan.state.channels import Checked
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult, result_as_json
 from replan.state.session.context_fields import Path, ValueReader
-from replan.values import adapter, restored_strictly
 
 HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})
 """Keys of the state that outlive a run, and that no later node of it reads."""

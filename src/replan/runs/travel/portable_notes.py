@@ -6,20 +6,20 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
 
+from replan.base.values import restored_strictly
 from replan.jobs.actions import Outcome
 from replan.jobs.job import Job
 from replan.jobs.recorded import ACTION
 from replan.log.run_log import TOLD, RunRows
 from replan.log.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
+from replan.specialists.steps.board import QUESTIONS
+from replan.specialists.steps.outcomes import KEPT
+from replan.specialists.steps.step_record import KNOWLEDGE
 from replan.state.knowledge import Knowledge
 from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
 from replan.state.session.context_fields import Path, ValueReader
 from replan.state.session.session import JOB
-from replan.steps.board import QUESTIONS
-from replan.steps.outcomes import KEPT
-from replan.steps.step_record import KNOWLEDGE
-from replan.values import restored_strictly
 
 _KINDS: dict[str, Any] = {
     QUESTIONS: Question,

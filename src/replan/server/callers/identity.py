@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from replan.base.values import Value
 from replan.server.problems import RefusedError
-from replan.values import Value
 
 Role = Literal["read", "answer", "run", "operate", "watch"]
 """What a token may do: look; answer and approve; start, stop and resume; everything; and `watch`,

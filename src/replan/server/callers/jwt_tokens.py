@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import jwt
 from pydantic import AfterValidator, Field, ValidationError
 
+from replan.base.values import Value
 from replan.server.callers.identity import Allowance, Identity, PlainName, Role
 from replan.server.problems import RefusedError
-from replan.values import Value
 
 logger = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from typing import Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
+from replan.base.secrets.sources import learn_values
+from replan.base.values import Value
 from replan.declared.mistakes import mistakes_in
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, InputError
-from replan.secrets.sources import learn_values
 from replan.server.callers.identity import Allowance, Identity, PlainName, Role
 from replan.server.callers.jwt_tokens import JwtEntry, Provider
-from replan.values import Value
 
 TOKEN = "REPLAN_TOKEN"  # noqa: S105 - the name of a variable
 """The variable that contains the only token if there is no file of tokens."""

@@ -9,10 +9,10 @@ from openai.types import Model
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
+from replan.base.values import Value
 from replan.memory.conversation import client_instructions
 from replan.server.body_counts import MOST_PARTS
 from replan.server.problems import RefusedError, bad_field
-from replan.values import Value
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"no_token": "invalid_api_key", "used_up": "insufficient_quota"}

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.ports.session_store import SessionRecord
 from replan.server.bodies import NAME, FileBody
 from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 from replan.state.session.context import Message, ToolExecution
-from replan.values import Value
 
 
 class TurnBody(Value):

@@ -8,7 +8,7 @@ from replan.server.problems import RefusedError
 from replan.server.response_schemas import TEAM, Health, Specialist, Team, TeamList
 from replan.server.served_teams import team_services
 from replan.server.web import Called, api_router, needs
-from replan.services import Services
+from replan.specialists.services import Services
 from replan.state.limits import RunSettings
 
 router = api_router()

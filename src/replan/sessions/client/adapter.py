@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self, Unpack
 
+from replan.base.texts.storable import unstorable
 from replan.errors import InputError, ReplanError, UsageError
 from replan.events.types import Event
 from replan.failures import describe
@@ -37,7 +38,6 @@ from replan.sessions.session_runs import labels_of, run_in
 from replan.sessions.stateless_agent import KeptAgent, read_context
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
-from replan.texts.storable import unstorable
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.values import Value
 from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.ports.session_store import (
@@ -20,7 +21,6 @@ from replan.ports.session_store import (
 )
 from replan.sessions.session_runs import digest_of, name_of_turn
 from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
-from replan.values import Value
 
 _TITLE = 200
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from replan.adapters.context_sessions import ContextSessions
 from replan.errors import InputError, SessionBusyError, SessionConflictError, ThreadBusyError
 from replan.ports.ownership import Owner
 from replan.ports.session_store import (
@@ -30,6 +29,7 @@ from replan.sessions.client.kept_turn import (
     version_in,
     with_version,
 )
+from replan.sessions.context_sessions import ContextSessions
 from replan.sessions.session_runs import forget_run, remove_runs, thread_of
 from replan.sessions.stateless_agent import summary_in
 from replan.state.session.context import AgentContext, checked_session

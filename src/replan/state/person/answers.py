@@ -8,6 +8,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from replan.base.texts.bounds import ANSWER
+from replan.base.texts.storable import unstorable
 from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
 from replan.state.person.reviews import answers_decided, is_review
@@ -20,8 +22,6 @@ from replan.state.questions import (
     looks_like_key,
     meant_by,
 )
-from replan.texts.bounds import ANSWER
-from replan.texts.storable import unstorable
 
 _WORDS = {
     **dict.fromkeys(("approve", "approved", "accept", "yes", "y", "a", "ok", "true"), "approve"),

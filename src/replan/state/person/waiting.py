@@ -7,10 +7,10 @@ from typing import Any, cast
 from langgraph.types import Interrupt
 from pydantic import JsonValue, ValidationError
 
+from replan.base.values import restored
 from replan.state.person.answers import named_answers
 from replan.state.questions import Question, fingerprint_of, short_key
 from replan.state.results import Assignment
-from replan.values import restored
 
 
 def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...]:

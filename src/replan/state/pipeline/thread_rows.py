@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
+from replan.base.values import restored
 from replan.errors import ThreadError
 from replan.failures import reason_of
 from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
 from replan.state.questions import Question
-from replan.values import restored
 
 Rows = Mapping[str, JsonValue]
 """The rows of a thread, by path."""

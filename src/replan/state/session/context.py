@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
+from replan.base.values import Value
 from replan.state.session.context_fields import MOST_BYTES, MOST_VALUES, ValueReader
 from replan.state.session.context_updates import HISTORIES, MAPPINGS, applied, updates_between
-from replan.values import Value
 
 _log = logging.getLogger(__name__)
 

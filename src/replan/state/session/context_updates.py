@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.base.values import Value, same
 from replan.state.session.context_fields import Path, ValueReader
-from replan.values import Value, same
 
 HISTORIES = ("dialogue_history", "tool_execution_history")
 MAPPINGS = ("project_state", "session_metadata")

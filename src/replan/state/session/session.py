@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import Field, JsonValue
 
+from replan.base.values import Value
 from replan.state.session.context_fields import ValueReader
-from replan.values import Value
 
 if TYPE_CHECKING:
     from replan.state.session.context import AgentContext

@@ -28,7 +28,7 @@ def workspace(value: object, info: ValidationInfo) -> object:
 
 def knowledge(value: object, info: ValidationInfo) -> object:
     """Accept a folder or an object with a search; in a file, the name of one."""
-    from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
+    from replan.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
     around = surroundings_of(info)
     if isinstance(value, str | Path) and (around is None or not _is_reference(value)):

@@ -68,7 +68,7 @@ class JobMember(Member):
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what takes its turns."""
-        from replan.adapters.job_api import ApiExecutor
+        from replan.jobs.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
         built = {name: chats.of(each, f"{place}.{name}") for name, each in self.chat_models.items()}

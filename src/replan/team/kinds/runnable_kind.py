@@ -26,8 +26,8 @@ class Runnable(Answering):
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that passes the messages on."""
-        from replan.langgraph_inside.graphs import is_graph
-        from replan.secrets.sources import learn_model
+        from replan.base.langgraph_inside.graphs import is_graph
+        from replan.base.secrets.sources import learn_model
         from replan.specialists.effects import effects_of_work
         from replan.specialists.prompted import PromptedSpecialist, RunnableAnswer
 

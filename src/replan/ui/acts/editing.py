@@ -8,13 +8,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling.compiled import check_input, team_of
 from replan.errors import InputError, PlanConflictError
-from replan.host.plan_bounds import check_outside_plan
+from replan.nodes.host.plan_bounds import check_outside_plan
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
+from replan.runs.calling.compiled import check_input, team_of
 from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport

@@ -5,9 +5,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling.compiled import team_of
 from replan.errors import ReplanError
 from replan.log.report import RunReport
+from replan.runs.calling.compiled import team_of
 from replan.runs.continued.correcting import Correction, check, failed_in, repeated_by
 from replan.server.bodies import CorrectionBody, ResumeBody, StopBody
 from replan.server.doors import runs

@@ -5,8 +5,8 @@ from os.path import normpath
 
 from pydantic import JsonValue
 
-from replan.adapters.knowledge.folder import FolderRetriever
 from replan.errors import RetrievalError
+from replan.knowledge.folder import FolderRetriever
 from replan.views.cells import counted, one_line
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from replan.base.own_loop import run_in_own_loop
 from replan.errors import ConfigurationError, ToolServerError
-from replan.own_loop import run_in_own_loop
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,

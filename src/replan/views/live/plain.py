@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from replan.base.texts.signs import harmless
 from replan.events import types as events
 from replan.log.report import RunReport
 from replan.log.statuses import awaited
 from replan.plan.model import PlanStep
 from replan.state.cuts import cut_in_words
 from replan.state.results import ExecutionStatus
-from replan.texts.signs import harmless
 from replan.views.cells import one_line
 from replan.views.event_lines import who
 from replan.views.live.notices import notice, said_lines, warnings_shown_by

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from replan.base.texts.signs import harmless
 from replan.events.types import (
     AnswerReceived,
     MemoryApplied,
@@ -20,7 +21,6 @@ from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.runs.reports import ThreadView, WholeReport
 from replan.state.results import SpecialistResult
-from replan.texts.signs import harmless
 from replan.views.call_lines import call_text
 from replan.views.cells import amount, counted, one_line, seconds
 from replan.views.event_lines import Given, knowledge_text, lacking_lines, memory_text

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from replan.base.texts.signs import harmless
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.runs.reports import WholeReport
-from replan.texts.signs import harmless
 from replan.views.cells import one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
 from replan.views.run.history import history_lines, why_text

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from replan.base.texts.signs import harmless
 from replan.events.types import (
     Event,
     MemorySummary,
@@ -12,7 +13,6 @@ from replan.events.types import (
 )
 from replan.log.kept_events import prompt_of
 from replan.runs.reports import WholeReport
-from replan.texts.signs import harmless
 from replan.views.cells import one_line
 from replan.views.run.attempt_calls import call_usage_text
 from replan.views.run.history import time_text

@@ -1,1 +1,0 @@
-"""The implementations of the ports: models, storage, knowledge, tool servers."""

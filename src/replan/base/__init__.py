@@ -1,0 +1,1 @@
+"""What knows nothing of plans: texts, secrets, values, private parts of LangGraph, event loops."""

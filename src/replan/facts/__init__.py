@@ -1,1 +1,0 @@
-"""Facts that outlive a conversation: their owners, their storage, and the tools for them."""

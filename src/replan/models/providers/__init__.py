@@ -1,0 +1,1 @@
+"""Chat models by name, over HTTP, as their providers offer them."""

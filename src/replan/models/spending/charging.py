@@ -1,0 +1,105 @@
+"""What a call is charged: read from what LangChain reports before and after it."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+
+from replan.base.langgraph_inside.callbacks import read_reported_call
+from replan.log.amounts import Spending
+from replan.models.spending.estimates import schemas_in, tokens_of_reply, tokens_of_text
+from replan.models.spending.scopes import Permit
+from replan.ports.allowance import USUAL_REPLY, Request
+from replan.state.usage import TokenCount
+
+NO_TOKENS = TokenCount()
+
+
+def announced(
+    serialized: dict[str, Any] | None, messages: Sequence[BaseMessage], options: dict[str, Any]
+) -> Request:
+    """Read the request of a call without a permit: its reply can no longer be shortened."""
+    reported = read_reported_call(serialized, options)
+    names = reported.names or ["model"]
+    return Request(
+        model=names[0],
+        names=names,
+        messages=messages,
+        tools=schemas_in(reported.parameters),
+        most_output=reported.most_output or USUAL_REPLY,
+        provider=reported.provider,
+    )
+
+
+def charged_for_reply(
+    permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
+) -> tuple[Spending, TokenCount]:
+    """Charge a call by what its server reported, else by what one can judge."""
+    # The pieces of a stream reported the `counts` one by one: LangChain adds them up.
+    reported = counts[-1] if are_running_totals(counts) else _reported(response)
+    counted = (reported.input_tokens, reported.output_tokens)
+    charged = counted if any(counted) else (permit.call.input_tokens, _likely_output(response))
+    spent = Spending(calls=1, tokens=sum(charged), cost=permit.call.cost(*charged))
+    return spent, reported
+
+
+def are_running_totals(counts: Sequence[TokenCount]) -> bool:
+    """Whether each count includes the one before: no part of a request is counted twice."""
+    return len(counts) > 1 and all(
+        0 < before.input_tokens <= after.input_tokens
+        and before.output_tokens <= after.output_tokens
+        for before, after in pairwise(counts)
+    )
+
+
+def _reported(response: LLMResult) -> TokenCount:
+    counts = [
+        reported_tokens(generation.message)
+        for generation in _first_ones(response)
+        if isinstance(generation, ChatGeneration)
+    ]
+    return counts[0] if len(counts) == 1 else sum(counts, NO_TOKENS)
+
+
+def _likely_output(response: LLMResult) -> int:
+    """The tokens of a reply that its server did not count."""
+    return sum(
+        tokens_of_reply(generation.message)
+        if isinstance(generation, ChatGeneration)
+        else tokens_of_text(generation.text)
+        for generation in _first_ones(response)
+    )
+
+
+def _first_ones(response: LLMResult) -> list[Generation]:
+    """The first reply to each prompt: others of the same prompt repeat its usage."""
+    return [one for generations in response.generations for one in generations[:1]]
+
+
+def reported_tokens(message: BaseMessage) -> TokenCount:
+    """The tokens that a message reports; an impossible number counts as not reported."""
+    usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not isinstance(usage, dict):
+        return NO_TOKENS
+    reported = cast("dict[str, Any]", usage)
+    details: dict[str, Any] = reported.get("input_token_details") or {}
+    return TokenCount(
+        input_tokens=_count_in(reported.get("input_tokens")),
+        output_tokens=_count_in(reported.get("output_tokens")),
+        cached_tokens=_count_in(details.get("cache_read")),
+    )
+
+
+_MOST_TOKENS = 10**12
+
+
+def _count_in(number: object) -> int:
+    """Read a count of tokens: a negative, too large or non-numeric one is 0."""
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number.strip()[:20])
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return 0
+    return math.ceil(number) if 0 <= number <= _MOST_TOKENS else 0

@@ -1,0 +1,53 @@
+"""Shows the answer as it is written: as events, and as chunks in LangGraph's `messages` mode."""
+
+from langchain_core.messages import AIMessage
+
+from replan.base.langgraph_inside.callbacks import has_listener
+from replan.base.langgraph_inside.tasks import push_text
+from replan.events.emitter import Emitter
+from replan.events.types import AnswerReset, AnswerToken
+from replan.replies.body_stream import BodyStream, Gate
+
+
+class AnswerStream:
+    """Shows the answer of one node; the host's own calls are hidden."""
+
+    def __init__(
+        self, emitter: Emitter, gate: Gate | None = None, before: AIMessage | None = None
+    ) -> None:
+        """Show an answer, or change the one before; without a gate the reply is all answer."""
+        self._emitter, self._gate = emitter, gate
+        self._shown = before.text if before else ""
+        self._id = (before and before.id) or f"{emitter.run_id}-answer"
+        self._restarts = 0
+        self._is_pushed = has_listener({})
+        self._body = BodyStream(gate)
+
+    def feed(self, chunk: str) -> None:
+        self._show(self._body.feed(chunk))
+
+    def restart(self) -> None:
+        """Take back what was shown: the reply was cut off and is requested again."""
+        self._body = BodyStream(self._gate)
+        if self._shown:
+            self._shown = ""
+            self._restarts += 1
+            self._emitter.stream(AnswerReset)
+
+    def finish(self, answer: str) -> AIMessage:
+        """Show what is not shown yet, and return the whole answer as a message."""
+        if not answer.startswith(self._shown):
+            self.restart()
+        self._show(answer[len(self._shown) :])
+        return AIMessage(answer, id=self._message_id)
+
+    @property
+    def _message_id(self) -> str:
+        return f"{self._id}-{self._restarts}" if self._restarts else self._id
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._shown += text
+            self._emitter.stream(AnswerToken, text=text)
+            if self._is_pushed:
+                push_text(text, self._message_id)

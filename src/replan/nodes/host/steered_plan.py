@@ -1,0 +1,171 @@
+"""Merges a person's edit of the plan of a run at work into the plan as it is by then."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from replan.errors import InputError, PlanConflictError
+from replan.events.emitter import Emitter
+from replan.events.types import PlanParseWarning, PlanUpdated
+from replan.log.rows import Request
+from replan.log.run_log import RunLog
+from replan.nodes.host.approvals import BY_PERSON, changed_by_person
+from replan.nodes.host.plan_bounds import check_outside_plan
+from replan.nodes.host.steering_outcome import report_outcome
+from replan.plan.changes import difference
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import ParseWarning, overlooked
+from replan.plan.markdown.seal import unsealed
+from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
+from replan.specialists.services import Services
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.limits import RunSettings
+from replan.state.team import SpecialistCard, seats_of
+
+UNSAFE = "A person's edit adds work that must not happen twice to the plan."
+"""Why a person is asked about an edited plan."""
+
+
+def merged_edit(
+    plan: TaskPlan,  # with its history
+    edit: Request,
+    team: Sequence[SpecialistCard] | None,  # None: whoever is named is not looked for
+    at: datetime,
+) -> TaskPlan:
+    """Apply the edited document of a plan: all of it, or nothing.
+
+    A step that has ended since the document was read keeps how it ended, if the edit leaves it as
+    it was.
+
+    Raises:
+        PlanConflictError: The plan was revised since.
+        InputError: The document has mistakes, or changes what is finished.
+    """
+    if edit.version != plan.version:
+        raise PlanConflictError(edit.version, plan.version)
+    plan = plan.replace(content=unsealed(plan.content))
+    new = changed_by_person(plan, _with_newer_marks(plan, unsealed(edit.text)), team, at)
+    if new == plan:
+        raise InputError(f"The edit changes nothing of version {plan.version} of the plan.")
+    return new if new.version > plan.version else _next_version(new, at)
+
+
+def _next_version(plan: TaskPlan, at: datetime) -> TaskPlan:
+    """The plan as a new version, where only marks or texts between its steps were changed."""
+    update = PlanUpdate(
+        version=plan.version + 1,
+        update_type=PlanUpdateType.MODIFY_PLAN,
+        description=BY_PERSON,
+        timestamp=at,
+        changes={},
+        by="person",
+    )
+    history = (*plan.update_history, update)
+    return plan.replace(version=update.version, updated_at=at, update_history=history)
+
+
+def _with_newer_marks(plan: TaskPlan, text: str) -> str:
+    document = PlanDocument.recover(text)
+    shown = PlanDocument.recover(plan.content).plan.by_id
+    ended = [
+        _as_it_ended(step, plan.step(step.id))
+        for step in document.plan.steps
+        if step.id in shown
+        and step.status.is_open
+        and not plan.step(step.id).status.is_open
+        and is_same_work(shown[step.id], step)
+    ]
+    if document.mistakes or not ended:
+        return text
+    return document.write(document.plan.with_steps(*ended)).text
+
+
+def _as_it_ended(step: PlanStep, now: PlanStep) -> PlanStep:
+    return step.replace(status=now.status, result=now.result, feedback=now.feedback)
+
+
+def is_same_work(old: PlanStep, new: PlanStep) -> bool:
+    """Whether two versions of a step differ in nothing but how it stands."""
+    return not difference(TaskPlan(steps=(old,)), TaskPlan(steps=(new,)))
+
+
+def waits_for_approval(
+    old: TaskPlan, new: TaskPlan, settings: RunSettings, services: Services
+) -> bool:
+    """Whether an edited plan needs approval: as any plan, or for the unsafe work that it adds."""
+    if settings.approval in ("never", "always"):
+        return settings.approval == "always"
+    members = services.specialists.items()
+    unsafe = {name for name, each in members if each.card.effects == "unsafe"}
+    changed = [step for step in new.open_steps() if not _is_known(step, old)]
+    return any(
+        seat.specialist in unsafe for step in changed for seat in seats_of(step, services.team)
+    )
+
+
+def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
+    return step.id in plan.by_id and is_same_work(plan.step(step.id), step)
+
+
+def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
+    """What in an edited document may have been misread."""
+    old_doubts = {each.text for each in overlooked(old.content)}
+    return tuple(each for each in overlooked(new.content) if each.text not in old_doubts)
+
+
+async def with_edits(
+    plan: TaskPlan,  # with the results of the round, and its history
+    edits: Sequence[Request],
+    settled: Callable[[TaskPlan], TaskPlan],  # writes the results of its steps into a merged plan
+    state: EnhancedState,
+    services: Services,
+    emitter: Emitter,
+) -> tuple[TaskPlan, bool]:
+    """Merge edits, one after the other, and report each: what it became, or why it is refused.
+
+    Returns:
+        The merged plan, and whether it needs approval.
+    """
+    waits = False
+    for edit in edits:
+        try:
+            new = settled(taken_edit(plan, edit, state, services))
+        except InputError as error:
+            await _report_refusal(edit, plan, str(error), emitter, services.log)
+            continue
+        await report_outcome(edit, "taken", emitter, services.log, version=new.version)
+        changes = new.update_history[-1].changes
+        await emitter.emit(
+            PlanUpdated, plan=new, markdown=new.content, changes=changes, by="person"
+        )
+        if doubts := _new_doubts(plan, new):
+            await emitter.emit(PlanParseWarning, parse_warnings=doubts)
+        waits = waits or waits_for_approval(plan, new, settings_of(state), services)
+        plan = new
+    return plan, waits
+
+
+def taken_edit(plan: TaskPlan, edit: Request, state: EnhancedState, services: Services) -> TaskPlan:
+    """Apply an edit to the plan of a run, as `merged_edit` does, if the run can still follow it.
+
+    Raises:
+        InputError: The edit is refused.
+    """
+    if state.get("current_round", 0) >= rounds_of(state):
+        raise InputError(
+            f"The run is in its last round (max_rounds={rounds_of(state)}), so nothing that the "
+            "edit adds could run."
+        )
+    if services.is_served:
+        check_outside_plan(edit.text, services, plan)
+    return merged_edit(plan, edit, services.team, services.clock())
+
+
+async def _report_refusal(
+    edit: Request, plan: TaskPlan, why: str, emitter: Emitter, log: RunLog
+) -> None:
+    await report_outcome(edit, "refused", emitter, log, version=plan.version, reason=why)
+    by = edit.by or "a person"
+    await emitter.warn(
+        f"The edit of the plan by {by}, made from version {edit.version}, was refused at version "
+        f"{plan.version}: {why}"
+    )

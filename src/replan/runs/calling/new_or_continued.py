@@ -1,0 +1,277 @@
+"""What a call of a graph is to LangGraph: a separate run, or one that continues.
+
+A run that continues keeps its name and its bounds, even if the caller does not give them again.
+The input that began a run, given again under its name, continues it too: a queue may deliver a job
+twice.
+"""
+# LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.constants import START
+from langgraph.types import Command, Interrupt, Overwrite, StateSnapshot
+
+from replan.base.langgraph_inside.delta_channel import overwriting
+from replan.base.texts.storable import unstorable
+from replan.errors import InputError
+from replan.graph.branches import specialist_node
+from replan.memory.conversation import client_instructions
+from replan.nodes.host.handed_plan import NOTHING_TO_DO
+from replan.nodes.host.new_settings import changed_settings
+from replan.runs.calling.compiled import Graph, entrance_of, is_served, loosened
+from replan.state.channels import conversation
+from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.limits import RunSettings
+from replan.state.person.reviews import holds_review
+from replan.state.person.waiting import addressed
+
+Input = str | Mapping[str, Any] | Command[Any] | None
+"""A request; or `messages` and `plan`; or what continues an interrupted thread."""
+
+_BEFORE = {START, "begin"}
+
+
+@dataclass(frozen=True)
+class Call:
+    input: Input  # a request, or what continues a run
+    settings: RunSettings | None
+    config: RunnableConfig
+    name: str = ""  # the name that the caller gave the run, or empty
+    warnings: tuple[str, ...] = ()  # what is to be known of a run that continues
+
+
+async def normalise_call(graph: Graph, call: Call) -> Call:
+    check_call(graph, call)
+    if is_served(graph):
+        call = replace(call, input=of_client(call.input))
+    if isinstance(call.input, Command):
+        entrance_of(graph).check_command(call.input)
+    is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
+    if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
+        snapshot = await graph.aget_state(call.config)
+        return replace(call, input=_address_answer(graph, call.input, snapshot.interrupts))
+    if not isinstance(call.input, Mapping):
+        return call
+    if not call.input:
+        # The state of an old thread would be taken for a request.
+        raise InputError(NOTHING_TO_DO)
+    if is_served(graph) and is_kept and call.input.get("plan"):
+        await _check_plan(graph, call)
+    name = str(call.config.get("metadata", {}).get("run_id") or "")
+    return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
+
+
+async def _check_plan(graph: Graph, call: Call) -> None:
+    """Refuse a client's plan that loosens the unfinished one of its thread, before it is stored."""
+    state = cast("EnhancedState", (await graph.aget_state(call.config)).values)
+    before = None if state.get("is_completed") else state.get("current_plan")
+    entrance_of(graph).check_plan(str(cast("Any", call.input)["plan"]), before)
+
+
+async def prepared(graph: Graph, call: Call) -> Call:
+    """Return the call as LangGraph takes it."""
+    name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
+    call = replace(call, name=name)
+    if isinstance(call.input, str):
+        call = replace(call, input={"messages": [HumanMessage(call.input)]})
+    check_call(graph, call)
+    if graph.checkpointer and not isinstance(call.input, Command | None):
+        call = await _continued_if_same(graph, call)
+    if graph.checkpointer and isinstance(call.input, Command | None):
+        return await _resumed(graph, call)
+    return _with_name(call)
+
+
+def of_client(call_input: Any) -> Any:
+    """What a client sends: a system message of its own counts as words of the user."""
+    if isinstance(call_input, Command):
+        command = cast("Command[Any]", call_input)
+        return replace(command, update=of_client(command.update))
+    if not isinstance(call_input, Mapping):
+        return call_input
+    fields = cast("Mapping[str, Any]", call_input)
+    if "messages" not in fields:
+        return fields
+    whole = overwriting(fields["messages"])
+    written: Any = fields["messages"] if whole is None else whole.value
+    listed = cast("list[Any]", written) if isinstance(written, list) else [written]
+    messages = [_message_of_client(message) for message in listed]
+    return {**fields, "messages": messages if whole is None else Overwrite(messages)}
+
+
+def _message_of_client(sent: Any) -> Any:
+    try:
+        (message,) = convert_to_messages([sent])
+    except (ValueError, TypeError, NotImplementedError):
+        return sent  # the state refuses it, and says why
+    if message.type != "system":
+        return sent
+    return client_instructions(cast("Any", message.content), message.id)
+
+
+def check_call(graph: Graph, call: Call) -> None:
+    """Refuse values that no store can keep, before the run begins."""
+    if isinstance(graph.checkpointer, BaseCheckpointSaver):
+        # A graph that calls this one may hand its thread on.
+        around = ensure_config(merge_configs(graph.config, call.config)).get("configurable", {})
+        if around.get("thread_id") is None and not around.get("checkpoint_ns"):
+            raise InputError(
+                "The graph keeps its threads, and this call names none. Give it one, such as "
+                'config={"configurable": {"thread_id": "shop"}}; `open_runtime` does so by itself.'
+            )
+    sent, ids = call.input, call.config.get("configurable", {})
+    names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
+    values = {"thread_id": ids.get("thread_id"), **names}
+    if isinstance(sent, Command):
+        values |= {"answer": sent.resume, "update": sent.update}
+    elif isinstance(sent, Mapping):
+        values |= dict(sent)
+        # Of half a character in a plan, its reader says where.
+        values["plan"] = "\0" if "\0" in str(sent.get("plan") or "") else ""
+    check_storable(values)
+
+
+def check_storable(values: Mapping[str, object]) -> None:
+    """Refuse what not every store keeps, by its name."""
+    for name, value in values.items():
+        if problem := unstorable(value):
+            raise InputError(f"The {name} cannot be kept. {problem}")
+
+
+async def _continued_if_same(graph: Graph, call: Call) -> Call:
+    """What an input is under its name: a run's own input again continues that run."""
+    newest = await _newest_start(graph, call) if call.name else None
+    if newest is None or newest.metadata.get("run_id") != call.name:
+        return call
+    if not _is_same(newest.checkpoint["channel_values"].get(START), call.input):
+        # LangGraph would take any input under the newest name for the one that it has.
+        return _without_name(call)
+    # What it may do is in its state, and may have been raised since.
+    begins = _is_not_begun(await graph.aget_state(call.config))
+    return replace(call, input=None, settings=call.settings if begins else None)
+
+
+async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
+    """The checkpoint of the thread's newest input; what continues a run leaves none."""
+    thread = call.config.get("configurable", {}).get("thread_id")
+    if thread is None:
+        return None
+    config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    checkpoints = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
+    async with aclosing(checkpoints):
+        return await anext(checkpoints, None)
+
+
+def _is_same(stored: object, sent: object) -> bool:
+    return stored is None or _texts_of_input(stored) == _texts_of_input(sent)
+
+
+def _texts_of_input(sent: Any) -> tuple[Any, ...]:
+    """The text of an input, in whatever form its messages are."""
+    if not isinstance(sent, Mapping):
+        return (sent,)
+    fields = cast("Mapping[str, Any]", sent)
+    messages = conversation([], [fields.get("messages") or []])
+    return (
+        [(each.type, each.content) for each in messages],
+        fields.get("plan"),
+        fields.get("plan_by"),
+        fields.get("answers"),
+    )
+
+
+async def _resumed(graph: Graph, call: Call) -> Call:
+    """Continue a run: an answer finds its question, and new settings the state."""
+    snapshot = await graph.aget_state(call.config)
+    _check_team(graph, snapshot)
+    command = cast("Command[Any] | None", call.input)
+    if command is not None:
+        command = _address_answer(graph, command, snapshot.interrupts)
+    if _is_not_begun(snapshot):
+        # It takes its name and its settings when it does.
+        name = str((snapshot.metadata or {}).get("run_id") or call.name)
+        return _with_name(replace(call, input=command, name=name))
+    state = cast("EnhancedState", snapshot.values)
+    call = _with_name(replace(call, name=state.get("run_id", "")))
+    update = dict(changed_settings(state, call.settings))
+    if update and not is_served(graph):
+        new = cast("RunSettings", update["settings"])
+        update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
+    if call.warnings:
+        update["warnings"] = [*call.warnings, *cast("Sequence[str]", update.get("warnings", ()))]
+    if update and command is None:
+        command = Command(update=update)
+    elif update and command is not None:
+        command = replace(
+            command, update={**cast("dict[str, Any]", command.update or {}), **update}
+        )
+    return replace(call, input=command)
+
+
+def _is_not_begun(snapshot: StateSnapshot) -> bool:
+    """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
+    state = cast("EnhancedState", snapshot.values)
+    return "settings" not in state or not _BEFORE.isdisjoint(snapshot.next)
+
+
+def _with_name(call: Call) -> Call:
+    if not call.name:
+        return call
+    return replace(call, config=merge_configs(call.config, {"metadata": {"run_id": call.name}}))
+
+
+def _without_name(call: Call) -> Call:
+    metadata = {**call.config.get("metadata", {})}
+    metadata.pop("run_id", None)
+    return replace(call, config={**call.config, "metadata": metadata}, name="")
+
+
+def _address_answer(
+    graph: Graph, command: Command[Any], interrupts: Sequence[Interrupt]
+) -> Command[Any] | None:
+    """Address an answer to its interrupts; LangGraph itself takes no empty one."""
+    # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
+    does_more = bool(command.update or command.goto)
+    is_answer = command.resume is not None or not does_more
+    if is_answer and interrupts:
+        try:
+            values = addressed(command.resume, interrupts)
+        except InputError:
+            draws_forms = is_served(graph) or holds_review(command.resume)
+            if not draws_forms or len(interrupts) > 1:
+                raise
+            # Studio and such clients show no error of a run. Its node says what is wrong.
+            values = _unread_answer(command.resume, interrupts[0].id)
+        return replace(command, resume=values)
+    return replace(command, resume=None) if does_more else None
+
+
+def _unread_answer(answer: Any, interrupt_id: str) -> dict[str, Any]:
+    """An answer that could not be read, under the id of its interrupt, as it may be already."""
+    by_id = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else dict[str, Any]()
+    return {interrupt_id: by_id.get(interrupt_id, answer)}
+
+
+def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
+    """Check that the team has all specialists that the continued round has sent steps to."""
+    # LangGraph would leave the others out in silence, and what they finished with them.
+    state = cast("EnhancedState", snapshot.values)
+    is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
+    if state.get("is_completed") or not is_in_round:
+        return
+    sent = {assignment.specialist for assignment in state.get("dispatched", [])}
+    gone = sorted(name for name in sent if specialist_node(name) not in graph.nodes)
+    if gone:
+        names = ", ".join(f"@{name}" for name in gone)
+        raise InputError(
+            f"Steps of this run were sent to {names}, whom the team does not have. Resume the run "
+            "with the team that it began with. Finished steps stay finished."
+        )

@@ -1,0 +1,72 @@
+"""A step that workers of another queue do: what they receive, and what its end means here."""
+
+from contextlib import ExitStack
+from typing import cast
+
+from pydantic import TypeAdapter
+
+from replan.base.values import restored
+from replan.errors import LimitReachedError, StepElsewhereError
+from replan.events.emitter import Emitter
+from replan.events.types import Event
+from replan.models.spending.meter import Meter
+from replan.ports.ask_user import Waiting
+from replan.ports.elsewhere import StepJob, StepOutcome, StepQueue
+from replan.ports.run_context import here, using
+from replan.specialists.steps.step_record import StepRecord
+from replan.state.results import ExecutionContext, SpecialistResult
+
+_EVENT = TypeAdapter[Event](Event)
+
+
+async def attempt_elsewhere(
+    elsewhere: StepQueue, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
+) -> SpecialistResult:
+    """Let a worker of a queue make an attempt; its questions and errors are those of the step."""
+    job = StepJob(
+        context=context,
+        specialist=record.specialist,
+        settings=record.board.settings,
+        on_doubt=record.on_doubt,
+        questions=record.questions,
+        thread_id=record.thread_id,
+    )
+    emitter = record.emitter
+    meter.spends_elsewhere()
+    # The time in the queue does not count as time of the step.
+    with ExitStack() as in_queue:
+        in_queue.enter_context(meter.waiting.running())
+        end = await elsewhere.make_attempt(
+            queue, job, lambda event: _report(event, emitter), in_queue.close
+        )
+    meter.count_elsewhere(end.used)
+    _ask_again(end)
+    match end.how:
+        case "result":
+            return restored(SpecialistResult, end.result)
+        case "limit":
+            raise LimitReachedError(*end.limit)
+        case _:
+            raise StepElsewhereError(
+                queue, end.error, is_transient=end.is_transient, is_cut_off=end.how == "cut off"
+            )
+
+
+def _report(event: object, emitter: Emitter) -> None:
+    """Report an event of the other process as one of this run."""
+    emitter.pass_on(_EVENT.validate_python(event))
+
+
+def _ask_again(end: StepOutcome) -> None:
+    """Ask here what the worker asked: return the known answers, and wait for the others."""
+    asker, waiting = here().asker, cast("Waiting | None", None)
+    if asker is None:
+        raise RuntimeError("a step has somebody who asks")
+    for question in end.asked:
+        try:
+            with using(place=question.place):
+                asker.ask(question.text, question.kind, question.details, secret=question.secret)
+        except Waiting as signal:
+            waiting = signal
+    if waiting is not None and end.how == "asked":
+        raise waiting
