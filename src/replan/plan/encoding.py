@@ -53,7 +53,10 @@ def encode_to_fit(text: str, fits: Callable[[str], bool]) -> str:
         lambda at, mark: at == 0 or not (mark.isalnum() or mark == " "),
     )
     ways = (encode(text, guard) for guard in guards)
-    return next(filter(fits, ways), "".join(map(_reference, text)))
+    for way in ways:
+        if fits(way):
+            return way
+    return "".join(map(_reference, text))
 
 
 @lru_cache(maxsize=256)  # a team has few names, and each step of a plan has one of them

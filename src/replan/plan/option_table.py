@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 from replan.plan.encoding import NAME, decode, encode_resource
@@ -237,6 +238,8 @@ STRUCTURAL = (*IN_LINE, "brief", "parameters")
 """The fields of a step that a revision may change; the others record its outcome."""
 
 _DEFAULTS = {each.field: PlanStep.model_fields[each.field].default for each in OPTIONS}
+_ALL_DEFAULTS = tuple(_DEFAULTS.values())
+_all_options = attrgetter(*_DEFAULTS)
 _NAME = re.compile(NAME)
 _SPLIT = re.compile(r"(?:&#[0-9]{1,7};|`[^`]*`|\"[^\"]*\"|[^;；,，、])+")
 _LETTERS = re.compile(r"[a-z]+", re.IGNORECASE)
@@ -251,6 +254,8 @@ KNOWN = "; ".join(option.example for option in (*OPTIONS, ASSIGNED))
 
 def set_options(step: PlanStep, effect: Effect | None = None) -> dict[str, Any]:
     """The values of the options that a step has, by field; with an effect only those with it."""
+    if _all_options(step) == _ALL_DEFAULTS:
+        return {}
     return {
         option.field: value
         for option in OPTIONS

@@ -60,7 +60,7 @@ class ChangedSteps(Value):
     @classmethod
     def between(cls, old: TaskPlan, new: TaskPlan) -> Self:
         """Return what makes one plan of the other; the ids of each are all different."""
-        old_steps = old.by_id
+        old_steps, plain = old.by_id, unsealed(new.content)
         kept = [*old_steps, *(step.id for step in new.steps if step.id not in old_steps)]
         change = cls(
             steps=tuple(step for step in new.steps if not _same(old_steps.get(step.id), step)),
@@ -70,7 +70,7 @@ class ChangedSteps(Value):
                 for name, value in new
                 if name not in _APART and not _same(getattr(old, name), value)
             },
-            seal=origin_of(new.content) if unsealed(new.content) != new.content else None,
+            seal=origin_of(new.content) if plain != new.content else None,
         )
         if change.applied_to(old).content != new.content:
             fields = {**change.fields, "content": new.content}

@@ -8,10 +8,10 @@ from operator import attrgetter
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
 from replan.plan.markdown.normal import visible_parts
-from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS
+from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS, Item
 from replan.plan.markdown.reading import Block, number_steps, read_lines, step_of
 from replan.plan.markdown.rendering import lines_under, step_lines
-from replan.plan.markdown.title import write_title
+from replan.plan.markdown.title import Said, write_title
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import IN_LINE, STRUCTURAL
 
@@ -148,7 +148,10 @@ class BlockEditor:
         if box is None:
             return None
         item = replace(block.item, end=len(texts), mark=box[1], text=box.end())
-        head, said = read_lines(texts, item, item.counter)
+        if _has_only_new_quotes(block, lines, item):
+            head, said = block.head, _with_quotes(block, texts, step)
+        else:
+            head, said = read_lines(texts, item, item.counter)
         read = step_of(item, said, step.id)
         is_clean = said.description and not said.complaints
         is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
@@ -156,6 +159,19 @@ class BlockEditor:
             return None
         ended = tuple(ended_lines(lines, self._end, block.lines[-1].end))
         return Block(ended, (), item, head, said, read, block.explicit)
+
+
+def _has_only_new_quotes(block: Block, lines: Sequence[Line], item: Item) -> bool:
+    """Whether a step that had but its own line has the same one, with another mark, and quotes."""
+    line, own = lines[0].text, block.item
+    is_alone = block.head == len(block.lines) == 1 and own.mark is not None
+    return is_alone and line[item.text :] == block.lines[0].text[own.text :]
+
+
+def _with_quotes(block: Block, texts: Sequence[str], step: PlanStep) -> Said:
+    """What the lines of such a step say: quotes read back as what they were written of."""
+    quoted = {at for at in range(1, len(texts)) if texts[at]}
+    return replace(block.said, result=step.result, feedback=step.feedback, quoted=quoted)
 
 
 def _mark(step: PlanStep) -> str:

@@ -53,6 +53,8 @@ def indent_of(text: str) -> int:
 def cut_indent(text: str, columns: int) -> str:
     """Remove up to so many columns of indentation; a tab that is cut in two leaves spaces."""
     indent = len(text) - len(text.lstrip(" \t"))
+    if "\t" not in text[:indent]:
+        return text[min(indent, columns) :]
     cut = next((at for at in range(indent) if _columns(text[:at]) >= columns), indent)
     return " " * (_columns(text[:cut]) - columns) + text[cut:]
 

@@ -14,6 +14,7 @@ VISIBLE = ("id", *STRUCTURAL, "status", "result", "feedback")
 """The fields of a step that are in a document."""
 
 _NORMAL_FORMS = [(each.field, each.kind.normal) for each in OPTIONS if each.kind.normal]
+_TO_NORMALISE = attrgetter(*(name for name, _ in _NORMAL_FORMS))
 _AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
 
 
@@ -32,6 +33,8 @@ def normalised_step(step: PlanStep) -> PlanStep:
     none; parameters that are not JSON numbers (NaN, infinity) become null. Everything else stays.
     (Only parameters nested more than a hundred deep have no form that a document can hold.)
     """
+    if _is_normal(step):
+        return step
     names = tuple(dict.fromkeys(name for name in (step.assigned_to, *step.joined_by) if name))
     changed = {
         "description": step.description or f"Step {step.id}",
@@ -45,6 +48,15 @@ def normalised_step(step: PlanStep) -> PlanStep:
     }
     differing = {name: value for name, value in changed.items() if getattr(step, name) != value}
     return step.replace(**differing) if differing else step
+
+
+def _is_normal(step: PlanStep) -> bool:
+    """Whether a step certainly has this form, as nearly all have: what it does not say has it."""
+    return (
+        step.description != ""
+        and not (step.joined_by or step.parameters or any(_TO_NORMALISE(step)))
+        and "\r" not in f"{step.brief}{step.result}{step.feedback}"
+    )
 
 
 def visible_parts(step: PlanStep) -> tuple[object, ...]:

@@ -103,6 +103,8 @@ def prose_between(text: str) -> Iterator[ParseWarning]:
 def _in_block(block: Block) -> Iterator[tuple[int, Kind, str]]:
     """The pieces of a step that may mean something, each with its line and what it looks like."""
     yield from ((0, *found) for found in _in_title(block))
+    if len(block.lines) == block.head:
+        return
     lines = [line.text for line in block.lines[block.head :]]
     others = {*block.said.key_lines, *block.said.quoted}
     # Lines in fences are code.

@@ -87,10 +87,9 @@ def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskP
     if has_rest and _RUN.fullmatch(run_id):
         pairs.append(f"run={run_id}")
     if pairs and text:
-        lines = split_lines(text)
-        end = usual_line_end(lines)
+        end = usual_line_end(split_lines(text)) if "\r" in text else "\n"
         seal = f"<!-- replan: {' '.join(pairs)} -->"
-        text += f"{seal}{end}" if lines[-1].end else f"{end}{seal}"
+        text += f"{seal}{end}" if text.endswith(("\r", "\n")) else f"{end}{seal}"
     return plan if text == plan.content else plan.replace(content=text)
 
 
@@ -115,6 +114,8 @@ def without_seal(lines: Iterable[Line]) -> list[Line]:
 
 def _shown_brief(brief: str) -> str:
     """Return a brief without comments, and without spacing that Markdown does not show."""
+    if not brief:
+        return ""
     lines = brief.split("\n")
     shown: list[str] = []
     text: list[str] = []

@@ -115,6 +115,8 @@ def write_title(step: PlanStep, *, number: str) -> str:
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     options = write_options(step)
     tail += f" ({options})" if options else ""
+    if _IS_PLAIN(step.description):
+        return f"{number}{step.description}{tail}"
 
     def says(description: str) -> bool:
         said = read_title(f"{number}{description}{tail}")
@@ -190,6 +192,8 @@ def _opening_bracket(text: str) -> int | None:
     return None
 
 
+# Nothing in such a description can be misread: it begins with no number, and has no marks.
+_IS_PLAIN = re.compile(r"(?!(?i:step))[A-Za-z][A-Za-z0-9 ,']*[A-Za-z0-9]").fullmatch
 _NUMBER = re.compile(
     r"(?P<bold>\*\*)?(?:(?:step|步骤|第)\s*+#?(?P<step>\d++)(?:\s*+步)?|(?P<plain>\d++))"
     r"(?P<early>\*\*)?(?:\s*+[.)、．:：](?!\d)|\s++[-–—](?=\s)|(?(step)\s|(?!)))(?P<late>\*\*)?",
