@@ -36,6 +36,7 @@ _DOUBTFUL = re.compile(r"[ \t]|(?:[a-z][a-z_]{0,30}|[\"'`*]{1,3}\w[\w -]{0,30}[\
 """A line right below the keys that may be one of them, or belong to the one above."""
 
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'")
+_MARKS = frozenset(mark[0] for mark in _PAIRS)
 _SCALAR = re.compile(r"[|>][+-]?")
 _LINE = re.compile(r".*(?:\n|\Z)")
 _LONGEST_SHOWN = 60
@@ -75,8 +76,8 @@ def read_reply(text: str, keys: Keys) -> Reply:
     """Read a reply with these keys; any text is a reply, and the time is linear in its length."""
     source = unwrapped(text)
     reply = _read_parts(source, keys)
-    if reply is None:
-        source = behind_thoughts(source)
+    if reply is None and (behind := behind_thoughts(source)) != source:
+        source = behind
         reply = _read_parts(source, keys)
     body = source if reply is None else unwrapped(reply.body)
     # A body that is one block of Markdown, as models show a document, is without its fence.
@@ -215,6 +216,8 @@ def key_line(line: str) -> _Line | None:
 
 
 def _unquoted(value: str) -> str:
+    if value[:1] not in _MARKS:
+        return value
     for mark in _PAIRS:
         inner = value[len(mark) : -len(mark)]
         if inner and value.startswith(mark) and value.endswith(mark) and mark not in inner:

@@ -82,7 +82,9 @@ def without_tokens(text: str) -> str:
         text = text[final + len(_FINAL_CHANNEL) :] if final >= 0 else ""
     for _ in range(_MOST_TOKENS):
         found = _TOKEN.search(text, max(0, len(text.rstrip()) - _LONGEST_TOKEN))
-        text = text[: found.start()] if found else text
+        if found is None:
+            break
+        text = text[: found.start()]
     return text
 
 

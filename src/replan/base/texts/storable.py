@@ -19,7 +19,7 @@ _LONGEST = 10_000
 def first_unwritable(text: str) -> int:
     """Where a text has a NUL or half of a character, which not every storage keeps; else -1."""
     if text.isascii():
-        return text.find("\x00")
+        return text.find("\x00") if "\x00" in text else -1
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -51,6 +51,8 @@ def unstorable(value: object) -> str:
     waiting: list[tuple[object, int]] = [(value, 0)]
     while waiting:
         each, depth = waiting.pop()
+        if each is None or type(each) is bool:
+            continue
         if isinstance(each, str):
             if (place := first_unwritable(each)) >= 0:
                 return _of_text(each[place])
