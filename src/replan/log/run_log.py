@@ -475,6 +475,8 @@ class RunLog:
 
     async def _write(self, run_id: str, work: Callable[[Rows], T]) -> T:
         """Run a transaction that appends rows without events."""
+        if run_id not in self._queues:
+            return await self._store.write(run_id, work)
         return await self._announce(run_id, None, lambda rows, _: work(rows))
 
     async def _announce(
@@ -500,8 +502,7 @@ class RunLog:
 
         def append(rows: Rows, row: NewRow) -> bool:
             nonlocal is_new
-            kind = row.kind if announced is None else announced.event.type
-            is_new = rows.append(row._replace(kind=kind))
+            is_new = rows.append(row if announced is None else row._replace(kind=announced.event.type))
             return is_new
 
         done = await self._store.write(run_id, lambda rows: work(rows, append))

@@ -54,11 +54,14 @@ class MemoryLogs:
     async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
         rows = self._rows(run_id)
         done = work(rows)
-        # A call that was abandoned may answer when its run is over, which stays over.
-        if run_id not in self._closed or rows.newest_kind != "settled":
-            self._closed.pop(run_id, None)
-            self._open[run_id] = rows
-            self._open.move_to_end(run_id)
+        if run_id in self._closed:
+            if rows.newest_kind == "settled":
+                # A call that was abandoned may answer when its run is over, which stays over.
+                return done
+            del self._closed[run_id]
+        self._open[run_id] = rows
+        self._open.move_to_end(run_id)
+        if len(self._open) > self._max_open:
             self._give_way()
         return done
 
@@ -96,10 +99,9 @@ class MemoryLogs:
         return self._open.get(run_id) or self._closed.get(run_id) or _MemoryRows()
 
     def _give_way(self) -> None:
-        while len(self._open) > self._max_open:
-            given_up, _ = self._open.popitem(last=False)
-            self._given_up.add(given_up)
-            logger.warning("forgot a run that is not over", extra={"run_id": given_up})
+        given_up, _ = self._open.popitem(last=False)
+        self._given_up.add(given_up)
+        logger.warning("forgot a run that is not over", extra={"run_id": given_up})
 
 
 class _MemoryRows:

@@ -98,6 +98,8 @@ _MOST_TOKENS = 10**12
 
 def _count_in(number: object) -> int:
     """Read a count of tokens: a negative, too large or non-numeric one is 0."""
+    if type(number) is int and 0 <= number <= _MOST_TOKENS:
+        return number
     if isinstance(number, str) and number.strip().isdecimal():
         number = int(number.strip()[:20])
     if isinstance(number, bool) or not isinstance(number, (int, float)):

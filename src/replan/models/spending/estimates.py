@@ -80,7 +80,7 @@ def _of_text(text: str) -> float:
 def _of_message(message: BaseMessage) -> float:
     content = cast("str | list[Any]", message.content)
     blocks: list[Any] = [content] if isinstance(content, str) else content
-    total = _of_text(message.name or "") + sum(_of_block(block) for block in blocks)
+    total = sum(map(_of_block, blocks)) + (_of_text(message.name) if message.name else 0)
     if isinstance(message, AIMessage) and message.tool_calls:
         total += _of_json(message.tool_calls)
     return total

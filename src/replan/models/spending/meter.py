@@ -164,15 +164,7 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def count(self) -> TokenCount:
-        used = self._used
-        return TokenCount(
-            calls=self._made + sum(each.calls for each in used),
-            input_tokens=sum(each.input_tokens for each in used),
-            output_tokens=sum(each.output_tokens for each in used),
-            cached_tokens=sum(each.cached_tokens for each in used),
-            known_cost=sum(each.known_cost for each in used),
-            unpriced_calls=sum(each.unpriced_calls for each in used),
-        )
+        return sum(self._used, TokenCount(calls=self._made))
 
     def spends_elsewhere(self) -> None:
         """Note that another process makes calls of the run, and has an eye on the work."""
@@ -459,10 +451,14 @@ class Meter(BaseCallbackHandler, Allowance):
 
 def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
-    tokens = reported.replace(calls=0, known_cost=0.0, unpriced_calls=0)
-    if permit.call.price is None:
-        return tokens.replace(unpriced_calls=1)
-    return tokens.replace(known_cost=cost)
+    is_priced = permit.call.price is not None
+    return TokenCount(
+        input_tokens=reported.input_tokens,
+        output_tokens=reported.output_tokens,
+        cached_tokens=reported.cached_tokens,
+        known_cost=cost if is_priced else 0.0,
+        unpriced_calls=0 if is_priced else 1,
+    )
 
 
 def _request(serialized: dict[str, Any] | None, said: Said, options: dict[str, Any]) -> Request:
