@@ -71,7 +71,7 @@ class Value(BaseModel):
             pydantic.ValidationError: A name is not a field, or a value does not fit its field.
         """
         fields = self.__dict__
-        kept = {name: fields[name] for name in self.model_fields_set}
+        kept = {name: fields[name] for name in self.__pydantic_fields_set__}
         return type(self)(**{**kept, **changes})
 
     @classmethod

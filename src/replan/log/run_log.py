@@ -502,7 +502,9 @@ class RunLog:
 
         def append(rows: Rows, row: NewRow) -> bool:
             nonlocal is_new
-            is_new = rows.append(row if announced is None else row._replace(kind=announced.event.type))
+            is_new = rows.append(
+                row if announced is None else row._replace(kind=announced.event.type)
+            )
             return is_new
 
         done = await self._store.write(run_id, lambda rows: work(rows, append))
@@ -571,7 +573,7 @@ def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) ->
     key = _key_of(END, attempt)
     if outcome in UNKNOWN_ENDS:
         key += f"/{_text_of(at)}"
-    entry = LedgerEntry(**dict(attempt), outcome=outcome, ended_at=at, error=error)
+    entry = LedgerEntry(**vars(attempt), outcome=outcome, ended_at=at, error=error)
     return NewRow(key, "attempt_ended", entry.model_dump(mode="json", exclude_defaults=True))
 
 

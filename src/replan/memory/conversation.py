@@ -122,7 +122,7 @@ def visible_messages(state: EnhancedState, memory: MemoryPolicy) -> Seen:
     if memory.mode == "summary":
         return _summarised(parts_of(state))
     earlier, request = split_at_request(state.get("messages", []))
-    if not memory.limit:
+    if not (memory.limit and earlier):
         return Seen([*earlier, *request])
     instructions = _leading_instructions(earlier)
     kept = [*instructions, *request]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -14,6 +14,7 @@ from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
 
 # What providers call the reason of an end; `status` is that of OpenAI's Responses API.
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "status")
+_NESTED_KEYS = (("incomplete_details", "reason"), ("prompt_feedback", "block_reason"))
 _LENGTH = (
     *("length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"),
     *("model_length", "model_context_window_exceeded", "token_limit", "error_limit"),
@@ -51,9 +52,9 @@ class ReplyEnd(NamedTuple):
 def end_of(message: BaseMessage) -> ReplyEnd:
     # Of a server's reply without any reason, its structure tells whether it was cut off. Any other
     # message that says nothing known of its end is whole.
-    if words := refusal_in(message):
+    reasons = _reasons(message.response_metadata)
+    if words := _refusal(message, reasons):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
-    reasons = set(_reasons(message.response_metadata))
     if reasons & _FILTER_NAMES:
         return ReplyEnd(CONTENT_FILTER, tokens=_tokens_of(message))
     # What has no metadata at all is not a server's reply, but a text of somebody's function.
@@ -68,12 +69,16 @@ WHOLE = ReplyEnd()
 
 def refusal_in(message: BaseMessage) -> str:
     """The text of a refusal, which is separate from that of the reply; empty without one."""
+    return _refusal(message, _reasons(message.response_metadata))
+
+
+def _refusal(message: BaseMessage, reasons: Collection[str]) -> str:
     # Where a server gives a refusal as the reason of the end, the text itself has the words.
     blocks = message.content if isinstance(message.content, list) else []
     refusals = [message.additional_kwargs.get(_REFUSAL)]
     refusals += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
     words = " ".join(each for each in refusals if isinstance(each, str))
-    if not words and _REFUSAL in _reasons(message.response_metadata):
+    if not words and _REFUSAL in reasons:
         words = message.text
     return " ".join(words.split())[:_LONGEST_WORDS]
 
@@ -90,13 +95,13 @@ def may_hide_refusal(message: AIMessage) -> bool:
     if message.content or message.tool_calls or message.invalid_tool_calls:
         return False
     metadata = message.response_metadata
-    is_ended = metadata.get("model_provider") == "openai" and set(_reasons(metadata)) == {"stop"}
+    is_ended = metadata.get("model_provider") == "openai" and _reasons(metadata) == {"stop"}
     return is_ended and "refusal" not in message.additional_kwargs
 
 
 def check_unbroken(message: BaseMessage) -> None:
     """Check that a reply does not report a failure of its server."""
-    broken = set(_reasons(message.response_metadata)) & _BROKEN_NAMES
+    broken = _reasons(message.response_metadata) & _BROKEN_NAMES
     if broken:
         raise ConnectionError(f"the server cut the reply off ({', '.join(sorted(broken))})")
 
@@ -142,13 +147,12 @@ def _are_whole(calls: Sequence[ToolCallChunk]) -> bool:
         return False
 
 
-def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
-    details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
-    reasons = [metadata.get(key) for key in _KEYS]
-    for place, key in ((details, "reason"), (feedback, "block_reason")):
-        if isinstance(place, Mapping):
-            reasons.append(cast("Mapping[str, Any]", place).get(key))
-    return (_name(str(value)[-_LONGEST_NAME:]) for value in reasons if value)
+def _reasons(metadata: Mapping[str, Any]) -> set[str]:
+    reasons = [metadata[key] for key in _KEYS if key in metadata]
+    for place, key in _NESTED_KEYS:
+        if place in metadata and isinstance(metadata[place], Mapping):
+            reasons.append(cast("Mapping[str, Any]", metadata[place]).get(key))
+    return {_name(str(value)[-_LONGEST_NAME:]) for value in reasons if value}
 
 
 @lru_cache(maxsize=256)

@@ -61,6 +61,7 @@ class CheckpointIds:
         """
         self.clock, self._name = clock, name
         self._newest = 0  # the time of the newest id
+        self.newest = ""  # the id of the newest checkpoint
         self._turn = Lock()  # graphs may also work in threads
 
     def new(self, clock_seq: int) -> ids.UUID:
@@ -126,8 +127,10 @@ def _create_checkpoint(checkpoint: Any, *args: Any, **options: Any) -> Any:
     maker = current_ids.get()
     if maker is None:
         return _langgraphs(checkpoint, *args, **options)
-    maker.advance(_time_of(checkpoint["id"]))
+    if checkpoint["id"] != maker.newest:
+        maker.advance(_time_of(checkpoint["id"]))
     created = _langgraphs(checkpoint, *args, **options)
+    maker.newest = created["id"]
     return {**created, "ts": maker.clock().astimezone(UTC).isoformat()}
 
 

@@ -1,6 +1,7 @@
 """What every storage keeps of values that others give, and what of a value none does."""
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
@@ -48,22 +49,37 @@ def storable(value: JsonValue) -> JsonValue:
 
 def unstorable(value: object) -> str:
     """Describe which part of a value not every storage can keep; empty if all can be kept."""
-    waiting: list[tuple[object, int]] = [(value, 0)]
-    while waiting:
-        each, depth = waiting.pop()
-        if each is None or type(each) is bool:
-            continue
-        if isinstance(each, str):
-            if (place := first_unwritable(each)) >= 0:
-                return _of_text(each[place])
-        elif isinstance(each, int):
-            if abs(each) > LARGEST:
-                return f"The number {_digits(each)[:_SHOWN]} has more than 64 bits. Quote it."
-        elif depth > DEEPEST:
-            return _DEEP
-        elif parts := _parts(each):
-            waiting.extend((part, depth + 1) for part in parts)
+    level: list[object] = [value]
+    depth = 0
+    while level:
+        below: list[object] = []
+        for each in level:
+            kind = type(each)
+            if kind in _ALWAYS or (kind in _CONTAINERS and not each):
+                continue
+            if isinstance(each, str | int):
+                if problem := _unstorable_leaf(each):
+                    return problem
+            elif depth > DEEPEST:
+                return _DEEP
+            else:
+                below += _parts(each)
+        level, depth = below, depth + 1
     return ""
+
+
+def _unstorable_leaf(value: str | int) -> str:
+    if isinstance(value, str):
+        place = first_unwritable(value)
+        return "" if place < 0 else _of_text(value[place])
+    if abs(value) <= LARGEST:
+        return ""
+    return f"The number {_digits(value)[:_SHOWN]} has more than 64 bits. Quote it."
+
+
+_ALWAYS = frozenset((NoneType, bool, float))
+_CONTAINERS = frozenset((dict, list, tuple))
+"""Kinds of values that can be asked whether there is anything in them."""
 
 
 def _storable(value: JsonValue, levels: int) -> JsonValue:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Self
 
 from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
@@ -42,7 +43,7 @@ def keys_of(
     identity = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     named = [(name, value) for name in _OF_TASK if (value := getattr(step, name))]
     work = _digest(*identity, digests, *named)
-    how = [getattr(step, name) for name in _OF_ATTEMPT]
+    how = _of_attempt(step)
     return Keys(
         result=_digest("result", work, generation.settled),
         attempt=_digest("attempt", work, generation.settled, how),
@@ -52,7 +53,7 @@ def keys_of(
 
 
 _OF_TASK = [option.field for option in OPTIONS if option.changes == "task"]
-_OF_ATTEMPT = [option.field for option in OPTIONS if option.changes == "attempt"]
+_of_attempt = attrgetter(*(each.field for each in OPTIONS if each.changes == "attempt"))
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
 
