@@ -93,7 +93,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
             new_id=services.new_id,
             carrier=carrier_of(services, key),
             refusal=refusal_of(services),
-            kept_in=partial(_kept_in, team, replace(services, accounts=bound.accounts), store),
+            graph_in=partial(_kept_in, team, replace(services, accounts=bound.accounts), store),
         )
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from replan.ports.session_store import SessionRecord
-    from replan.sessions.client.adapter import ClientAgentAdapter
+    from replan.sessions.client.user_sessions import UserSessions
     from replan.state.session.context import AgentContext
 
 _NONE = "No sessions are stored here. `replan chat` begins one.\n"
@@ -173,14 +173,14 @@ async def rm(
 
 
 @asynccontextmanager
-async def _client(user: str | None, storage: str | None) -> AsyncGenerator[ClientAgentAdapter]:
+async def _client(user: str | None, storage: str | None) -> AsyncGenerator[UserSessions]:
     """Open the sessions of a user."""
-    from replan.user_files.kept_sessions import client_of
+    from replan.sessions.client.user_sessions import UserSessions
     from replan.user_files.order_signature import user_name
     from replan.user_files.place import open_existing_place
 
     async with open_existing_place(place_from(storage)) as kept:
-        yield client_of(kept, user_name() if user is None else user)
+        yield UserSessions(kept, user=user_name() if user is None else user)
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:

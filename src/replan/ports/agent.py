@@ -1,7 +1,7 @@
 """An agent that stores nothing between two calls: its caller keeps the session."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, Unpack
 
 from replan.events.types import Event
@@ -20,6 +20,7 @@ class TurnOptions(TypedDict, total=False):
     settings: RunSettings | None  # the settings of the run, from the operator of the agent
     labels: Mapping[str, str]  # what a run is found by that is kept in a storage
     stop: asyncio.Event | None  # stops the work: a later call continues it
+    on_event: Callable[[Event], None] | None  # receives the events of the turn as they happen
 
 
 class Agent(Protocol):
@@ -35,13 +36,4 @@ class Agent(Protocol):
 
         An error is a result without success; only a cancellation passes through.
         """
-        ...
-
-    def stream(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last."""
         ...

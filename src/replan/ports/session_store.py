@@ -79,12 +79,12 @@ class SessionRecord(Value):
     updated_at: datetime
 
 
-class HistoryPage(NamedTuple):
+class HistoryPage(Value):
     """A page of the messages of a session.
 
     Attributes:
         messages: The messages, the oldest first.
-        before: The value of `before` for the page with the earlier messages; None on the first.
+        before: The value of `before` for the page with the earlier messages; null on the first.
     """
 
     messages: tuple[Message, ...]

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -28,7 +29,8 @@ from replan.runs.asked.asks import state_at_rest
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import Call, prepared
 from replan.runs.calling.team_graph import TeamGraph, alone
-from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
+from replan.runs.exchange import told
+from replan.runs.stopping import GRACE, RunStopped, on_its_own, stoppable
 from replan.state.enhanced import EnhancedState
 
 NOBODY_ANSWERS = (
@@ -38,8 +40,6 @@ NOBODY_ANSWERS = (
 """The warning of a run that waits and has no checkpointer."""
 
 _ASKS = (ApprovalRequested, InputRequested)
-
-_END = object()
 
 logger = logging.getLogger(__name__)
 
@@ -190,25 +190,17 @@ async def _events_in(
             raise
 
 
-async def _until_stopped(
+def _until_stopped(
     parts: Callable[[RunControl], AsyncGenerator[Any]], stop: asyncio.Event, grace: float
 ) -> AsyncGenerator[Any]:
     """Yield the parts of a stream until it ends."""
-    arrived: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def work(control: RunControl) -> None:
+    async def work(report: Callable[[Any], None], control: RunControl) -> None:
         async with aclosing(parts(control)) as stream:
             async for part in stream:
-                arrived.put_nowait(part)
+                report(part)
 
-    running = asyncio.ensure_future(stoppable(work, stop, grace))
-    running.add_done_callback(lambda _: arrived.put_nowait(_END))
-    try:
-        while (part := await arrived.get()) is not _END:
-            yield part
-        await running
-    finally:
-        await put_an_end_to(running)
+    return told(lambda report: stoppable(partial(work, report), stop, grace))
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """Turns of sessions, charged to the caller; a caller that leaves does not end one."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -10,6 +8,7 @@ from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
+from replan.runs.exchange import told
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
@@ -18,9 +17,9 @@ from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import cap_settings, reserve_for, settings_for
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
-from replan.sessions.stateless_agent import StatelessAgent, agent_on
+from replan.sessions.stateless_agent import KeptAgent
 from replan.state.limits import RunSettings
-from replan.state.session.context import AgentContext, AgentResult
+from replan.state.session.context import AgentResult
 
 TurnPart = Event | AgentResult | ReplanError
 """The stream of a turn: its events, and at the end its result, or why there is none."""
@@ -33,7 +32,7 @@ class PayingAgent:
     served: ServedTeams
     who: Identity
     team: str
-    agent: StatelessAgent
+    agent: KeptAgent
     settings: RunSettings | None  # what was asked for
 
     def kept_in(self, _: Storage) -> "PayingAgent":
@@ -43,41 +42,21 @@ class PayingAgent:
     async def process(
         self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
     ) -> AgentResult:
-        """Take a turn."""
-        async with self._reserve(context, options) as charged:
-            return await self.agent.process(user_input, context, **charged)
-
-    async def stream(
-        self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
-    ) -> AsyncGenerator[Event | AgentResult]:
-        """Take a turn, and stream its events."""
-        async with (
-            self._reserve(context, options) as charged,
-            aclosing(self.agent.stream(user_input, context, **charged)) as parts,
-        ):
-            async for part in parts:
-                yield part
-
-    @asynccontextmanager
-    async def _reserve(
-        self, context: AgentContext, options: TurnOptions
-    ) -> AsyncGenerator[TurnOptions]:
-        """Reserve for the run of a turn, and settle when it rests."""
+        """Reserve for the run of a turn, take the turn, and settle when the run rests."""
         carried = "" if options.get("new_request") else run_in(context)
-        settings = settings_for(self.served, self.who, self.team, self.settings)
-        lease, settings = await self._lease_for(carried or str(options.get("run_id")), settings)
-        charged: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
+        lease, settings = await self._lease_for(carried or str(options.get("run_id")))
+        own = {TEAM: self.team, TOKEN: self.who.name}
+        charged: TurnOptions = {**options, "labels": {**options.get("labels", {}), **own}}
         # Those of the client have what is of the session; here the token and the team say it.
         charged["settings"] = settings
         try:
-            yield charged
+            return await self.agent.process(user_input, context, **charged)
         finally:
             await self.served.settle_at_rest(lease)
 
-    async def _lease_for(
-        self, run_id: str, settings: RunSettings | None
-    ) -> tuple[Lease, RunSettings | None]:
+    async def _lease_for(self, run_id: str) -> tuple[Lease, RunSettings | None]:
         """Reserve for the run of a turn: a new one, or the one that is open in the session."""
+        settings = settings_for(self.served, self.who, self.team, self.settings)
         self.served.check_can_work(self.team)
         record = await self.served.storage.runs.get(run_id)
         if record is None:
@@ -91,15 +70,12 @@ class PayingAgent:
             raise bad_field("team", self.team, "another team works on what is open here", fix)
         return await reserve_for(self.served, self.who, record, settings)
 
-    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
-        return {**labels, TEAM: self.team, TOKEN: self.who.name}
-
 
 def client_of(
     served: ServedTeams, who: Identity, team: str, settings: RunSettings | None = None
 ) -> ClientAgentAdapter:
     """The client for a caller's sessions, whose turns a team takes."""
-    agent = agent_on(served.runtimes[team], served.storage, served.clock, served.new_id)
+    agent = KeptAgent(served.runtimes[team])
     paying = PayingAgent(served=served, who=who, team=team, agent=agent, settings=settings)
     return ClientAgentAdapter(
         served.storage,
@@ -111,7 +87,7 @@ def client_of(
     )
 
 
-async def turn_parts(
+def turn_parts(
     served: ServedTeams,
     client: ClientAgentAdapter,
     session_id: str,
@@ -123,30 +99,13 @@ async def turn_parts(
     A client that disconnects does not stop the turn; sent again with its `turn_id`, it returns its
     result.
     """
-    queue: asyncio.Queue[TurnPart | None] = asyncio.Queue()
-    is_followed = True
 
-    async def take_turn() -> None:
+    async def take(report: Callable[[Event], None]) -> AgentResult | ReplanError:
         try:
-            async with aclosing(client.stream(session_id, user_input, **options)) as parts:
-                async for part in parts:
-                    if isinstance(part, AgentResult):
-                        # The session is stored here, so no client has to apply updates.
-                        queue.put_nowait(part.replace(context_updates={}))
-                    elif is_followed:
-                        queue.put_nowait(part)
+            result = await client.process(session_id, user_input, on_event=report, **options)
         except ReplanError as error:
-            queue.put_nowait(error)
-        finally:
-            queue.put_nowait(None)
+            return error
+        # The session is stored here, so no client has to apply updates.
+        return result.replace(context_updates={})
 
-    task = asyncio.ensure_future(take_turn())
-    served.turns.add(task)
-    task.add_done_callback(served.turns.discard)
-    try:
-        while (part := await queue.get()) is not None:
-            yield part
-        # What is not an error of the library is the server's to report.
-        await task
-    finally:
-        is_followed = False
+    return told(take, served.turns)

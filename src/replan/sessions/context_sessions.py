@@ -133,7 +133,7 @@ def _page(history: Sequence[Message], before: int | None, limit: int) -> History
     """A page of a history that is there as a whole."""
     end = len(history) if before is None else max(0, min(before, len(history)))
     start = max(0, end - limit)
-    return HistoryPage(tuple(history[start:end]), start or None)
+    return HistoryPage(messages=tuple(history[start:end]), before=start or None)
 
 
 async def _call(method: Callable[..., object], *arguments: object) -> Any:

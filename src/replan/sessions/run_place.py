@@ -172,8 +172,6 @@ class StoragePlace:
     """The runs of one turn in a storage, with the methods of `CallPlace`."""
 
     runtime: Runtime
-    storage: Storage
-    clock: Callable[[], datetime]
     turn: str  # the name of the turn
     following: Followed
     is_kept: ClassVar[bool] = True  # a run continues where its checkpoints are
@@ -185,7 +183,15 @@ class StoragePlace:
 
     @property
     def log(self) -> RunLog:
-        return self.storage.log
+        return self.runtime.resources.log
+
+    @property
+    def storage(self) -> Storage:
+        return cast("Storage", self.runtime.storage)
+
+    @property
+    def clock(self) -> Callable[[], datetime]:
+        return self.runtime.resources.clock
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries; one that is here already may be further."""
@@ -301,13 +307,11 @@ RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
 """Opens the place of one turn, by the name of the turn."""
 
 
-def storage_places(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
-    """Have the runs of turns in a storage."""
+def storage_places(runtime: Runtime) -> RunPlaces:
+    """Have the runs of turns in the storage of a runtime."""
 
     @asynccontextmanager
     async def opened(turn: str, following: Followed) -> AsyncGenerator[RunPlace]:
-        yield StoragePlace(
-            runtime=runtime, storage=storage, clock=clock, turn=turn, following=following
-        )
+        yield StoragePlace(runtime=runtime, turn=turn, following=following)
 
     return opened

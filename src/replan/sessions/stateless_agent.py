@@ -2,11 +2,12 @@
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -18,8 +19,9 @@ from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph, services_in, tool_servers_of
+from replan.runs.exchange import told
 from replan.runs.service import Runtime
-from replan.runs.stopping import GRACE, put_an_end_to
+from replan.runs.stopping import GRACE
 from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
@@ -46,7 +48,8 @@ class Workplace:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]  # a new id of a run
     carrier: RunCarrier = field(default_factory=RunCarrier)  # of the runs in contexts
-    kept_in: Callable[[Storage], Graph]  # the graph of the same team in a storage
+    # The graph of the same team in a storage; None if its runs are in one.
+    graph_in: Callable[[Storage], Graph] | None = None
     refusal: str = ""  # why no turn can be taken, if so
     stays: bool = False  # whether contexts stay in the storage of their runs
 
@@ -98,7 +101,21 @@ class StatelessAgent:
         Args:
             storage: The storage of the client's sessions.
         """
-        return KeptAgent(self._workplace, storage)
+        place = self._workplace
+        if place.graph_in is None:
+            return cast("KeptAgent", self)
+        graph = place.graph_in(storage)
+        resources = Resources(
+            graph=graph,
+            team=identity_of(graph),
+            storage=storage,
+            runs=storage.runs,
+            log=storage.log,
+            clock=place.clock,
+            new_id=place.new_id,
+            grace=GRACE,
+        )
+        return KeptAgent(Runtime(resources), place.carrier)
 
     async def process(
         self,
@@ -116,7 +133,14 @@ class StatelessAgent:
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
         """
-        return await self._result_of(user_input, context, options, None)
+        await _begin()
+        try:
+            # A context is checked where it is made, and nothing here changes what is in it.
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else await read_context(context)
+            return await self._turn(read_input(user_input), session, options)
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
 
     async def stream(
         self,
@@ -128,43 +152,16 @@ class StatelessAgent:
 
         Closing the iterator before its end cancels the turn.
         """
-        parts: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
 
-        async def take() -> None:
-            report = parts.put_nowait
-            report(await self._result_of(user_input, context, options, report))
+        def process(report: Callable[[Event], None]) -> Coroutine[Any, Any, AgentResult]:
+            return self.process(user_input, context, **{**options, "on_event": report})
 
-        task = asyncio.ensure_future(take())
-        task.add_done_callback(lambda _: parts.put_nowait(None))
-        try:
-            while (part := await parts.get()) is not None:
+        async with aclosing(told(process)) as parts:
+            async for part in parts:
                 yield part
-            await task
-        finally:
-            await put_an_end_to(task)
-
-    async def _result_of(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        options: TurnOptions,
-        report: Callable[[Event], None] | None,
-    ) -> AgentResult:
-        await _begin()
-        try:
-            # A context is checked where it is made, and nothing here changes what is in it.
-            is_read = isinstance(context, AgentContext)
-            session = context if is_read else await read_context(context)
-            return await self._turn(read_input(user_input), session, options, report)
-        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
-            return AgentResult(success=False, response="", error=describe(error))
 
     async def _turn(
-        self,
-        message: UserMessage,
-        session: AgentContext,
-        options: TurnOptions,
-        report: Callable[[Event], None] | None,
+        self, message: UserMessage, session: AgentContext, options: TurnOptions
     ) -> AgentResult:
         place = self._workplace
         if place.refusal:
@@ -189,12 +186,12 @@ class StatelessAgent:
             settings=settings,
             carrier=place.carrier,
             work=work,
-            listener=report or (lambda _: None),
+            listener=options.get("on_event"),
         )
         following = Followed(
             report=turn.report,
             report_again=turn.report_again,
-            tokens=report is not None,
+            tokens=options.get("on_event") is not None,
             stop=options.get("stop"),
             labels=options.get("labels") or {},
         )
@@ -203,25 +200,21 @@ class StatelessAgent:
 
 
 class KeptAgent(StatelessAgent):
-    """An agent whose runs are in a storage; `StatelessAgent.kept_in` makes it."""
+    """An agent whose runs are those of a runtime, in its storage."""
 
-    def __init__(self, workplace: Workplace, storage: Storage) -> None:
-        """Prepare; `kept_in` does it."""
-        graph = workplace.kept_in(storage)
-        self._runtime = Runtime(
-            Resources(
-                graph=graph,
-                team=identity_of(graph),
-                storage=storage,
-                runs=storage.runs,
-                log=storage.log,
-                clock=workplace.clock,
-                new_id=workplace.new_id,
-                grace=GRACE,
+    def __init__(self, runtime: Runtime, carrier: RunCarrier | None = None) -> None:
+        """Prepare; `StatelessAgent.kept_in` does it."""
+        self._runtime = runtime
+        super().__init__(
+            Workplace(
+                graph=runtime.graph,
+                places=storage_places(runtime),
+                clock=runtime.resources.clock,
+                new_id=runtime.resources.new_id,
+                carrier=carrier or RunCarrier(),
+                stays=True,
             )
         )
-        places = storage_places(self._runtime, storage, workplace.clock)
-        super().__init__(replace(workplace, graph=graph, places=places, refusal="", stays=True))
 
     async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
         """Write the summary that is due after an answer, and return its changes.
@@ -238,27 +231,6 @@ class KeptAgent(StatelessAgent):
         if summary is None:
             return {}
         return {"project_state": {SUMMARY: {"set": summary.model_dump(mode="json")}}}
-
-
-def agent_on(
-    runtime: Runtime,
-    storage: Storage,
-    clock: Callable[[], datetime],
-    new_id: Callable[[], str],
-) -> StatelessAgent:
-    """Return the agent whose runs a runtime works on, such as that of a server."""
-    graph = runtime.graph
-    places = storage_places(runtime, storage, clock)
-    return StatelessAgent(
-        Workplace(
-            graph=graph,
-            places=places,
-            clock=clock,
-            new_id=new_id,
-            kept_in=lambda _: graph,
-            stays=True,
-        )
-    )
 
 
 def refusal_of(services: Services) -> str:

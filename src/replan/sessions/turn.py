@@ -62,7 +62,7 @@ class Turn:
     settings: RunSettings | None
     carrier: RunCarrier  # writes the run into the context
     work: KeptWork | None  # what the session keeps of a team without a host
-    listener: Callable[[Event], None]  # receives the events of the run
+    listener: Callable[[Event], None] | None  # receives the events of the run
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
@@ -79,6 +79,8 @@ class Turn:
     def report(self, event: Event) -> None:
         """Take an event of the run."""
         self._tools.take(event)
+        if self.listener is None:
+            return
         if isinstance(event, MemoryApplied):
             # Of these the graph does not know.
             name = "summarised" if event.mode == "summary" else "omitted"

@@ -122,8 +122,8 @@ class Sessions:
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
         def work(connection: Connection) -> HistoryPage:
             with readable():
-                messages = messages_before(connection, self._cipher, key, before, limit)
-            return HistoryPage(*messages)
+                messages, earlier = messages_before(connection, self._cipher, key, before, limit)
+            return HistoryPage(messages=messages, before=earlier)
 
         return await self._database.read(work)
 

@@ -1,15 +1,12 @@
 """The sessions of a user in a storage, found by their ids; those of files, and whether to trust."""
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 from replan.errors import ContextError, InputError
-from replan.ports.storage import Storage
 from replan.sessions.carried_run import RUN, RunCarrier
-from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.state.session.context import AgentContext, AgentResult
+from replan.sessions.client.user_sessions import UserSessions
+from replan.state.session.context import AgentContext
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
 
@@ -17,22 +14,7 @@ _MOST = 1_000
 _TOLD = 3
 
 
-class _Nobody:
-    """Takes no turns: who only looks at sessions needs no team."""
-
-    async def process(self, *_: Any, **__: Any) -> AgentResult:
-        raise InputError("No agent is here to take turns.")
-
-    async def stream(self, *given: Any, **options: Any) -> AsyncGenerator[AgentResult]:
-        yield await self.process(*given, **options)
-
-
-def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
-    """The sessions of a user, for callers that take no turns."""
-    return ClientAgentAdapter(storage, _Nobody(), user=user)
-
-
-async def find_session(client: ClientAgentAdapter, prefix: str) -> str:
+async def find_session(client: UserSessions, prefix: str) -> str:
     """The only session whose id has this prefix; `last` is the one that was used last.
 
     Raises:

@@ -142,7 +142,7 @@ async def test_a_session_belongs_to_its_tenant_and_user(sessions):
     for key in others:
         assert await sessions.load(key) is None
         assert await sessions.turn(key, "turn mine") is None
-        assert await sessions.history(key, None, 9) == HistoryPage((), None)
+        assert await sessions.history(key, None, 9) == HistoryPage(messages=(), before=None)
         assert list(await sessions.recent(key.tenant, key.user, 9)) == []
     await talked(sessions, others[0], "another's")
     await sessions.remove(ANNA)

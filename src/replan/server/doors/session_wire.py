@@ -9,7 +9,6 @@ from replan.ports.session_store import SessionRecord
 from replan.server.bodies import NAME, FileBody
 from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
-from replan.state.session.context import Message, ToolExecution
 
 
 class TurnBody(Value):
@@ -83,18 +82,6 @@ class SessionList(Value):
     sessions: tuple[SessionRecord, ...]
 
 
-class MessagePage(Value):
-    """A page of the messages of a session.
-
-    Attributes:
-        messages: The messages, the oldest first.
-        before: What `before` is for the messages before these; null on the first page.
-    """
-
-    messages: tuple[Message, ...]
-    before: int | None
-
-
 class Session(Value):
     """A session as a value.
 
@@ -115,17 +102,3 @@ class ImportedSession(Value):
 
     session_id: str
     version: int
-
-
-class UndoneTurn(Value):
-    """A turn that was taken back.
-
-    Attributes:
-        messages: What was said in it.
-        effects: The calls of tools in it; what they did outside stays.
-        note: Both in one sentence.
-    """
-
-    messages: tuple[Message, ...]
-    effects: tuple[ToolExecution, ...]
-    note: str

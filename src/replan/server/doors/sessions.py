@@ -10,19 +10,17 @@ from fastapi import Query
 from starlette.responses import Response
 
 from replan.errors import ContextError, InputError, Mistake, ReplanError
-from replan.ports.session_store import SessionKey
+from replan.ports.session_store import HistoryPage, SessionKey
 from replan.server.bodies import NAME
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors.session_wire import (
     HistoryQuery,
     ImportBody,
     ImportedSession,
-    MessagePage,
     Session,
     SessionList,
     SessionsQuery,
     TurnBody,
-    UndoneTurn,
 )
 from replan.server.problems import (
     RefusedError,
@@ -34,7 +32,8 @@ from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
 from replan.server.web import Call, Called, api_router, needs, streams
 from replan.sessions.carried_run import RUN
-from replan.sessions.client.adapter import ClientAgentAdapter
+from replan.sessions.client.kept_turn import UndoneTurn
+from replan.sessions.client.user_sessions import UserSessions
 from replan.sessions.stateless_agent import read_context
 from replan.state.session.context import AgentResult
 
@@ -83,23 +82,22 @@ async def turn(call: Called, session_id: str, body: TurnBody) -> AgentResult | R
 @router.get("/sessions", summary="List sessions")
 async def sessions(call: Called, query: Annotated[SessionsQuery, Query()]) -> SessionList:
     """List the sessions of who calls."""
-    return SessionList(sessions=tuple(await _client(call).sessions(query.limit)))
+    return SessionList(sessions=tuple(await _sessions(call).sessions(query.limit)))
 
 
 @router.get(f"{_SESSION}/history", summary="List the messages of a session")
 async def history(
     call: Called, session_id: str, query: Annotated[HistoryQuery, Query()]
-) -> MessagePage:
+) -> HistoryPage:
     """List the messages of a session, a page at a time."""
-    reading = _client(call).history(session_id, before=query.before, limit=query.limit)
-    page = await _or_unknown_session(call, session_id, reading)
-    return MessagePage(messages=page.messages, before=page.before)
+    reading = _sessions(call).history(session_id, before=query.before, limit=query.limit)
+    return await _or_unknown_session(call, session_id, reading)
 
 
 @router.get(_SESSION, summary="Export a session")
 async def export_session(call: Called, session_id: str) -> Session:
     """Return a session as a value."""
-    context = await _or_unknown_session(call, session_id, _client(call).export(session_id))
+    context = await _or_unknown_session(call, session_id, _sessions(call).export(session_id))
     return Session(context=context.to_dict())
 
 
@@ -116,21 +114,20 @@ async def import_session(call: Called, body: ImportBody) -> ImportedSession:
         problem = "a run that is open cannot be taken over from outside"
         fix = "Let it end before the export, or leave it out."
         raise bad_field(f"context.project_state.{RUN}", "...", problem, fix)
-    version = await _client(call).adopt(context)
+    version = await _sessions(call).adopt(context)
     return ImportedSession(session_id=context.session_id, version=version)
 
 
 @router.post(f"{_SESSION}/undo", summary="Take back a turn of a session", **needs("run"))
 async def undo(call: Called, session_id: str) -> UndoneTurn:
     """Take back the newest turn of a session."""
-    undone = await _or_unknown_session(call, session_id, _client(call).undo(session_id))
-    return UndoneTurn(messages=undone.messages, effects=undone.effects, note=undone.note)
+    return await _or_unknown_session(call, session_id, _sessions(call).undo(session_id))
 
 
 @router.delete(_SESSION, summary="Delete a session", status_code=204, **needs("run"))
 async def delete(call: Called, session_id: str) -> Response:
     """Delete a session with all that belongs to it."""
-    await _or_unknown_session(call, session_id, _client(call).delete(session_id))
+    await _or_unknown_session(call, session_id, _sessions(call).delete(session_id))
     return Response(status_code=204)
 
 
@@ -141,9 +138,11 @@ def _mistake_in_context(mistake: Mistake) -> Mistake:
     return replace(mistake, field=f"context{sign}{inner}")
 
 
-def _client(call: Call) -> ClientAgentAdapter:
-    # What is kept is the same for all teams.
-    return client_of(call.served, call.who, next(iter(call.served.runtimes)))
+def _sessions(call: Call) -> UserSessions:
+    who, served = call.who, call.served
+    return UserSessions(
+        served.storage, tenant=who.tenant, user=who.person, clock=served.clock, new_id=served.new_id
+    )
 
 
 async def _or_unknown_session(call: Call, session_id: str, doing: Awaitable[T]) -> T:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue, computed_field
 
 from replan.base.values import Value
 from replan.errors import InputError
@@ -37,6 +37,7 @@ class UndoneTurn(Value):
     messages: tuple[Message, ...] = ()
     effects: tuple[ToolExecution, ...] = ()
 
+    @computed_field
     @property
     def note(self) -> str:
         """The change of the session, and what remains."""
