@@ -1,6 +1,6 @@
 """Continue a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from replan.base.texts.signs import harmless
 from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.session import Session
-from replan.cli.shared.shown import note_shown, shown_last
+from replan.cli.shared.shown import show_what_waits, shown_last
 from replan.cli.shared.site import Site
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
@@ -33,9 +33,7 @@ from replan.runs.continued.correcting import (
 )
 from replan.runs.log.plan_so_far import results_on_record
 from replan.runs.reads import state_of
-from replan.runs.reports import texts_of
 from replan.runs.result import RunResult
-from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
@@ -46,10 +44,8 @@ from replan.user_files.orders import Order, check_team, order_of, order_on_recor
 from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import wrapped
-from replan.views.run.evidence import evidence_of, replies_before
 from replan.views.run.history import why_text
 from replan.views.run.next_steps import next_lines
-from replan.views.run.open_asks import waiting_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,14 +64,14 @@ class ResumeRequest:
 
 def carry_on(request: ResumeRequest, site: Site) -> int:
     """Continue a run until it ends, asks or is stopped, and return the exit code."""
-    return exit_code_of(lambda: _continue_run(request, site), site)
-
-
-async def _continue_run(request: ResumeRequest, site: Site) -> int:
     if not site.place.outlives:
         raise InputError(
             "Runs in memory end with their process. Name a file or a database with --storage."
         )
+    return exit_code_of(lambda: _continue_run(request, site), site)
+
+
+async def _continue_run(request: ResumeRequest, site: Site) -> int:
     async with open_existing_place(site.place) as storage:
         record = await find_run(storage.runs, request.run)
         await check_idle(storage, record)
@@ -89,25 +85,25 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
             report = await runtime.get(record.run_id)
             state = await state_of(record.run_id, runtime.resources)
             correction = request.correction
+            is_new = correction is not None and report.is_final
             if correction is not None:
                 check(correction, report)
-                _check_team(state, runtime.graph, correction)
-                if not request.allow_repeat:
-                    await _check_effects(correction, report, runtime, site)
-                if report.is_final:
-                    return await _start_new_run(runtime, state, order, request, site, introduce)
             answers = await _answers_given(request, report, storage, site)
             is_raised = request.limits is not None and state.get("limit_reached")
             if state.get("is_completed") and not (is_raised or correction):
                 return _report_what_is_possible(report, site)
             _check_team(state, runtime.graph, correction)
-            session = introduce(is_known=True)
-            results = await results_on_record(state, storage.log)
+            if correction is not None and not request.allow_repeat:
+                await _check_effects(correction, report, runtime, site)
+            if is_new:
+                order = _corrected_order(order, request, state)
+                session = introduce(is_known=True, run_id=uuid4().hex, order=order)
+            else:
+                session = introduce(is_known=True)
+                results = await results_on_record(state, storage.log)
+                session.recall(report, _left_open(report, answers, correction), results)
             begun = _result_of_continuing(runtime, state, order, request, answers, session)
-            left = _left_open(report, answers, correction)
-            said = await texts_of(record.run_id, storage, replies_before(report))
-            session.recall(report, left, results, said)
-            return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
+            return await exit_code_of_run(session.follow(begun), session.run_id, site)
 
 
 def _left_open(
@@ -119,36 +115,11 @@ def _left_open(
     return [ask for ask in asks if corrected is None or not ask.key.startswith(corrected)]
 
 
-async def _start_new_run(
-    runtime: Runtime,
-    state: EnhancedState,
-    order: Order,
-    request: ResumeRequest,
-    site: Site,
-    introduce: Callable[..., Session],
-) -> int:
-    """Continue from a run that is over in a new one."""
-    correction, run_id = cast("Correction", request.correction), uuid4().hex
+def _corrected_order(order: Order, request: ResumeRequest, state: EnhancedState) -> Order:
+    """The order of a new run that continues from one that is over."""
+    plan = input_of_new_run(cast("Correction", request.correction), state)["plan"]
     new = request.limits and RunSettings(limits=request.limits)
-    plan = input_of_new_run(correction, state)["plan"]
-    settings = (order.settings or RunSettings()).overridden_by(new)
-    order = order.replace(plan=plan, settings=settings)
-    session = introduce(is_known=True, run_id=run_id, order=order)
-
-    async def begun() -> RunResult:
-        run = await _retry_or_skip(runtime, correction)(
-            state.get("run_id", ""),
-            correction.step,
-            by=correction.by,
-            settings=new,
-            allow_repeat=True,
-            run_id=run_id,
-            order=sign(order_on_record(order), run_id),
-            **session.following,
-        )
-        return await run
-
-    return await exit_code_of_run(session.follow(begun()), run_id, site)
+    return order.replace(plan=plan, settings=(order.settings or RunSettings()).overridden_by(new))
 
 
 async def _check_effects(
@@ -169,12 +140,6 @@ async def _check_effects(
         raise InputError("Nothing was done.")
 
 
-def _retry_or_skip(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[Run]]:
-    if correction.action == "skip":
-        return runtime.skip
-    return partial(runtime.retry, step_timeout=correction.timeout)
-
-
 async def _result_of_continuing(
     runtime: Runtime,
     state: EnhancedState,
@@ -184,9 +149,14 @@ async def _result_of_continuing(
     session: Session,
 ) -> RunResult:
     new, run_id = request.limits and RunSettings(limits=request.limits), session.run_id
-    if request.correction is not None:
-        do, of = _retry_or_skip(runtime, request.correction), request.correction
-        return await (await do(run_id, of.step, by=of.by, settings=new, **session.following))
+    if (of := request.correction) is not None:
+        retry = partial(runtime.retry, step_timeout=of.timeout)
+        do = runtime.skip if of.action == "skip" else retry
+        options: Any = {"by": of.by, "settings": new, **session.following}
+        if (known := state.get("run_id", run_id)) != run_id:
+            signed = sign(order_on_record(order), run_id)
+            options |= {"allow_repeat": True, "run_id": run_id, "order": signed}
+        return await (await do(known, of.step, **options))
     if answers:
         by, options = user_name(), session.following
         return await (await runtime.answer(run_id, answers, settings=new, by=by, **options))
@@ -228,11 +198,7 @@ async def _answers_given(
     try:
         found = [bound_answers(text, asks, shown=shown) for text in request.answers]
     except InputError as error:
-        await note_shown(storage, report.run_id, asks)
-        texts = await texts_of(report.run_id, storage, replies_before(report))
-        known = [evidence_of(ask, report, texts) for ask in asks]
-        resume = site.resume(report.run_id)
-        now = waiting_lines(asks, known, short(report.run_id), resume)
+        now = await show_what_waits(report, storage, site.resume(report.run_id))
         raise InputError("\n".join([str(error), *now])) from error
     answers = {key: answer for each in found for key, answer in each.items()}
     if len(answers) < sum(map(len, found)):

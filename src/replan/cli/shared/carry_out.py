@@ -1,6 +1,5 @@
 """Carry out one order of the terminal and show how it went."""
 
-import errno
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
@@ -9,7 +8,7 @@ from uuid import uuid4
 from replan.assembly.runtime import open_runtime
 from replan.base.own_loop import run_in_own_loop
 from replan.base.texts.signs import harmless
-from replan.cli.shared.process import INCOMPLETE, WRONG_USE
+from replan.cli.shared.process import INCOMPLETE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
 from replan.errors import ConfigurationError, ReplanError, UsageError
@@ -42,21 +41,9 @@ def carry_out(order: Order, site: Site) -> int:
 
 
 def exit_code_of(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
-    """Run a command about stored runs; an error is one message and an exit code."""
-    try:
-        with logging_to(site.log_file):
-            return run_in_own_loop(work)
-    except UsageError as error:
-        code, complaint = WRONG_USE, str(error)
-    except ReplanError as error:
-        code, complaint = INCOMPLETE, str(error)
-    except OSError as error:
-        # A reader that is gone needs no message, and a named file is not the output.
-        if error.errno == errno.EPIPE or error.filename is not None:
-            raise
-        code, complaint = INCOMPLETE, f"The output cannot be written: {error.strerror}."
-    site.complain(f"replan: {harmless(complaint)}")
-    return code
+    """Do the work of a command about stored runs."""
+    with logging_to(site.log_file):
+        return run_in_own_loop(work)
 
 
 async def _run_order(order: Order, site: Site) -> int:

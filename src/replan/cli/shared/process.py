@@ -63,12 +63,8 @@ def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
         typer.echo(f"replan: {harmless(str(error))}", err=True)
         code = WRONG_USE if isinstance(error, UsageError) else INCOMPLETE
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        start = harmless(str(error.filename)[:_SHOWN])
-        problem = f"the path '{start}...' is too long for the file system"
-        typer.echo(f"replan: {problem}. Choose shorter names.", err=True)
-        code = WRONG_USE
+        code, problem = _what_failed(error)
+        typer.echo(f"replan: {harmless(problem)}", err=True)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         code = INTERRUPTED
@@ -76,6 +72,18 @@ def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
         # Everything is written; a second Ctrl-C means not to wait for what is left.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
+
+
+def _what_failed(error: OSError) -> tuple[int, str]:
+    """The exit code and the message for an error of the system that needs one."""
+    if error.errno == errno.ENAMETOOLONG:
+        start = str(error.filename)[:_SHOWN]
+        problem = f"the path '{start}...' is too long for the file system"
+        return WRONG_USE, f"{problem}. Choose shorter names."
+    # A reader that is gone needs no message, and a named file is not the output.
+    if error.errno == errno.EPIPE or error.filename is not None:
+        raise error
+    return INCOMPLETE, f"The output cannot be written: {error.strerror}."
 
 
 _POSTGRES = ("psycopg", "psycopg_pool")

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack, suppress
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -12,7 +13,7 @@ from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.shared.process import CODES, INCOMPLETE
-from replan.cli.shared.shown import note_shown
+from replan.cli.shared.shown import evidence_on_record, show_what_waits
 from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.errors import ReplanError
@@ -21,6 +22,7 @@ from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.log.statuses import INCOMPLETE as INCOMPLETE_RUNS
 from replan.plan.model import StepStatus
+from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime
@@ -30,14 +32,13 @@ from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.state.results import SpecialistResult
 from replan.user_files.order_signature import user_name
-from replan.user_files.place import now, short
+from replan.user_files.place import now
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line
-from replan.views.run.evidence import Evidence, evidence_lines, evidence_of
+from replan.views.run.evidence import evidence_lines
 from replan.views.run.next_steps import next_lines
-from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,6 @@ class Session:
         self._site = site
         self._plan_file = plan_file
         self._reporter = reporter
-        self._texts: Mapping[str, str] = {}  # what models said before this process asks
         self._run = RunReport.begun(run_id, now(), runtime.resources.team.currency)
         self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
@@ -62,9 +62,7 @@ class Session:
         self._held_back: list[tuple[Event, RunReport, RunReport]] = []
         self._answered: Run | None = None
         self._is_at_rest = False
-        self._outcome: str = "interrupted"
-        self._asks: tuple[Question, ...] = ()
-        self._warnings: tuple[str, ...] = ()
+        self._end: RunReport | None = None  # the run at rest; None where it was cut off before
         self._shown_warnings: set[str] = set()  # the warnings that were reported before
 
     @property
@@ -78,10 +76,8 @@ class Session:
         report: RunReport,
         asks: Sequence[Question],
         results: Sequence[SpecialistResult],
-        texts: Mapping[str, str],
     ) -> None:
         """Take over what was before this process, without showing it again."""
-        self._texts = texts
         self._shown_warnings |= {*report.warnings}
         outcome = "interrupted" if report.is_over else report.outcome
         left = {each.step_id for each in asks}
@@ -92,11 +88,11 @@ class Session:
         if report.plan is not None:
             self._plan_file.recall(report.plan, results, self.run_id)
 
-    async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Question] = ()) -> int:
+    async def follow(self, begun: Awaitable[RunResult]) -> int:
         """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
             self._interview = self._open_interview()
-            if asks:
+            if asks := self._run.pending_questions:
                 # What is asked is below the plan.
                 self._reporter.follow(self._run)
             for ask in asks:
@@ -111,34 +107,24 @@ class Session:
                 await self._close(going, winding_down)
             if not going.cancelled():
                 going.result()
-            if self._runtime.storage is not None and self._outcome == "waiting":
-                await self._read_evidence()
-                # What is printed below is what this user sees last.
-                await note_shown(self._runtime.storage, self.run_id, self._asks)
-            code = self._exit_code()
-            await self._say_what_is_next()
-            return code
+            return await self._say_how_it_rests()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
         """Wait for the run to end or to rest; an answer to what it waits for lets it continue."""
         while True:
             self._is_at_rest = False
-            result = await begun
-            self._outcome, self._asks, self._is_at_rest = (
-                result.outcome,
-                result.pending_questions,
-                True,
-            )
-            self._warnings = result.warnings
+            await begun
+            self._end, self._is_at_rest = await self._runtime.get(self.run_id), True
             if self._answered is None and not await self._ask_open_questions():
                 return
             begun, self._answered = self._answered or begun, None
 
     async def _ask_open_questions(self) -> bool:
         """Ask what the run waits for; return whether there was an answer."""
-        if self._interview is None or not self._asks or self._stop.asked.is_set():
+        asks = self._end.pending_questions if self._end else ()
+        if self._interview is None or not asks or self._stop.asked.is_set():
             return False
-        return await self._interview.wait_for_answer(self._asks)
+        return await self._interview.wait_for_answer(asks)
 
     async def _answer(self, ask: Question, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
@@ -203,18 +189,13 @@ class Session:
         )
 
     async def _evidence_lines(self, ask: Question) -> list[str]:
-        await self._read_evidence()
-        return evidence_lines(self._evidence(ask))
+        report = await self._runtime.get(self.run_id)
+        (known,) = await evidence_on_record([ask], report, self._storage)
+        return evidence_lines(known)
 
-    async def _read_evidence(self) -> None:
-        """Take from the storage what no event tells: keys of attempts, calls of other runs."""
-        if self._runtime.storage is not None:
-            kept = await self._runtime.get(self.run_id)
-            found = {"equal_calls": kept.equal_calls, "ledger": kept.ledger}
-            self._run = self._run.model_copy(update=found)
-
-    def _evidence(self, ask: Question) -> Evidence:
-        return evidence_of(ask, self._run, self._texts)
+    @property
+    def _storage(self) -> Storage:
+        return cast("Storage", self._runtime.storage)
 
     def _talk(self, ask: Question | None) -> None:
         """Hold back output while a person is asked, then show it."""
@@ -239,34 +220,30 @@ class Session:
                 with suppress(ReplanError):  # the run itself reports it
                     await self._hurrying
 
-    def _exit_code(self) -> int:
-        """Print how to continue a run that is not over, and return the exit code."""
-        stopped, resume = self._stop.code, self._site.resume(self.run_id)
-        match self._outcome:
-            case "waiting":
-                known = [*map(self._evidence, self._asks)]
-                lines = waiting_lines(self._asks, known, short(self.run_id), resume)
-            case "interrupted":
-                lines = [
-                    self._interrupted_line(),
-                    *([f"continue with: {resume}"] if resume else ()),
-                ]
-            case outcome:
+    async def _say_how_it_rests(self) -> int:
+        """Print what is next, and return the exit code."""
+        end, site = self._end, self._site
+        outcome = "interrupted" if end is None else end.outcome
+        resume = site.resume(self.run_id)
+        match end:
+            case RunReport(outcome="waiting"):
+                lines = await show_what_waits(end, self._storage, resume)
+            case None | RunReport(outcome="interrupted"):
+                how = [f"continue with: {resume}"] if resume else []
+                lines = [self._interrupted_line(), *how]
+            case _:
+                is_short = outcome in (*INCOMPLETE_RUNS, "rejected")
+                if is_short and site.shows_all and site.place.outlives:
+                    site.complain(*map(harmless, next_lines(end, site.place.option)))
                 return CODES.get(outcome, INCOMPLETE)
-        if self._site.manner.as_json:
-            self._site.output.write(rest_line(self._outcome, self.run_id, self._asks, resume))
-            self._site.output.flush()
-        new = dict.fromkeys(each for each in self._warnings if each not in self._shown_warnings)
-        warned = [f"warning: {each}" for each in new] if self._site.shows_all else []
-        self._site.complain(*map(harmless, [*warned, *lines]))
-        return stopped or CODES.get(self._outcome, INCOMPLETE)
-
-    async def _say_what_is_next(self) -> None:
-        """Print what can be typed about a run that is over and did not come to all it was to."""
-        is_short = self._outcome in (*INCOMPLETE_RUNS, "rejected")
-        if is_short and self._site.shows_all and self._site.place.outlives:
-            report = await self._runtime.get(self.run_id)
-            self._site.complain(*map(harmless, next_lines(report, self._site.place.option)))
+        if site.manner.as_json:
+            asks = end.pending_questions if end else ()
+            site.output.write(rest_line(outcome, self.run_id, asks, resume))
+            site.output.flush()
+        new = dict.fromkeys(end.warnings if end else ())
+        warned = [f"warning: {each}" for each in new if each not in self._shown_warnings]
+        site.complain(*map(harmless, [*(warned if site.shows_all else ()), *lines]))
+        return self._stop.code or CODES.get(outcome, INCOMPLETE)
 
     def _interrupted_line(self) -> str:
         """The line for a run that was stopped."""

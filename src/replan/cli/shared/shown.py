@@ -1,4 +1,4 @@
-"""What a user of the terminal was shown last of what a run asks, in the storage of the run.
+"""What a user of the terminal is shown of what a run asks, and what the user was shown last.
 
 An answer without a key is about that and about nothing that is asked since.
 """
@@ -6,19 +6,35 @@ An answer without a key is about that and about nothing that is asked since.
 from collections.abc import Sequence
 from typing import cast
 
+from replan.log.report import RunReport
 from replan.ports.storage import Storage
+from replan.runs.reports import texts_of
 from replan.state.person.answers import Shown, shown_in
 from replan.state.questions import Question
 from replan.user_files.order_signature import user_name
+from replan.user_files.place import short
+from replan.views.run.evidence import Evidence, evidence_of, replies_before
+from replan.views.run.open_asks import waiting_lines
 
 _PLACE = ("replan", "terminal", "shown")
 
 
-async def note_shown(storage: Storage, run_id: str, asks: Sequence[Question]) -> None:
-    """Note that this user is shown what a run asks."""
+async def show_what_waits(report: RunReport, storage: Storage, resume: str) -> list[str]:
+    """Return the lines about what a run asks, and note that this user is shown them."""
+    asks = report.pending_questions
     if asks:
         shown = {**shown_in(asks)}
-        await storage.store.aput((*_PLACE, _user()), run_id, shown, index=False)
+        await storage.store.aput((*_PLACE, _user()), report.run_id, shown, index=False)
+    known = await evidence_on_record(asks, report, storage)
+    return waiting_lines(asks, known, short(report.run_id), resume)
+
+
+async def evidence_on_record(
+    asks: Sequence[Question], report: RunReport, storage: Storage
+) -> list[Evidence]:
+    """What a person decides questions of a run on, with what models said before they asked."""
+    texts = await texts_of(report.run_id, storage, replies_before(report))
+    return [evidence_of(ask, report, texts) for ask in asks]
 
 
 async def shown_last(storage: Storage, run_id: str) -> Shown | None:

@@ -121,7 +121,7 @@ def _path(given: str) -> Path:
 async def _help(conversation: Conversation, _: str) -> None:
     conversation.tell(HELP)
     try:
-        operations = await conversation.talk.opened.operations()
+        operations = await conversation.talk.opened.partner.operations()
         lines = [f"- {each.name}: {each.description}" for each in operations]
     except Exception as error:  # noqa: BLE001 - foreign code; the list above was shown
         lines = [f"The pipeline could not list its operations: {describe(error)}"]

@@ -33,6 +33,10 @@ from replan.views.rendered import console_on, print_markdown
 
 _WIDEST = 10_000
 _CUT_OFF = "The newest answers were not stored, because their process ended. Their work continues."
+_KILLED = (
+    "The newest message was not answered, because its process ended. Send it again: recorded work "
+    "is not repeated."
+)
 _OPEN = (
     "A question or a plan waits for your answer first. Press Enter to see it. /undo takes back the "
     "message that led to it, and /new begins another session."
@@ -136,11 +140,15 @@ class Conversation:
             self.tell(left_open_text(self.asks))
 
     async def continue_cut_off(self) -> None:
-        """Continue with the newest answers, if the process that took them was killed."""
-        given = await self._answers_cut_off() if self.asks and self.is_person else None
-        if given is not None:
+        """Continue the newest turn, if the process that took it was killed."""
+        given = await self._cut_off() if self.is_person else None
+        if isinstance(given, dict):
             self.tell(_CUT_OFF)
             await self._turn(given)
+        elif given is not None and not self.asks:
+            # Typed again, its work continues.
+            self.tell(_KILLED)
+            self.draft = given
 
     async def reload(self) -> None:
         """Read the stored session."""
@@ -196,7 +204,7 @@ class Conversation:
             reporter=reporter,
             run=self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
-            shows_plan=not self.talk.opened.is_alone,
+            shows_plan=not self.talk.opened.partner.is_alone,
         )
         if self._run.planned and self.is_person:
             reporter.follow(turn.run)
@@ -217,27 +225,20 @@ class Conversation:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
         return digest_of([self.context.session_metadata.get(VERSION, 0), given])
 
-    async def killed_message(self) -> str | None:
-        """The newest message, if the process that took its turn was killed.
+    async def _cut_off(self) -> str | dict[str, JsonValue] | None:
+        """What was said in the newest turn, if the process that took it was killed.
 
-        It is empty if unknown; None if no turn was killed.
+        A message is empty if unknown; None if no turn was killed.
         """
-        opened = self.talk.opened
+        opened, asks = self.talk.opened, {ask.key: ask for ask in self.asks}
         for turn, rows in await opened.answers_on_record(self.context):
-            for said in rows.values():
+            # The answers are on record, the turn is not stored.
+            is_asked = rows.keys() <= asks.keys()
+            bound = {key: bind_answer(asks[key], each) for key, each in rows.items() if is_asked}
+            for said in (bound, *rows.values()):
                 if turn == opened.turn_named(self.session_id, self._turn_id(said)):
-                    return str(said)
+                    return said if isinstance(said, dict) else str(said)
         return await opened.killed_message(self.context)
-
-    async def _answers_cut_off(self) -> dict[str, JsonValue] | None:
-        """The answers of a turn that was cut off: they are on record, the turn is not stored."""
-        asks = {ask.key: ask for ask in self.asks}
-        for turn, rows in await self.talk.opened.answers_on_record(self.context):
-            if rows.keys() <= asks.keys():
-                given = {key: bind_answer(asks[key], answer) for key, answer in rows.items()}
-                if turn == self.talk.opened.turn_named(self.session_id, self._turn_id(given)):
-                    return given
-        return None
 
     def _stream(self, given: Any, turn: Turn) -> Any:
         return self.talk.opened.client.stream(
@@ -267,9 +268,11 @@ class Conversation:
         carrier = RunCarrier(key=opened.key)
         run = carrier.carried(self.context)
         self.asks = asks_of_run(run)
-        if opened.job is not None:
-            self.job = JobWork(opened.job, carrier, stays=True).view(self.context, self.asks)
-        if opened.is_alone:
+        if opened.partner.job is not None:
+            self.job = JobWork(opened.partner.job, carrier, stays=True).view(
+                self.context, self.asks
+            )
+        if opened.partner.is_alone:
             # What it asks is its newest message, and the next message answers it.
             self.asks = tuple(each for each in self.asks if each.is_decision)
             return

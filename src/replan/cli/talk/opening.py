@@ -1,10 +1,9 @@
 """Open what a conversation needs: the storage, the agent, the client of this user's sessions."""
 
 import secrets
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +46,16 @@ _WHOLE = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
-    """What a conversation works with."""
+class Partner:
+    """Who a conversation is with, in the form of a team."""
 
-    client: ClientAgentAdapter
-    storage: Storage
-    user: str
-    facts: Facts  # what is remembered about this user
-    key: bytes | None  # signs the runs of sessions
+    team: Team
+    models: ModelProvider
+    name: str  # as a session remembers it
     workspace: Path
-    notices: tuple[str, ...]  # what is said before the first message
-    agent_name: str  # who talks, as a session remembers it
-    job: JobSpec | None = None  # what the conversation is about, in place of a team
-    pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline, in place of a team
+    notice: str | None = None
+    job: JobSpec | None = None  # a job alone
+    pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline alone
 
     @property
     def has_secrets(self) -> bool:
@@ -68,7 +64,7 @@ class Opened:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the conversation is with a job or a pipeline alone."""
+        """Whether it is a job or a pipeline alone."""
         return self.job is not None or self.pipeline is not None
 
     async def operations(self) -> list[Operation]:
@@ -77,6 +73,19 @@ class Opened:
             return []
         agent = await self.pipeline.create()
         return [*await agent.load_operations(agent)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """What a conversation works with."""
+
+    client: ClientAgentAdapter
+    storage: Storage
+    user: str
+    facts: Facts  # what is remembered about this user
+    key: bytes | None  # signs the runs of sessions
+    notices: tuple[str, ...]  # what is said before the first message
+    partner: Partner
 
     async def killed_message(self, context: AgentContext) -> str | None:
         """The message of the newest turn of a session, if the process that took it was killed.
@@ -120,7 +129,8 @@ class Opened:
         return None if is_at_work else newest
 
 
-def open_conversation(
+@asynccontextmanager
+async def open_conversation(
     order: Order,
     user: str,
     site: Site,
@@ -128,35 +138,16 @@ def open_conversation(
     job: Path | None = None,
     phrasing_model: str | None = None,
     pipeline: str | None = None,
-) -> AbstractAsyncContextManager[Opened]:
-    """What opens a conversation with a team, about a job, or with a pipeline."""
-    if job is not None:
-        return open_talk(partial(partner_of_job, job, phrasing_model, order, site), user, site)
-    if pipeline is not None:
-        return open_talk(partial(partner_of_pipeline, pipeline, order, site), user, site)
-    return open_talk(partial(partner_in_file, order, site), user, site)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Partner:
-    """Who a conversation is with, in the form of a team."""
-
-    team: Team
-    models: ModelProvider
-    name: str  # as a session remembers it
-    workspace: Path
-    notice: str | None = None
-    job: JobSpec | None = None  # a job alone
-    pipeline: type[BaseAgent] | None = None  # the main agent of a pipeline alone
-
-
-@asynccontextmanager
-async def open_talk(
-    partner_of: Callable[[Traces | None], Partner], user: str, site: Site
 ) -> AsyncGenerator[Opened]:
-    """Open what a conversation needs."""
+    """Open what a conversation with a team, about a job, or with a pipeline needs."""
     with open_traces_asked_for(site) as (traces, notice):
-        partner, key = partner_of(traces), user_key()
+        if job is not None:
+            partner = partner_of_job(job, phrasing_model, order, site, traces)
+        elif pipeline is not None:
+            partner = partner_of_pipeline(pipeline, order, site, traces)
+        else:
+            partner = partner_in_file(order, site, traces)
+        key = user_key()
         async with open_place(site.place) as storage:
             agent = build_agent(
                 partner.team, models=partner.models, store=storage.store, context_key=key
@@ -167,13 +158,10 @@ async def open_talk(
                     storage=storage,
                     user=user,
                     client=ClientAgentAdapter(storage, agent, user=user, agent_name=partner.name),
-                    agent_name=partner.name,
                     facts=facts_of(storage.store, user, ""),
                     key=key,
-                    workspace=partner.workspace,
                     notices=tuple(each for each in notices if each),
-                    job=partner.job,
-                    pipeline=partner.pipeline,
+                    partner=partner,
                 )
 
 

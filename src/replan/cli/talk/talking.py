@@ -27,10 +27,6 @@ from replan.views.live.manner import POOR_TERMINALS
 from replan.views.session_messages import messages_text
 
 _SHOWN = 2
-_KILLED = (
-    "The newest message was not answered, because its process ended. Send it again: recorded work "
-    "is not repeated."
-)
 _LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
 
 
@@ -64,10 +60,9 @@ async def converse(
         with handling_signals(between):
             try:
                 await conversation.reload()
-                check_agent(conversation.context, opened.agent_name)
+                check_agent(conversation.context, opened.partner.name)
                 _greet(conversation)
                 await conversation.continue_cut_off()
-                await _offer_killed_message(conversation)
                 await conversation.answer()
                 while (line := await _next_line(conversation, between)) is not None:
                     if not await _handle_line(line, conversation):
@@ -81,7 +76,7 @@ async def converse(
 def _talk(
     opened: Opened, order: Order, site: Site, resume: Callable[[str], str], between: Stop
 ) -> Talk:
-    lines = _lines_of(site, keeps=site.place.outlives and not opened.has_secrets)
+    lines = _lines_of(site, keeps=site.place.outlives and not opened.partner.has_secrets)
     # A program is not asked, and what it writes may be no file.
     keyboard = Keyboard(site.input.fileno() if site.asks else -1)
 
@@ -93,7 +88,7 @@ def _talk(
         site=site,
         lines=lines,
         desk=TalkDesk(keyboard, site.output, site.environment, editing, lines=lines),
-        reporter=partial(site.reporter, opened.workspace),
+        reporter=partial(site.reporter, opened.partner.workspace),
         settings=order.settings,
         resume=resume,
     )
@@ -132,16 +127,6 @@ def _greet(conversation: Conversation) -> None:
         conversation.show(messages_text(said[-_SHOWN:]))
     if conversation.is_stopped:
         conversation.tell(conversation.stopped)
-
-
-async def _offer_killed_message(conversation: Conversation) -> None:
-    """Have the message typed again whose turn was killed, so that its work continues."""
-    if conversation.asks or not conversation.is_person:
-        return
-    said = await conversation.killed_message()
-    if said is not None:
-        conversation.tell(_KILLED)
-        conversation.draft = said
 
 
 async def _next_line(conversation: Conversation, between: Stop) -> str | None:
