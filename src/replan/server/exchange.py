@@ -23,7 +23,7 @@ from replan.log.statuses import end_of
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
-from replan.server.problems import RefusedError, as_refusal
+from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -34,19 +34,6 @@ _HOW = {
     "plan": "Answer `approve`, `reject: WHY`, or with the changed plan",
     "approval": "Answer `approve`, or `reject: WHY`",
 }
-
-
-class Text(NamedTuple):
-    """A piece of the answer."""
-
-    text: str
-
-
-class Progress(NamedTuple):
-    """Something that happened, and the line about it; empty where nothing is said."""
-
-    event: events.Event
-    line: str
 
 
 class Ended(NamedTuple):
@@ -66,14 +53,8 @@ class Ended(NamedTuple):
         return f"\n\n{self.reply}"
 
 
-class Failed(NamedTuple):
-    """Why there is no end."""
-
-    refusal: RefusedError
-
-
-Part = Text | Progress | Ended | Failed
-"""What an exchange tells, the end or the failure last."""
+Part = events.Event | Ended | ReplanError
+"""What an exchange tells: events, and last its end, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -276,12 +257,10 @@ class Exchange:
                     async for event in following:
                         if isinstance(event, events.AnswerToken):
                             streamed += event.text
-                            yield Text(event.text)
-                        else:
-                            yield Progress(event, progress_line(event))
+                        yield event
             yield await self.wait_for_end(begun, streamed)
         except ReplanError as error:
-            yield Failed(as_refusal(error))
+            yield error
 
     async def wait_for_end(self, begun: Begun, streamed: str = "") -> Ended:
         """Wait until the run rests, and note what its client is told."""

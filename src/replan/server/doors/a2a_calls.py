@@ -26,6 +26,7 @@ from a2a.utils.errors import (
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
+from replan.errors import ReplanError
 from replan.events import types as events
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
@@ -38,11 +39,9 @@ from replan.server.exchange import (
     Begun,
     Ended,
     Exchange,
-    Failed,
     Names,
     Open,
-    Progress,
-    Text,
+    progress_line,
     reply_text,
 )
 from replan.server.response_schemas import TEAM, TENANT
@@ -223,16 +222,25 @@ class CallerTasks(RequestHandler):
         is_begun, waits = False, task.status.state == a2a.TaskState.TASK_STATE_SUBMITTED
         async with aclosing(self._exchange.parts(begun)) as parts:
             async for part in parts:
-                if waits and isinstance(part, Text | Progress):
+                if waits and not isinstance(part, Ended | ReplanError):
                     waits = False
                     at_work = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
                     yield a2a.TaskStatusUpdateEvent(**ids, status=at_work)
-                if isinstance(part, Ended):
-                    for each in await self._end(part.report, ids):
-                        yield each
-                elif update := _update(part, report, ids, is_begun=is_begun):
-                    is_begun = is_begun or isinstance(part, Text)
-                    yield update
+                match part:
+                    case Ended():
+                        for each in await self._end(part.report, ids):
+                            yield each
+                    case ReplanError():
+                        raise part
+                    case events.AnswerToken(text=text):
+                        piece = a2a_wire.answer_of(text)
+                        yield a2a.TaskArtifactUpdateEvent(**ids, artifact=piece, append=is_begun)
+                        is_begun = True
+                    case _ if line := progress_line(part).strip():
+                        status = _working(report, part, line)
+                        yield a2a.TaskStatusUpdateEvent(**ids, status=status)
+                    case _:
+                        continue
 
     async def _end(self, report: RunReport, ids: Any) -> list[Event]:
         # A reply may have been begun again: this is the whole of it.
@@ -297,24 +305,7 @@ def _key(report: RunReport) -> JsonValue:
     return ["task", report.run_id]
 
 
-def _update(
-    part: Text | Progress | Failed, report: RunReport, ids: Any, *, is_begun: bool
-) -> Event | None:
-    """What a part of an exchange is in A2A; None where nothing is said."""
-    match part:
-        case Text(piece):
-            artifact = a2a_wire.answer_of(piece)
-            return a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
-        case Progress(event, line):
-            status = _working(report, event, line) if line else None
-            return status and a2a.TaskStatusUpdateEvent(**ids, status=status)
-        case Failed(refusal):
-            raise refusal
-
-
 def _working(report: RunReport, event: events.Event, course: str) -> a2a.TaskStatus:
     status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
-    status.message.CopyFrom(
-        a2a_wire.message_of(report, [new_text_part(course.strip())], str(event.seq))
-    )
+    status.message.CopyFrom(a2a_wire.message_of(report, [new_text_part(course)], str(event.seq)))
     return status

@@ -13,23 +13,13 @@ from ag_ui.encoder import EventEncoder
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
+from replan.errors import ReplanError
 from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Failed,
-    Names,
-    Open,
-    Progress,
-    Text,
-    place_of,
-    reply_text,
-)
-from replan.server.problems import RefusedError, bad_field
+from replan.server.exchange import Begun, Ended, Exchange, Names, Open, place_of, reply_text
+from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.state.questions import Question
 
 _NOT_SAID = ("tool", "activity", "reasoning")
@@ -79,17 +69,15 @@ async def _events(
     async with aclosing(exchange.parts(begun)) as parts:
         async for part in parts:
             match part:
-                case Text(text):
-                    sent = course.text(text)
-                case Progress(event, _):
-                    sent = await course.events_for(event)
-                case Failed(refusal):
-                    problem = refusal.problem
+                case ReplanError():
+                    problem = as_refusal(part).problem
                     sent = [ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)]
                 case Ended(report, reply):
                     is_answered = report.outcome not in ("waiting", "interrupted", "failed")
                     last = _final_event(ids, report, part.problem)
                     sent = [*course.end(report, reply if is_answered else ""), last]
+                case _:
+                    sent = await course.events_for(part)
             for each in sent:
                 yield each
 

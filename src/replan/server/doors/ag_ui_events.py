@@ -49,6 +49,8 @@ class Course:
 
     async def events_for(self, event: events.Event) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
+        if isinstance(event, events.AnswerToken):
+            return [*self.text(event.text)]
         before, self._report = self._report, apply(self._report, event)
         if isinstance(event, events.PlanEvent):
             return [self._snapshot(await self._run.report())]

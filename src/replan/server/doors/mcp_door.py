@@ -20,20 +20,10 @@ from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import InputError, ReplanError
-from replan.events.types import Event
 from replan.log.report import RunReport
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Failed,
-    Open,
-    Progress,
-    Text,
-    place_of,
-)
+from replan.server.exchange import Begun, Ended, Exchange, Open, place_of, progress_line
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.person.answers import shown_in
@@ -205,20 +195,15 @@ class _Door:
         async with aclosing(exchange.parts(begun)) as parts:
             async for part in parts:
                 match part:
-                    case Progress(event, line):
-                        done += event.type == "specialist_completed"
-                        if line:
-                            await self._report(done, event, line)
-                    case Failed(refusal):
-                        raise refusal
+                    case ReplanError():
+                        raise part
                     case Ended():
                         return part
-                    case Text():
-                        continue
+                    case _:
+                        done += part.type == "specialist_completed"
+                        if line := progress_line(part).strip():
+                            await self.context.session.report_progress(part.seq or done, None, line)
         raise RefusedError(500, "failed", "The run has no end. Look at it by its id.")
-
-    async def _report(self, done: int, event: Event, course: str) -> None:
-        await self.context.session.report_progress(event.seq or done, None, course.strip())
 
     async def _ask_user(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the user of a client in between; who declines leaves the run waiting."""

@@ -16,18 +16,12 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.chat.chat_completion_chunk import Choice as Delta, ChoiceDelta
 from pydantic import JsonValue
 
+from replan.errors import ReplanError
+from replan.events.types import AnswerToken
 from replan.log.report import RunReport
 from replan.server.doors.chat_wire import ChatBody, ChatMessage, comparable, openai_error
-from replan.server.exchange import (
-    Begun,
-    Ended,
-    Exchange,
-    Failed,
-    Names,
-    Progress,
-    Text,
-    progress_line,
-)
+from replan.server.exchange import Begun, Ended, Exchange, Names, progress_line
+from replan.server.problems import as_refusal
 
 _SENT_BEFORE = (
     "\n\n(This message was sent before, and answered the question before. "
@@ -87,18 +81,18 @@ async def pieces(exchange: Exchange, body: ChatBody, begun: Begun) -> AsyncGener
     async with aclosing(exchange.parts(begun)) as parts:
         async for part in parts:
             match part:
-                case Text(text):
+                case AnswerToken(text=text):
                     yield _piece(head, {"content": text})
-                case Progress(_, line) if line and body.tells_course:
-                    yield _piece(head, {"reasoning_content": line})
-                case Progress():
-                    continue
-                case Failed(refusal):
-                    yield f"data: {json.dumps(openai_error(refusal))}\n\n"
+                case ReplanError():
+                    yield f"data: {json.dumps(openai_error(as_refusal(part)))}\n\n"
                     return
                 case Ended():
                     for piece in _last_pieces(head, body, part):
                         yield piece
+                case _ if body.tells_course and (line := progress_line(part)):
+                    yield _piece(head, {"reasoning_content": line})
+                case _:
+                    continue
     yield "data: [DONE]\n\n"
 
 
