@@ -13,8 +13,8 @@ from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TEAM, TOKEN
-from replan.server.served_teams import ServedTeams, team_services
-from replan.server.work import cap_settings, reserve_for, settings_for
+from replan.server.served_teams import ServedTeams
+from replan.server.work import reserve_for, reserve_new, settings_for
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.sessions.stateless_agent import KeptAgent
@@ -60,10 +60,7 @@ class PayingAgent:
         self.served.check_can_work(self.team)
         record = await self.served.storage.runs.get(run_id)
         if record is None:
-            services = team_services(self.served.runtimes[self.team])
-            limits = services.settings.overridden_by(settings).limits
-            lease = await self.served.allowances.reserve(self.who, run_id, limits)
-            return lease, cap_settings(lease, limits, settings)
+            return await reserve_new(self.served, self.who, self.team, run_id, settings)
         team = record.labels.get(TEAM, "")
         if team != self.team:
             fix = f"Give '{team}', or start again with new_request."

@@ -53,9 +53,8 @@ async def begin_run(  # noqa: PLR0913 - what a run can be told
         )
         check_outside_plan(plan, services, before, by_model=by_model)
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
-    limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
-    lease = await served.allowances.reserve(who, run_id, limits)
-    runtime, bounded = served.runtimes[team], cap_settings(lease, limits, settings)
+    lease, bounded = await reserve_new(served, who, team, run_id, settings)
+    runtime = served.runtimes[team]
     return await start_with_lease(
         served,
         lease,
@@ -127,6 +126,15 @@ async def resume_run(
         lease,
         lambda: runtime.resume(record.run_id, wait=False, settings=bounded, by=who.person),
     )
+
+
+async def reserve_new(
+    served: ServedTeams, who: Identity, team: str, run_id: str, settings: RunSettings | None
+) -> tuple[Lease, RunSettings | None]:
+    """Reserve for a run that begins."""
+    limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
+    lease = await served.allowances.reserve(who, run_id, limits)
+    return lease, cap_settings(lease, limits, settings)
 
 
 async def reserve_for(

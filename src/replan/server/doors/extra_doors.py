@@ -3,21 +3,19 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.server.body_counts import MOST_ANSWERS
-from replan.server.exchange import Exchange
 from replan.server.problems import RefusedError
 from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams
-from replan.server.stream import Stream
-from replan.server.web import Called, api_router, needs, streams
 
 EXTRAS = {"/mcp": "mcp", "/ag-ui": "ag-ui", "/a2a": "a2a"}
 """The extra that each door needs, by the beginning of its addresses."""
@@ -27,53 +25,25 @@ _PARSE_ERROR = -32_700  # JSON-RPC's code
 
 def ag_ui() -> APIRouter | None:
     """The route of AG-UI, if its package is installed."""
-    try:
-        from ag_ui.core import RunAgentInput  # noqa: PLC0415 - an extra
-
-        from replan.server.doors import ag_ui_door  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        _check_missing(error, "ag_ui")
-        return None
-    router = api_router(tags=["experimental"])
-
-    @router.post(
-        "/ag-ui/{team}",
-        summary="Run a team for a front end",
-        response_model=None,
-        responses=streams(),
-        **needs("run"),
-    )
-    async def run(call: Called, team: str, body: RunAgentInput) -> Response:
-        """Run the last message of a thread, and stream the course as AG-UI events."""
-        exchange = Exchange(
-            served=call.served,
-            who=call.who,
-            team=call.served.team_at(team),
-            door="ag-ui",
-            next_key=lambda _, __: ag_ui_door.key_of(body),
-            is_told_again=True,
-        )
-        seat = call.served.stream_seat(call.who)
-        # What cannot be begun is a problem, and no stream.
-        begun = await ag_ui_door.begin(exchange, body)
-        return Stream(ag_ui_door.lines(exchange, body, begun), call.served.beat, seat)
-
-    return router
+    return _router("ag_ui_door", "ag_ui")
 
 
 def a2a() -> APIRouter | None:
     """The routes of A2A, if its packages are installed."""
+    return _router("a2a_door", "a2a", "google", "jsonrpc")
+
+
+def _router(door: str, *packages: str) -> APIRouter | None:
     try:
-        from replan.server.doors.a2a_door import router  # noqa: PLC0415 - an extra
+        return import_module(f"replan.server.doors.{door}").router
     except ImportError as error:
-        _check_missing(error, "a2a", "google", "jsonrpc")
+        _check_missing(error, *packages)
         return None
-    return router
 
 
-def _check_missing(error: ImportError, *names: str) -> None:
+def _check_missing(error: ImportError, *packages: str) -> None:
     """Let an error of an import pass, unless it is about one of these packages."""
-    if (error.name or "").partition(".")[0] not in names:
+    if (error.name or "").partition(".")[0] not in packages:
         raise error
 
 
