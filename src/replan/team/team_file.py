@@ -11,7 +11,7 @@ from replan.declared.mistakes import mistake_at
 from replan.declared.part import tell_old_name
 from replan.declared.placing import read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
-from replan.errors import Mistake, TeamFileError, UnpricedModelError
+from replan.errors import Mistake, TeamFileError, UnpricedModelError, mistake
 from replan.models.spending.scopes import price_of
 from replan.ports.run_book import DEFAULT, TeamIdentity, digest_of
 from replan.team.fallback import each_model
@@ -89,6 +89,8 @@ def read_team_file(
         TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
     text = read_text(path, TeamFileError, _HOME)
+    if path.suffix == ".py":
+        raise TeamFileError(path, [_is_python(path)])
     source = _under_new_names(read_yaml(text))
     content = _mapping(source.value)
     if not content:
@@ -112,6 +114,15 @@ def read_team_file(
         raise config.refusal(unpriced)
     models = TeamModels(named=config.models, environment=environment)
     return TeamFile(path=path, config=config, models=models)
+
+
+def _is_python(path: Path) -> Mistake:
+    fix = (
+        "Name its functions in a team file, which is YAML: "
+        f"run: {path.stem}:FUNCTION; `replan init` writes one. A team in Python runs in Python: "
+        "replan.run_sync(team, TASK)."
+    )
+    return mistake("", path.name, "This is Python, not a team file.", fix, "python", 1, 1)
 
 
 def _no_team(source: YamlSource) -> Mistake:

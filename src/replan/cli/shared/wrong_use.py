@@ -24,6 +24,10 @@ _WORDS = (
     (r"Input should be a valid number.*", "this is not a number. Write one, such as 2.5."),
     (r"Input should be greater than or equal to (\S+)", r"this is too small. Write \1 or more."),
     (r"Input should be less than or equal to (\S+)", r"this is too large. Write \1 or less."),
+    (
+        r"file ('\w[\w.]*:\w+') does not exist\.",
+        r"there is no \1. Name a team file, in which run: MODULE:FUNCTION names a function.",
+    ),
     (r"(?:file|dir|path) ('.*') does not exist\.", r"there is no \1. Check the path."),
     (r"dir ('.*') is a file\.", r"\1 is a file. Name a folder."),
     (r"file ('.*') is a directory\.", r"\1 is a folder. Name a file."),
