@@ -321,7 +321,8 @@ async def test_the_next_message_of_a_session_goes_on_with_its_job_until_it_is_gi
     assert outcomes == ["waiting", "failed", "waiting", "completed", "completed"]
     # A new request begins with nothing of the old one.
     assert "Which tea?" in await says("pin: PIN-471147", new_request=True)
-    assert "job" not in context.project_state
+    new: Any = context.project_state["job"]
+    assert (new["id"] != job["id"], new["collected_info"]) == (True, {"pin": "***"})
 
 
 async def test_a_step_that_failed_is_retried_as_in_every_run(tmp_path):

@@ -109,8 +109,9 @@ def job_agent(
 ) -> StatelessAgent:
     """Build an agent for one job: each turn of a session is a message to the job.
 
-    It is the agent of a team without a host, whose one specialist is the job. While the job waits,
-    the context carries its run; when the run is over, the job is in `project_state["job"]`.
+    It is the agent of a team without a host, whose one specialist is the job. After
+    each turn the job is in `project_state["job"]`; while it waits, the context carries its run, of
+    which that is a copy.
 
     Args:
         spec: The spec, or the path of a job file.

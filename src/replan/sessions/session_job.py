@@ -15,12 +15,13 @@ from replan.jobs.job import Job
 from replan.jobs.job_reading import read_job, unconfirmed
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of
+from replan.log.transcript import REPLY
 from replan.ports.thread_repository import ThreadRepository
+from replan.runs.travel.portable import PortableRun
 from replan.sessions.carried_run import RunCarrier, SessionSeal
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import Question
 from replan.state.session.context import AgentContext
-from replan.state.session.session import JOB
+from replan.state.session.session import JOB, opened_note
 from replan.storage.faults import UnreadableRecordError
 
 SECRETS = "job_secrets"
@@ -32,6 +33,11 @@ SIGNATURE = "job_signature"
 OWN_NAMES = (JOB, SECRETS, SIGNATURE)
 """The keys of `project_state` that are about the job."""
 
+_CHANGED = "it is a copy of the job in the run that waits, and was changed"
+_CHANGE = (
+    "Say what is to change, such as 'name: value', or begin again with new_request. Otherwise send "
+    "the copy as it was, or leave it out."
+)
 # A plan has the values in it, and what an action gave may repeat one.
 _HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
@@ -58,11 +64,31 @@ class JobWork:
         is_sealed = self._has_secrets and self._key is not None
         return SessionSeal(self.carrier, session_id) if is_sealed else None
 
-    def before(self, session: AgentContext) -> Mapping[str, JsonValue]:
-        if session.project_state.get(JOB) is None:
+    def before(self, session: AgentContext, run: PortableRun | None) -> Mapping[str, JsonValue]:
+        written = session.project_state.get(JOB)
+        if run is not None and (copied := self.copied(run, session.session_id)):
+            if written not in (None, as_stored(copied[JOB])):
+                raise JobError([mistake(f"project_state.{JOB}", "...", _CHANGED, _CHANGE)])
+            return {}
+        if written is None:
             return {}
         job = read_job(self._opened(session), self.spec)
         return {JOB: (unconfirmed(job) if self._key is None else job).to_dict()}
+
+    def copied(self, run: PortableRun, session_id: str) -> Mapping[str, JsonValue]:
+        job = self._waiting(run, session_id)
+        if job is None:
+            return {}
+        shown = shown_job(self.spec, job) if self._has_secrets else job
+        return {JOB: cast("JsonValue", shown.replace(history=()).to_dict())}
+
+    def _waiting(self, run: PortableRun, session_id: str) -> Job | None:
+        """The job of a run that waits, or was stopped behind its last question."""
+        for key, note in reversed(run.rows.notes):
+            if key.startswith(REPLY):
+                written = opened_note(note, self.seal(session_id)).get(JOB)
+                return None if written is None else read_job(written, self.spec)
+        return None
 
     def is_unfinished(self, session: AgentContext) -> bool:
         del session
@@ -85,14 +111,14 @@ class JobWork:
         return self._written(read_job(job, self.spec), session)
 
     def view(
-        self, session: AgentContext, asks: tuple[Question, ...]
+        self, session: AgentContext, run: PortableRun | None
     ) -> Mapping[str, JsonValue] | None:
         """The status of a session's job, without secrets; None if the session has no job."""
-        asked = [each.details for each in asks if isinstance(each.details, dict)]
-        if asked:
-            return asked[0]
-        written = self.before(session).get(JOB)
-        return None if written is None else view_of(self.spec, read_job(written, self.spec))
+        job = None if run is None else self._waiting(run, session.session_id)
+        if job is None:
+            written = self.before(session, None).get(JOB)
+            job = None if written is None else read_job(written, self.spec)
+        return None if job is None else view_of(self.spec, job)
 
     def _written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
         """The project state of a session with a job in it."""

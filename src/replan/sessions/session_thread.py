@@ -14,6 +14,7 @@ from replan.pipelines.phases.suggestions import SUGGESTION
 from replan.pipelines.task import Task
 from replan.pipelines.turns.main_turn import TASKS
 from replan.ports.thread_repository import ThreadRepository
+from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState
 from replan.state.pipeline.thread_rows import (
     QUESTIONS,
@@ -51,9 +52,14 @@ _SETTINGS: Mapping[str, Any] = {
 class ThreadWork:
     """The thread of a pipeline between the turns of a session."""
 
-    def before(self, session: AgentContext) -> Mapping[str, JsonValue]:
+    def before(self, session: AgentContext, run: PortableRun | None) -> Mapping[str, JsonValue]:
+        del run
         rows = thread_of_session(session)
         return {THREADS: {session.session_id: {**rows}}} if rows else {}
+
+    def copied(self, run: PortableRun, session_id: str) -> Mapping[str, JsonValue]:
+        del run, session_id
+        return {}
 
     def seal(self, session_id: str) -> None:
         return None

@@ -6,6 +6,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from replan.ports.thread_repository import ThreadRepository
+from replan.runs.travel.portable import PortableRun
 from replan.sessions.carried_run import RunCarrier
 from replan.sessions.session_job import JobWork
 from replan.sessions.session_thread import ThreadWork
@@ -22,12 +23,20 @@ ProjectState = Mapping[str, JsonValue]
 class KeptWork(Protocol):
     """The work of a job or a pipeline between the turns of a session."""
 
-    def before(self, session: AgentContext) -> ProjectState:
+    def before(self, session: AgentContext, run: PortableRun | None) -> ProjectState:
         """Read what a session has of it, and check it before anything uses it.
+
+        Args:
+            session: The session.
+            run: The run that goes on, if one does.
 
         Raises:
             UsageError: It cannot be used.
         """
+        ...
+
+    def copied(self, run: PortableRun, session_id: str) -> ProjectState:
+        """What of an open run the project state has, too, so that programs can read it."""
         ...
 
     def seal(self, session_id: str) -> Seal | None:

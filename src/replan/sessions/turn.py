@@ -187,7 +187,7 @@ class Turn:
             return None
         return SessionWork(
             session_id=self.context.session_id,
-            state=self.work.before(self._session),
+            state=self.work.before(self._session, None if self.begins_anew else self.run),
             goes_on=self.message.is_empty,
             seal=self._seal,
             said=message_of("user", self.message.content or "", 0).text,
@@ -252,6 +252,8 @@ class Turn:
             snapshot = await place.snapshot()
             run = await exported(snapshot, place.graph, place.log, threads, stays=place.is_kept)
             kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
+            if self.work is not None and (copied := self.work.copied(run, before.session_id)):
+                kept = {**self.work.given_up(kept), **copied}
         elif result.document:
             kept[PLAN] = result.document
         if self.work is not None and RUN not in kept:

@@ -26,7 +26,7 @@ from replan.models.chat import Chat
 from replan.ports.ask_user import ask
 from replan.ports.run_context import here, using
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
-from replan.state.session.session import JOB, SEALED, Seal, SessionWork
+from replan.state.session.session import JOB, SEALED, Seal, SessionWork, opened_note
 from replan.state.team import SpecialistCard
 
 ASKED, SAID = "asked", "said"
@@ -69,7 +69,7 @@ class JobSpecialist:
         record, processor = here().transcript, self._processor(config)
         seal = None if work is None else work.seal
         number, note = await record.newest_reply()
-        waits: dict[str, Any] = _opened(note, seal)
+        waits: dict[str, Any] = opened_note(note, seal)
         if work is not None and seal is not None and not waits:
             # The run's request does not have the words.
             waits = dict[str, Any]({SAID: work.said})
@@ -149,14 +149,6 @@ class JobSpecialist:
 def _closed(waits: Mapping[str, Any], seal: Seal | None) -> dict[str, Any]:
     """A note about a job that waits."""
     return {**waits} if seal is None else {JOB: seal.closed({**waits})}
-
-
-def _opened(note: Any, seal: Seal | None) -> dict[str, Any]:
-    """What a note says of a job that waits; empty if there is none that can be read here."""
-    waits: dict[str, Any] = note or {}
-    if isinstance(waits.get(JOB), str):
-        return {} if seal is None else seal.opened(waits[JOB])
-    return waits
 
 
 def _said(answer: JsonValue, seal: Seal | None) -> str:

@@ -9,6 +9,7 @@ import pytest
 from carried import opened_run
 from replan.assembly.jobs import job_agent, job_processor
 from replan.errors import UsageError
+from replan.jobs.job import JobPhase
 from replan.jobs.phases.planning import with_plan
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
@@ -52,6 +53,11 @@ async def test_each_turn_is_taken_by_another_agent():
         session = json.loads(json.dumps(context.to_dict()))
         if said.startswith("what"):
             assert result.response.endswith("When?\nI also need: pin.")
+        job = session["project_state"]["job"]
+        if said != "yes":
+            has = {"day": "2026-03-03"} if said in ("tomorrow", "4711") else {}
+            has |= {"pin": "***"} if said == "4711" else {}
+            assert (job["status"], job["collected_info"]) == ("in_progress", has)
         if said == "4711":
             assert result.metadata["outcome"] == "waiting"
             (asked,) = result.metadata["questions"]
@@ -143,8 +149,9 @@ async def test_each_kind_of_user_talks_with_the_agent_until_the_job_is_over():
         spec = spec_of(done)
         user = SimulatedUser(kind, spec, "visit", {"day": "2026-05-01", "pin": "12"}, "en", seed)
         context = await converse_with_agent(job_agent(spec, clock=lambda: NOW), user)
-        job = context.project_state.get("job", {"error_code": "waits"})
-        ends[kind] = job.get("error_code", "done")
+        job = context.project_state["job"]
+        is_over = job["status"] in ("completed", "failed")
+        ends[kind] = job.get("error_code", "done") if is_over else "waits"
         assert len(done) == (ends[kind] == "done")
     assert all(ends[kind] == "done" for kind in COOPERATIVE)
     assert (ends["silent"], ends["looping"]) == ("waits", "no_progress")
@@ -178,10 +185,53 @@ async def test_the_plan_of_a_job_that_nobody_signed_is_made_and_confirmed_anew()
         job = processor.read(note["job"])
         many = with_plan(spec, job, job.plan.items * 50)
         note["job"] = many.replace(confirmed=many.plan.id).to_dict()
+    del data["project_state"]["job"]
     again = await agent.process("what?", data)
     assert (done, again.metadata["outcome"]) == ([], "waiting")
     yes = await agent.process("yes", data)
     assert (done, yes.metadata["outcome"]) == (["2026-03-03"], "completed")
+
+
+async def test_the_copy_of_a_waiting_job_says_where_it_is_and_is_never_changed_in_silence():
+    spec, done = counting_spec()
+    agents = (
+        job_agent(spec, clock=lambda: NOW),
+        job_agent(spec, context_key=KEY, clock=lambda: NOW),
+    )
+    for agent in agents:
+        asked = await waiting_for_yes(agent)
+        state = asked.project_state
+        job = job_processor(spec).read(state["job"])
+        assert (job.phase, job.plan.items) == (JobPhase.EXECUTION, ({"day": "2026-03-03"},))
+        changed = {**state["job"], "collected_info": {"day": "2026-03-04"}}
+        forged = asked.replace(project_state={**state, "job": changed})
+        refused = await agent.process("yes", forged)
+        assert (refused.success, refused.context_updates, done) == (False, {}, [])
+        assert "project_state.job" in refused.error
+        assert "new_request" in refused.error
+        anew = await agent.process("on 2026-03-05", forged, new_request=True)
+        assert anew.metadata["questions"][0]["details"]["collected"] == {"day": "2026-03-05"}
+        # Whoever leaves the copy out has it again after the next turn.
+        bare = asked.replace(project_state={"run": state["run"]})
+        again = bare.apply((await agent.process("what?", bare)).context_updates)
+        assert again.project_state["job"]["collected_info"] == {"day": "2026-03-03"}
+    assert done == []
+
+
+async def test_a_context_stays_small_through_twenty_turns_of_a_job():
+    names = [f"field_{number}" for number in range(25)]
+    slots = [Slot(name, question=f"What is {name}?") for name in names]
+    command = JobCommand("visit", needs=names, action="go")
+    spec = JobSpec("visit", slots=slots, commands=[command], actions=[ActionSpec("go", run=dict)])
+    agent, context = job_agent(spec, clock=lambda: NOW), AgentContext(session_id="s")
+    for number in range(20):
+        turn = await agent.process(f"value number {number} of this" if number else "hello", context)
+        context = context.apply(turn.context_updates)
+    state = json.loads(json.dumps(context.to_dict()))["project_state"]
+    assert len(state["job"]["collected_info"]) == 19
+    # What people said and were told grows by itself; the run and the job take no more than it.
+    assert len(json.dumps(state)) < len(json.dumps(context.to_dict()["dialogue_history"]))
+    assert len(json.dumps(state)) < 6_500
 
 
 @pytest.mark.parametrize(

@@ -268,10 +268,8 @@ class Conversation:
         carrier = RunCarrier(key=opened.key)
         run = carrier.carried(self.context)
         self.asks = asks_of_run(run)
-        if opened.partner.job is not None:
-            self.job = JobWork(opened.partner.job, carrier, stays=True).view(
-                self.context, self.asks
-            )
+        if (job := opened.partner.job) is not None:
+            self.job = JobWork(job, carrier, stays=True).view(self.context, run)
         if opened.partner.is_alone:
             # What it asks is its newest message, and the next message answers it.
             self.asks = tuple(each for each in self.asks if each.is_decision)

@@ -206,7 +206,10 @@ async def exported(
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
     whole = await whole_values(cast("EnhancedState", snapshot.values), log)
-    state = {key: value for key, value in whole.items() if key not in left_out}
+    state: dict[str, Any] = {key: each for key, each in whole.items() if key not in left_out}
+    if "questions" in whole:
+        asked = whole["questions"].items()
+        state["questions"] = {key: _without_used_parts(each) for key, each in asked}
     rows = await threads.rows(run_id)
     return PortableRun(
         run_id=run_id,
@@ -216,6 +219,12 @@ async def exported(
         threads={thread_id: dict(each) for thread_id, each in rows.items()},
         asked=asked_by_graphs(snapshot) if node == _STEPS else (),
     )
+
+
+def _without_used_parts(question: Question) -> Question:
+    """A question; of an answered one, without what only its reader and its answer needed."""
+    is_told = question.kind == "question" and not question.is_open
+    return question.replace(details=None, fingerprint="") if is_told else question
 
 
 def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:

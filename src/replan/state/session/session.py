@@ -80,6 +80,14 @@ class Seal(Protocol):
         ...
 
 
+def opened_note(note: Any, seal: Seal | None) -> dict[str, Any]:
+    """What a run notes of a job that waits; empty if there is nothing that can be read here."""
+    waits: dict[str, Any] = note or {}
+    if isinstance(waits.get(JOB), str):
+        return {} if seal is None else seal.opened(waits[JOB])
+    return waits
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionWork:
     """What a session keeps of the work of a team without a host, whose one specialist goes on.
