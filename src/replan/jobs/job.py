@@ -166,7 +166,6 @@ class Job(Value):
         command: The command; empty until it is known.
         required_info: The slots that the command needs.
         collected_info: The values of slots.
-        missing_info: The needed slots without a value.
         validation_errors: What the last validation found.
         plan: What is about to be done.
         planned_secrets: The values of secret slots in the last plan.
@@ -183,6 +182,7 @@ class Job(Value):
         turns: How many turns it has had since it began or was resumed.
         corrections: How many given values were changed since then.
         history: What happened, the oldest first.
+        missing_info: Derived: the needed slots without a value.
         status: Derived: pending, in_progress, completed or failed.
         stage: Derived: reasoning, acting, completed or failed.
     """
@@ -194,7 +194,6 @@ class Job(Value):
     command: str = ""
     required_info: tuple[str, ...] = ()
     collected_info: dict[str, JsonValue] = Field(default_factory=dict)
-    missing_info: tuple[str, ...] = ()
     validation_errors: tuple[ValidationIssue, ...] = ()
     plan: JobPlan | None = None
     planned_secrets: dict[str, PlannedSecret] = Field(default_factory=dict)
@@ -214,11 +213,17 @@ class Job(Value):
     @model_validator(mode="before")
     @classmethod
     def _without_derived(cls, given: Any) -> Any:
-        """Leave out derived fields, which follow from the phase."""
+        """Leave out derived fields, which follow from the others."""
         if isinstance(given, Mapping):
             fields = cast("Mapping[str, Any]", given)
             return {name: each for name, each in fields.items() if name not in _DERIVED}
         return given
+
+    @computed_field
+    @property
+    def missing_info(self) -> tuple[str, ...]:
+        """The needed slots without a value."""
+        return tuple(name for name in self.required_info if name not in self.collected_info)
 
     @computed_field
     @property
@@ -239,11 +244,6 @@ class Job(Value):
         """Whether it is completed or failed."""
         return self.phase.is_over
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The required slots that have no value now."""
-        return tuple(name for name in self.required_info if name not in self.collected_info)
-
     def noted(self, what: Any, reason: str = "", **facts: Any) -> "Job":
         """Return the job with an entry in its history."""
         step = JobStep(turn=self.turns, what=what, phase=self.phase, reason=reason, **facts)
@@ -261,7 +261,7 @@ class Job(Value):
         return written
 
 
-_DERIVED = frozenset({"status", "stage"})
+_DERIVED = frozenset({"missing_info", "status", "stage"})
 _STAGES: dict[JobPhase, JobStage] = {
     JobPhase.EXECUTION: "acting",
     JobPhase.COMPLETED: "completed",

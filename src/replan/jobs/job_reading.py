@@ -88,7 +88,6 @@ def _named_in(job: Job) -> Iterator[tuple[str, str]]:
     """The slots that a job names, with the fields."""
     rows = {
         "required_info[{}]": job.required_info,
-        "missing_info[{}]": job.missing_info,
         "validation_errors[{}].field": [issue.field for issue in job.validation_errors],
         "remarks[{}].field": [issue.field for issue in job.remarks],
     }
@@ -130,7 +129,6 @@ def _recomputed(job: Job, spec: JobSpec) -> Job:
     return job.replace(
         collected_info=values,
         required_info=required,
-        missing_info=tuple(name for name in required if name not in values),
         validation_errors=(*before, *issues),
         plan=plan,
     )

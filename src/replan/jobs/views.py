@@ -22,7 +22,7 @@ def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
         "status": job.status,
         "stage": job.stage,
         "collected": masked(spec, job.collected_info),
-        "missing": list(job.missing),
+        "missing": list(job.missing_info),
         "asked": list(job.asked.names[:1]),
         "problems": [f"{issue.field}: {issue.message}" for issue in job.validation_errors],
         "turns": job.turns,

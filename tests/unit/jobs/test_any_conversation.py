@@ -147,7 +147,7 @@ async def check_entered_directly(processor, job):
     assert direct.missing_info == tuple(n for n in direct.required_info if n in job.missing_info)
     if job.status == "completed":
         result = await processor.process(direct)
-        assert not result.job.missing
+        assert not result.job.missing_info
         planned = result.job.plan
         assert planned.items == job.plan.items
 

@@ -55,12 +55,12 @@ async def test_only_who_was_shown_the_values_confirms_them(make, executor, recor
 async def test_a_job_from_outside_is_refused_with_every_field(spec, make):
     processor = make(spec)
     good = processor.new_job("edit").to_dict()
-    bad = {**good, "command": "erase", "collected_info": {"colour": 1}, "missing_info": ["title2"]}
+    bad = {**good, "command": "erase", "collected_info": {"colour": 1}, "required_info": ["title2"]}
     with pytest.raises(JobError) as told:
         await processor.process(bad)
     assert [each.field for each in told.value.mistakes] == [
         "command",
-        "missing_info[0]",
+        "required_info[0]",
         "collected_info.colour",
     ]
     for field, value in {

@@ -34,7 +34,7 @@ def is_complete(job: Job) -> bool:
     if not job.command:
         return False
     if job.plan is None:
-        return not job.missing
+        return not job.missing_info
     if job.plan.command != job.command or not job.plan.items:
         return False
     return all(
@@ -139,18 +139,15 @@ def reset(job: Job, target: JobPhase) -> Job:
                 confirmed="",
                 required_info=(),
                 collected_info={},
-                missing_info=(),
                 validation_errors=(),
                 remarks=(),
             )
         case JobPhase.INFORMATION_COLLECTION:
             wrong = {issue.field for issue in job.validation_errors}
             kept = {name: each for name, each in job.collected_info.items() if name not in wrong}
-            missing = tuple(name for name in job.required_info if name not in kept)
             cleared = job.replace(
                 plan=None,
                 collected_info=kept,
-                missing_info=missing,
                 validation_errors=(),
                 remarks=(*job.remarks, *job.validation_errors),
             )

@@ -56,7 +56,7 @@ class InformationCollectionHandler(PhaseHandler):
         if (too_many := too_many_corrections(engine, job)) is not None:
             return too_many
         wrong = tuple(issue.field for issue in job.validation_errors)
-        names = tuple(dict.fromkeys((*engine.spec.in_order(job.missing), *wrong)))
+        names = tuple(dict.fromkeys((*engine.spec.in_order(job.missing_info), *wrong)))
         if not names:
             return go_on(job, self.next_phase)
         issues = (*job.remarks, *job.validation_errors)

@@ -87,7 +87,6 @@ async def apply_message(
     is_changed = switched or not same(merge.values, before.collected_info)
     job = job.replace(
         collected_info=merge.values,
-        missing_info=tuple(name for name in job.required_info if name not in merge.values),
         validation_errors=merge.issues,
         remarks=(*job.remarks, *_reopened(spec, job, merge.changed, merge.reopened)),
         corrections=job.corrections + len(merge.changed) + switched,

@@ -51,8 +51,8 @@ class ProgressTracker:
             return "nothing: the job is over"
         if not job.command:
             return f"ask for the {COMMAND}"
-        if job.missing:
-            return f"ask for {', '.join(job.missing)}"
+        if job.missing_info:
+            return f"ask for {', '.join(job.missing_info)}"
         if job.phase is JobPhase.EXECUTION and job.asked.names == (CONFIRMATION,):
             return f"ask for the {CONFIRMATION}"
         return f"continue with {job.command}"
