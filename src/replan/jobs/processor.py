@@ -9,19 +9,28 @@ from pydantic import JsonValue
 
 from replan.base.values import Value
 from replan.jobs.actions import Executor
-from replan.jobs.extraction.port import Extractor, MessageLike, messages_of
+from replan.jobs.extraction.port import (
+    Extracted,
+    Extractor,
+    JobMessage,
+    MessageLike,
+    Wanted,
+    messages_of,
+)
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
 from replan.jobs.job_reading import read_job
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
-from replan.jobs.phases.job_turn import ProcessInput
+from replan.jobs.phases.job_turn import ProcessInput, hear, newest_user_text
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
     ProcessOutput,
     fail,
     failed,
+    go_on,
+    too_many_corrections,
 )
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
@@ -86,7 +95,7 @@ class JobProcessor:
         self.collector = InformationCollector(spec, extractor)
         self._corrector = corrector or PhaseCorrector()
         self._phraser = phraser
-        engine = Engine(
+        self._engine = Engine(
             spec=spec,
             collector=self.collector,
             tracker=ProgressTracker(spec.max_asks),
@@ -94,7 +103,7 @@ class JobProcessor:
             executor=executor,
             clock=clock,
         )
-        self._handlers = tuple(handlers(engine))
+        self._handlers = tuple(handlers(self._engine))
 
     def new_job(
         self,
@@ -156,38 +165,49 @@ class JobProcessor:
             JobError: The job is not one of this spec.
         """
         job = read_job(job, self.spec)
-        turn = ProcessInput(self.collector, messages_of(messages), self._clock().date())
-        if job.is_over and not turn.message:
+        messages = messages_of(messages)
+        message = newest_user_text(messages)
+        if job.is_over and not message:
             return _result(failed(job))
-        if job.phase is JobPhase.COMPLETED and is_acknowledgement(turn.message):
+        if job.phase is JobPhase.COMPLETED and is_acknowledgement(message):
             return _result(replace(failed(job), user_prompt=say("over", job.language)))
-        job = self._begun(job, turn.message)
-        found = await turn.extracted(job)
-        if found.cancelled:
-            output = fail(job, "cancelled", say("cancelled", job.language))
-        else:
-            output = await self._phrased(await self._through_phases(job, turn))
-            output = self._with_understood(output, turn)
-        return _result(output)
+        job = self._begun(job, message)
+        turn = ProcessInput(messages, message, await self._found(job, message, messages))
+        if turn.found.cancelled:
+            return _result(fail(job, "cancelled", say("cancelled", job.language)))
+        output = await self._phrased(await self._through_phases(job, turn))
+        return _result(self._with_understood(output, turn))
+
+    async def _found(self, job: Job, said: str, messages: Sequence[JobMessage]) -> Extracted:
+        if not said:
+            return Extracted()
+        today = self._clock().date()
+        wanted = Wanted(spec=self.spec, job=job, said=said, messages=messages, today=today)
+        return await self.collector.extractor.extract(wanted)
 
     async def _through_phases(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         for _ in range(MOST_TRANSITIONS):
-            job = self._corrector.corrected(job)
-            if job.is_over:
-                return ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error)
-            is_ready, issues = self._corrector.validate_phase_prerequisites(job, job.phase)
-            if not is_ready:
-                return fail(job, "broken", "; ".join(issues))
-            handler = next((each for each in self._handlers if each.can_handle(job.phase)), None)
-            if handler is None:
-                return fail(job, "broken", f"Nothing handles the phase {job.phase}.")
-            output = await handler.process(job, turn)
+            output = await self._in_phase(self._corrector.corrected(job), turn)
             job = output.job
             if output.needs_user_interaction or job.is_over:
                 return output
             if output.next_phase is not job.phase:
                 job = job.replace(phase=output.next_phase).noted("moved")
         return fail(job, "broken", f"The job passed {MOST_TRANSITIONS} phases in one turn.")
+
+    async def _in_phase(self, job: Job, turn: ProcessInput) -> ProcessOutput:
+        is_ready, issues = self._corrector.validate_phase_prerequisites(job, job.phase)
+        handler = next((each for each in self._handlers if each.can_handle(job.phase)), None)
+        if not is_ready or handler is None:
+            why = "; ".join(issues) or f"Nothing handles the phase {job.phase}."
+            return fail(job, "broken", why)
+        if not turn.is_heard and handler.hears(job, turn):
+            job = hear(self.spec, self._engine.tracker, job, turn)
+            if (too_many := too_many_corrections(self._engine, job)) is not None:
+                return too_many
+            if self._corrector.correct_phase(job)[0].comes_before(job.phase):
+                return go_on(job, job.phase)
+        return await handler.process(job, turn)
 
     async def _phrased(self, output: ProcessOutput) -> ProcessOutput:
         """Ask in the words of the phraser, if there is one."""

@@ -17,15 +17,8 @@ from replan.jobs.job import CONFIRMATION
 from replan.jobs.spec.forms import form_of
 from replan.jobs.spec.slot import Slot
 
-_NOT = re.compile(
-    r"(?:\b(?:not|except|instead of|rather than)(?: (?:on|in|at|the|a)){0,2} *|不是|不要|不想|别)$",
-    re.IGNORECASE,
-)
-_CORRECTED = re.compile(
-    r"\b(?:no|sorry|i mean|actually|rather|correction|oops|make (?:it|that))\b"
-    r"|不对|不是|错了|应该|更正",
-    re.IGNORECASE,
-)
+_NOT = re.compile(WORDS["corrections"]["unwanted"], re.IGNORECASE)
+_CORRECTED = re.compile(WORDS["corrections"]["corrected"], re.IGNORECASE)
 _BEHIND_NAME = re.compile(r"\b(?:for|with)\s+$", re.IGNORECASE)
 _REACH = 30
 _MOST = 50  # places where a value of one slot may be
@@ -43,28 +36,7 @@ _NEXT_WORDS = re.compile(
     rf"[{_UNITS['measures']}]*\s*(?:(?P<word>[A-Za-z]+)(?:\s+(?P<next>[A-Za-z]+))?"
     rf"|(?P<sign>{_SIGN})(?P<more>{_SIGN})?)"
 )
-_SIGNS_OF_QUESTIONS = frozenset("几多少的吗请您要你需什么哪有是个位名数")
-_WORDS_OF_QUESTIONS = frozenset(
-    [
-        "how",
-        "many",
-        "much",
-        "what",
-        "which",
-        "the",
-        "for",
-        "are",
-        "you",
-        "your",
-        "does",
-        "there",
-        "number",
-        "need",
-        "want",
-        "with",
-        "have",
-    ]
-)
+_OF_QUESTIONS = frozenset((*_UNITS["question_words"], *_UNITS["question_signs"]))
 _SHORTEST_WORD = 3
 
 
@@ -296,8 +268,7 @@ def _words_in(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(
         _singular(each)
         for each in words
-        if each not in _SIGNS_OF_QUESTIONS
-        and not (each.isascii() and (len(each) < _SHORTEST_WORD or each in _WORDS_OF_QUESTIONS))
+        if each not in _OF_QUESTIONS and not (each.isascii() and len(each) < _SHORTEST_WORD)
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from replan.base.texts.storable import storable_text
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
-from replan.jobs.phases.job_turn import ProcessInput, apply_message
+from replan.jobs.phases.job_turn import ProcessInput
 from replan.jobs.phases.outputs import (
     PhaseHandler,
     ProcessOutput,
@@ -35,28 +35,29 @@ class ExecutionHandler(PhaseHandler):
     phase = JobPhase.EXECUTION
     next_phase = JobPhase.COMPLETED
 
+    def hears(self, job: Job, given: ProcessInput) -> bool:
+        """An answer to the question of an action is its result."""
+        command = self._engine.spec.command(job.command)
+        is_asked = command is not None and command.action == "ask_user"
+        return not (is_asked and job.asked.names == (ANSWER,) and given.message)
+
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Execute the plan, after its confirmation if one is required."""
-        engine, spec = self._engine, self._engine.spec
+        spec = self._engine.spec
         command, plan = spec.command(job.command), job.plan
         if command is None or plan is None:
             return fail(job, "broken", "There is no plan.")
-        if self._is_answer(job, command, given):
+        if not given.is_heard:
             result = Outcome(success=True, result=storable_text(given.message))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
             return self._completed(job, command)
-        job, is_confirmed = await apply_message(spec, engine.tracker, job, given)
-        if (too_many := too_many_corrections(engine, job)) is not None:
-            return too_many
-        if job.plan is None or job.validation_errors:
-            # What was said changes the plan; where the job belongs now, the corrector says.
-            return ProcessOutput(job=job, next_phase=job.phase)
         if spec.is_confirmed(command) and job.confirmed != plan.id:
             # A yes after a no may only acknowledge it.
-            if is_confirmed is not True or job.refused:
-                is_said, job = is_confirmed is not None, job.replace(refused=is_confirmed is False)
+            said = given.confirmed
+            if said is not True or job.refused:
+                job = job.replace(refused=said is False)
                 asked = self._confirmation(job, command, given)
-                return asked if is_said else await self._unless_understood(asked, job, given)
+                return asked if said is not None else self._unless_understood(asked, job, given)
             job = job.replace(confirmed=plan.id)
             given.progressed = True
         return await self._done(job, command, plan, given)
@@ -85,12 +86,12 @@ class ExecutionHandler(PhaseHandler):
             text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
-    async def _unless_understood(
+    def _unless_understood(
         self, asked: ProcessOutput, job: Job, turn: ProcessInput
     ) -> ProcessOutput:
         """Say that an answer to the confirmation was not understood, if it was not."""
         is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
-        if not is_answer or job.is_over or (await turn.extracted(job)).values:
+        if not is_answer or job.is_over or turn.found.values:
             return asked
         text = say("unclear", job.language, name=self._first_slot(job))
         return replace(asked, user_prompt=f"{text}\n{asked.user_prompt}")
@@ -214,11 +215,6 @@ class ExecutionHandler(PhaseHandler):
             user_prompt="\n".join(part for part in (remarks, *lines) if part),
             execution_result=result,
         )
-
-    def _is_answer(self, job: Job, command: JobCommand, turn: ProcessInput) -> bool:
-        """Whether the message answers the question that the action asked."""
-        is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
-        return is_open and bool(turn.message) and not turn.is_applied
 
     def _asked(
         self, job: Job, plan: JobPlan, command: JobCommand, turn: ProcessInput

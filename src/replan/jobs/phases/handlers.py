@@ -2,7 +2,7 @@
 
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
-from replan.jobs.phases.job_turn import ProcessInput, apply_message, with_command
+from replan.jobs.phases.job_turn import ProcessInput
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -10,7 +10,6 @@ from replan.jobs.phases.outputs import (
     ask,
     fail,
     go_on,
-    too_many_corrections,
 )
 from replan.jobs.phases.planning import with_plan
 from replan.jobs.sayings import joined, say
@@ -24,23 +23,13 @@ class IntentRecognitionHandler(PhaseHandler):
     next_phase = JobPhase.INFORMATION_COLLECTION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Recognise the command, or ask which one is wanted."""
-        engine, spec = self._engine, self._engine.spec
-        if not job.command:
-            found = (await given.extracted(job)).command
-            if spec.command(found) is None:
-                # What was said already is not asked for later.
-                job, _ = await apply_message(spec, engine.tracker, job, given)
-                asked = ask(engine, job, given, (COMMAND,), self._question(job))
-                return too_many_corrections(engine, job) or asked
-            job = with_command(spec, job, found)
-            given.progressed = True
-        return go_on(job, self.next_phase)
-
-    def _question(self, job: Job) -> str:
+        """Go on with the command that was recognised, or ask which one is wanted."""
+        if job.command:
+            return go_on(job, self.next_phase)
         spec, language = self._engine.spec, job.language
         called = joined([each.called(language) for each in spec.commands], language)
-        return text_in(spec.question, language) or say("which", language, commands=called)
+        question = text_in(spec.question, language) or say("which", language, commands=called)
+        return ask(self._engine, job, given, (COMMAND,), question)
 
 
 class InformationCollectionHandler(PhaseHandler):
@@ -50,11 +39,8 @@ class InformationCollectionHandler(PhaseHandler):
     next_phase = JobPhase.PLAN_GENERATION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Process the message, then ask for what is missing or wrong."""
+        """Ask for what is missing or wrong."""
         engine = self._engine
-        job, _ = await apply_message(engine.spec, engine.tracker, job, given)
-        if (too_many := too_many_corrections(engine, job)) is not None:
-            return too_many
         wrong = tuple(issue.field for issue in job.validation_errors)
         names = tuple(dict.fromkeys((*engine.spec.in_order(job.missing_info), *wrong)))
         if not names:
@@ -69,6 +55,10 @@ class PlanGenerationHandler(PhaseHandler):
 
     phase = JobPhase.PLAN_GENERATION
     next_phase = JobPhase.EXECUTION
+
+    def hears(self, job: Job, given: ProcessInput) -> bool:
+        """A plan is made without the user."""
+        return False
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Make the plan with its id; values that the planner needs are collected first."""

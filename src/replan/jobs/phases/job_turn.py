@@ -1,58 +1,33 @@
 """A turn of a job: the user's message, read once, and its changes."""
 
 from collections.abc import Sequence
-from datetime import date
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from replan.base.texts.storable import storable_text
 from replan.base.values import same
 from replan.jobs.corrections import merge_values
-from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
-from replan.jobs.job import CONFIRMATION, Job
-from replan.jobs.phases.collector import REOPENED, InformationCollector
+from replan.jobs.extraction.port import Extracted, JobMessage
+from replan.jobs.job import CONFIRMATION, Job, JobPhase
+from replan.jobs.phases.collector import REOPENED
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
 
 
+@dataclass
 class ProcessInput:
-    """The messages of a turn of a job. They are read once, and their values count once."""
+    """The messages of a turn of a job, what was found in them, and what came of it."""
 
-    def __init__(
-        self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
-    ) -> None:
-        self.message = newest_user_text(messages)
-        self.messages = messages
-        self._collector, self._today = collector, today
-        self._found: Extracted | None = None
-        self.is_applied = False
-        self.progressed = False  # whether something that it says got the job anywhere
-        self.understood: tuple[str, ...] = ()  # the slots that it gave a value
-
-    async def extracted(self, job: Job) -> Extracted:
-        """What was found in it."""
-        if self._found is None:
-            self._found = Extracted()
-            if self.message:
-                wanted = Wanted(
-                    spec=self._collector.spec,
-                    job=job,
-                    said=self.message,
-                    messages=self.messages,
-                    today=self._today,
-                )
-                self._found = await self._collector.extractor.extract(wanted)
-        return self._found
-
-    async def extracted_once(self, job: Job) -> Extracted:
-        """What was found in it, the first time; then nothing."""
-        if self.is_applied:
-            return Extracted()
-        found = await self.extracted(job)
-        self.is_applied = True
-        return found
+    messages: Sequence[JobMessage]
+    message: str  # what the user said since the assistant spoke last
+    found: Extracted
+    is_heard: bool = False  # whether the job has what was found
+    confirmed: bool | None = None  # whether the user said yes or no to the plan that was shown
+    progressed: bool = False  # whether something that it says got the job anywhere
+    understood: tuple[str, ...] = ()  # the slots that it gave a value
 
 
 def newest_user_text(messages: Sequence[JobMessage]) -> str:
@@ -66,25 +41,21 @@ def newest_user_text(messages: Sequence[JobMessage]) -> str:
     return "\n".join(reversed(texts))
 
 
-async def apply_message(
-    spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput
-) -> tuple[Job, bool | None]:
-    """Return the job after a message, and whether the user confirmed what the job showed.
-
-    Unwanted values are recorded, and left out. It is None where the user said neither yes nor no.
-    """
-    found = await turn.extracted_once(job)
-    before, switched = job, False
-    if found.command and found.command != job.command and spec.command(found.command) is not None:
-        job, switched = with_command(spec, job, found.command), True
+def hear(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput) -> Job:
+    """Return the job after what the user said; unwanted values are recorded, and left out."""
+    turn.is_heard, found, before = True, turn.found, job
+    if found.command != job.command and spec.command(found.command) is not None:
+        job, turn.progressed = with_command(spec, job, found.command), True
+    is_begun = job.command != before.command
+    switched = is_begun and bool(before.command)
     names = spec.slots_of(job.command)
     given = {name: each for name, each in found.values.items() if name in names}
     given = _without_repeated_secrets(spec, given)
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
     merge = merge_values(spec, names, job.collected_info, given, job.language)
-    turn.understood += tuple(name for name in names if name in given and name in merge.values)
-    turn.progressed |= switched or tracker.has_progressed(job, merge.values)
-    is_changed = switched or not same(merge.values, before.collected_info)
+    turn.understood = tuple(name for name in names if name in given and name in merge.values)
+    turn.progressed |= tracker.has_progressed(job, merge.values)
+    is_changed = is_begun or not same(merge.values, before.collected_info)
     job = job.replace(
         collected_info=merge.values,
         validation_errors=merge.issues,
@@ -96,8 +67,10 @@ async def apply_message(
     if given or dropped or switched or found.trouble:
         job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
     # Only who was shown the values confirms them.
-    was_shown = before.asked.names == (CONFIRMATION,) and not (is_changed or merge.issues)
-    return job, found.confirmed if was_shown else None
+    was_shown = job.phase is JobPhase.EXECUTION and before.asked.names == (CONFIRMATION,)
+    if was_shown and not (is_changed or merge.issues):
+        turn.confirmed = found.confirmed
+    return job
 
 
 def _without_repeated_secrets(spec: JobSpec, given: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -53,6 +53,10 @@ class PhaseHandler(ABC):
         """Whether this is its phase."""
         return phase is self.phase
 
+    def hears(self, job: Job, given: ProcessInput) -> bool:
+        """Whether what the user said is about what the job has, before it is processed here."""
+        return True
+
     @abstractmethod
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Do it, on a copy."""
