@@ -9,6 +9,7 @@ from replan.base.values import same
 from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
+from replan.jobs.views import hidden, secrets_in
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """Values that count as empty."""
@@ -55,10 +56,7 @@ class Merge:
     ) -> None:
         self.values = dict(held)
         self._spec = spec
-        secrets = [each.name for each in spec.slots if each.secret]
-        self._secrets = {
-            str(each[name]) for each in (held, given) for name in secrets if name in each
-        }
+        self._secrets = secrets_in(spec, held, given)
         self._held = held
         self._language: Language = language
         self._fresh: set[str] = set()
@@ -83,11 +81,8 @@ class Merge:
 
     def _without_secrets(self, issue: ValidationIssue) -> ValidationIssue:
         """An issue that repeats nothing of a secret slot, nor what has the form of one."""
-        value, message = issue.value, issue.message
-        for secret in sorted(filter(None, self._secrets), key=len, reverse=True):
-            value, message = value.replace(secret, MASK), message.replace(secret, MASK)
-        value = self._spec.without_forms(value)
-        return issue.replace(value=value, message=message)
+        value = self._spec.without_forms(hidden(issue.value, self._secrets))
+        return issue.replace(value=value, message=hidden(issue.message, self._secrets))
 
     def take(self, name: str, given: object) -> None:
         value = self._valid(name, given)

@@ -1,7 +1,7 @@
 """What of a job may be shown: where it is, and nothing of the values of secret slots."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -79,10 +79,14 @@ _SHORTEST_MASKED = 4
 
 def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
     """Plain data with a mask in place of each value that secret slots of a job have or had."""
-    held = [job.collected_info.get(slot.name) for slot in spec.slots if slot.secret]
-    planned = [list(each.values) for each in job.planned_secrets.values()]
-    secrets = sorted({*_leaves([*held, *planned])}, key=len, reverse=True)
-    return _masked(value, secrets) if secrets else value
+    planned = {name: list(each.values) for name, each in job.planned_secrets.items()}
+    return hidden(value, secrets_in(spec, job.collected_info, planned))
+
+
+def secrets_in(spec: JobSpec, *rows: Mapping[str, Any]) -> list[str]:
+    """The texts of the values of secret slots in rows of values by slot, the longest first."""
+    held = [row.get(slot.name) for slot in spec.slots if slot.secret for row in rows]
+    return sorted({*_leaves(held)}, key=len, reverse=True)
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:
@@ -98,12 +102,15 @@ def _leaves(value: JsonValue) -> Iterator[str]:
         yield json.dumps(str(value), ensure_ascii=False)[1:-1]
 
 
-def _masked(value: Any, secrets: Sequence[str]) -> Any:
+def hidden(value: Any, secrets: Sequence[str]) -> Any:
+    """Plain data with a mask in place of each of some texts."""
+    if not secrets:
+        return value
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: _masked(each, secrets) for name, each in fields.items()}
+        return {name: hidden(each, secrets) for name, each in fields.items()}
     if isinstance(value, list):
-        return [_masked(each, secrets) for each in cast("list[Any]", value)]
+        return [hidden(each, secrets) for each in cast("list[Any]", value)]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return MASK if str(value) in secrets else value
     if isinstance(value, str):

@@ -20,7 +20,7 @@ from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_number, to_object
-from replan.jobs.views import without_secrets
+from replan.jobs.views import hidden, secrets_in, without_secrets
 from replan.models.chat import Chat
 from replan.ports.run_context import here
 from replan.prompts.sections import Call, data_message, section, system_message
@@ -98,15 +98,14 @@ def _checked(values: Mapping[str, JsonValue], wanted: Wanted) -> dict[str, JsonV
 
 
 def _without_secrets_in(
-    found: Mapping[str, JsonValue], hidden: Sequence[str], wanted: Wanted
+    found: Mapping[str, JsonValue], formed: Sequence[str], wanted: Wanted
 ) -> Wanted:
     """What is wanted, without the secret values that were found in it, or that the job has."""
-    job, just_said = wanted.job, wanted.job.replace(collected_info=dict(found))
+    just_said = secrets_in(wanted.spec, found)
 
     def masked(text: str) -> str:
-        for each in (job, just_said):
-            text = without_secrets(wanted.spec, each, text)
-        for each in hidden:
+        text = hidden(without_secrets(wanted.spec, wanted.job, text), just_said)
+        for each in formed:
             text = text.replace(each, MASK) if wanted.spec.without_forms(each) != each else text
         return text
 
