@@ -10,10 +10,10 @@ from replan.events.types import PlanUpdated, SpecialistCompleted, StepsInvalidat
 from replan.memory.conversation import Seen
 from replan.nodes.host.host_call import emitter_of
 from replan.nodes.host.new_settings import with_new_settings
+from replan.plan.changes import unstarted
 from replan.plan.dependencies import blocked_steps
 from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.rerun import Rerun
-from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.specialists.services import Services
 from replan.specialists.steps.on_record import keys_in

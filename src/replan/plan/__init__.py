@@ -1,16 +1,7 @@
 """Plans as values: the Markdown document, what can run, changes, history and progress."""
 
 from replan.plan.applying import apply, apply_valid, replay
-from replan.plan.changes import (
-    AddStep,
-    ModifyPlan,
-    ModifyStep,
-    PlanChange,
-    RemoveStep,
-    ReorderSteps,
-    compare,
-    update_type,
-)
+from replan.plan.changes import Addition, PlanChanges, compare
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import (
     Readiness,
@@ -62,19 +53,15 @@ from replan.plan.statuses import (
 )
 
 __all__ = [
-    "AddStep",
+    "Addition",
     "Author",
     "Condition",
-    "ModifyPlan",
-    "ModifyStep",
-    "PlanChange",
+    "PlanChanges",
     "PlanDocument",
     "PlanStep",
     "PlanUpdate",
     "PlanUpdateType",
     "Readiness",
-    "RemoveStep",
-    "ReorderSteps",
     "Rerun",
     "StepStatus",
     "TaskPlan",
@@ -110,7 +97,6 @@ __all__ = [
     "skippable_steps",
     "unmet_steps",
     "unsealed",
-    "update_type",
     "width",
     "with_statuses",
     "write_conflicts",

@@ -1,88 +1,103 @@
-"""The changes of a plan, and the difference between two plans."""
+"""The changes of a plan: the difference between two plans, and how it changes the steps."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
 
-from pydantic import Field, JsonValue, TypeAdapter, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from replan.base.values import same
-from replan.plan.model import PlanStep, PlanUpdateType, TaskPlan, Value
+from replan.plan.markdown.normal import normalised_step
+from replan.plan.model import PlanStep, PlanUpdateType, StepStatus, TaskPlan, Value
 from replan.plan.option_table import STRUCTURAL
 
 
-class AddStep(Value):
-    """Add a step.
+class Addition(Value):
+    """A step that is added.
 
     Attributes:
-        step: The step; its id is one that the plan does not have.
         index: Its place among the steps as they then are; beyond the end means the end.
+        step: The step; its id is one that the plan does not have.
     """
 
-    kind: Literal["add_step"] = "add_step"
-    step: PlanStep
     index: int = Field(ge=0)
+    step: PlanStep
+
+
+class PlanChanges(Value):
+    """What changes in a plan; as JSON (`record`) it is in the plan's history and in events.
+
+    Steps are removed, then added, then modified, then put into another order.
+
+    Attributes:
+        added: The new steps.
+        removed: The ids of steps that go.
+        modified: By the id of a step, the new values, as JSON, of some of its fields.
+        reordered: Ids in their new order; steps that it does not name keep their places.
+        title: The new title of the plan; None if it stays.
+    """
+
+    added: tuple[Addition, ...] = ()
+    removed: tuple[int, ...] = ()
+    modified: dict[int, dict[str, JsonValue]] = Field(
+        default_factory=dict[int, dict[str, JsonValue]]
+    )
+    reordered: tuple[int, ...] = ()
+    title: str | None = None
+
+    @field_validator("modified")
+    @classmethod
+    def _must_fit(
+        cls, modified: dict[int, dict[str, JsonValue]]
+    ) -> dict[int, dict[str, JsonValue]]:
+        for fields in modified.values():
+            if unknown := fields.keys() - set(STRUCTURAL):
+                names = ", ".join(sorted(unknown))
+                raise ValueError(f"not fields of a step that a revision may change: {names}")
+            PlanStep.model_validate({"id": 1, "description": "", **fields})
+        return modified
+
+    def __bool__(self) -> bool:
+        """Whether there is any change."""
+        return bool(self.record)
 
     @property
-    def step_id(self) -> int:
-        """The step's id."""
-        return self.step.id
+    def record(self) -> dict[str, JsonValue]:
+        """The changes as JSON, without what does not change."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def kind(self) -> PlanUpdateType:
+        """The one kind of all changes; `modify_plan` if there are several."""
+        (first, *others) = self.record or ("title",)
+        return PlanUpdateType.MODIFY_PLAN if others else _KINDS[first]
+
+    @property
+    def fresh(self) -> dict[int, PlanStep]:
+        """The added steps by id."""
+        return {each.step.id: each.step for each in self.added}
+
+    def without(self, steps: Collection[int | None]) -> "PlanChanges":
+        """Return the changes without those of some steps; None stands for the plan's own."""
+        has_own, fresh = None not in steps, self.fresh
+        order = (each for each in self.reordered if each not in steps or each not in fresh)
+        return PlanChanges(
+            added=tuple(each for each in self.added if each.step.id not in steps),
+            removed=tuple(each for each in self.removed if each not in steps),
+            modified={key: each for key, each in self.modified.items() if key not in steps},
+            reordered=tuple(order) if has_own else (),
+            title=self.title if has_own else None,
+        )
 
 
-class RemoveStep(Value):
-    """Remove a step that is not finished."""
-
-    kind: Literal["remove_step"] = "remove_step"
-    step_id: int
-
-
-class ModifyStep(Value):
-    """Change fields of a step that is not finished.
-
-    Attributes:
-        step_id: The step.
-        fields: The new values, as JSON, of some of the `STRUCTURAL` fields.
-    """
-
-    kind: Literal["modify_step"] = "modify_step"
-    step_id: int
-    fields: dict[str, JsonValue]
-
-    @field_validator("fields")
-    @classmethod
-    def _must_fit(cls, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        unknown = fields.keys() - set(STRUCTURAL)
-        if unknown:
-            names = ", ".join(sorted(unknown))
-            raise ValueError(f"not fields of a step that a revision may change: {names}")
-        PlanStep.model_validate({"id": 1, "description": "", **fields})
-        return fields
+_KINDS = {
+    "added": PlanUpdateType.ADD_STEP,
+    "removed": PlanUpdateType.REMOVE_STEP,
+    "modified": PlanUpdateType.MODIFY_STEP,
+    "reordered": PlanUpdateType.REORDER_STEPS,
+    "title": PlanUpdateType.MODIFY_PLAN,
+}
 
 
-class ReorderSteps(Value):
-    """Put steps into another order.
-
-    Attributes:
-        order: Their ids; steps that it does not name keep their places.
-    """
-
-    kind: Literal["reorder_steps"] = "reorder_steps"
-    order: tuple[int, ...]
-
-
-class ModifyPlan(Value):
-    """Change the plan's title."""
-
-    kind: Literal["modify_plan"] = "modify_plan"
-    title: str
-
-
-PlanChange = Annotated[
-    AddStep | RemoveStep | ModifyStep | ReorderSteps | ModifyPlan, Field(discriminator="kind")
-]
-"""One change of a plan; in JSON, `kind` distinguishes the kinds."""
-
-
-def compare(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:
+def compare(old: TaskPlan, new: TaskPlan) -> PlanChanges:
     """Find the changes that lead from one plan to another.
 
     Steps are matched by id, then by equal title: a new step with an id that the old plan does not
@@ -92,27 +107,50 @@ def compare(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:
     return difference(old, aligned(old, new))
 
 
-def difference(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:
+def difference(old: TaskPlan, new: TaskPlan) -> PlanChanges:
     """Find the changes between two plans whose steps are matched by id alone."""
     before, after = old.by_id, new.by_id
     order = [step.id for step in old.steps if step.id in after]
-    changes: list[PlanChange] = [
-        RemoveStep(step_id=step.id) for step in old.steps if step.id not in after
-    ]
+    added: list[Addition] = []
+    modified: dict[int, dict[str, JsonValue]] = {}
     for at, step in enumerate(new.steps):
         if step.id not in before:
-            changes.append(AddStep(step=step, index=at))
+            added.append(Addition(index=at, step=step))
             order.insert(at, step.id)
-    for step in new.steps:
-        fields = _changed_fields(before[step.id], step) if step.id in before else {}
-        if fields:
-            changes.append(ModifyStep(step_id=step.id, fields=fields))
-    wanted = [step.id for step in new.steps]
-    if order != wanted:
-        changes.append(ReorderSteps(order=tuple(wanted)))
-    if old.title != new.title:
-        changes.append(ModifyPlan(title=new.title))
-    return tuple(changes)
+        elif fields := _changed_fields(before[step.id], step):
+            modified[step.id] = fields
+    return PlanChanges(
+        added=tuple(added),
+        removed=tuple(step.id for step in old.steps if step.id not in after),
+        modified=modified,
+        reordered=() if order == [*after] else tuple(after),
+        title=None if old.title == new.title else new.title,
+    )
+
+
+def changed(plan: TaskPlan, changes: PlanChanges) -> TaskPlan:
+    """Make changes that are known to be possible, such as those of a history."""
+    removed = set(changes.removed)
+    steps = [step for step in plan.steps if step.id not in removed]
+    for each in changes.added:
+        steps.insert(each.index, normalised_step(each.step))
+    steps = [
+        _modified(step, changes.modified[step.id]) if step.id in changes.modified else step
+        for step in steps
+    ]
+    title = plan.title if changes.title is None else changes.title
+    return plan.replace(steps=_reordered(steps, changes.reordered), title=title)
+
+
+def unstarted(step: PlanStep) -> PlanStep:
+    """Return a step as if it had never run."""
+    return step.replace(
+        status=StepStatus.PENDING,
+        result="",
+        feedback="",
+        actual_duration=None,
+        retry_count=0,
+    )
 
 
 def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
@@ -143,49 +181,26 @@ def title_key(step: PlanStep) -> str:
     )
 
 
-def update_type(changes: Sequence[PlanChange]) -> PlanUpdateType:
-    """Derive the kind of a revision: the one kind of its changes, else `modify_plan`."""
-    kinds = {change.kind for change in changes}
-    return PlanUpdateType(kinds.pop()) if len(kinds) == 1 else PlanUpdateType.MODIFY_PLAN
-
-
-def to_record(changes: Sequence[PlanChange]) -> dict[str, JsonValue]:
-    """Write changes as `difference` gives them into the JSON mapping of a history."""
-    record: dict[str, Any] = {"added": [], "removed": [], "modified": {}}
-    for change in changes:
-        match change:
-            case AddStep():
-                step = change.step.model_dump(mode="json", exclude_defaults=True)
-                record["added"].append({"index": change.index, "step": step})
-            case RemoveStep():
-                record["removed"].append(change.step_id)
-            case ModifyStep():
-                record["modified"][str(change.step_id)] = change.fields
-            case ReorderSteps():
-                record["reordered"] = list(change.order)
-            case ModifyPlan():
-                record["title"] = change.title
-    return {key: value for key, value in record.items() if value or key == "title"}
-
-
-def from_record(record: Mapping[str, Any]) -> tuple[PlanChange, ...]:
-    modified: dict[str, Any] = record.get("modified", {})
-    found: list[dict[str, Any]] = [
-        *({"kind": "remove_step", "step_id": each} for each in record.get("removed", ())),
-        *({"kind": "add_step", **each} for each in record.get("added", ())),
-        *({"kind": "modify_step", "step_id": key, "fields": modified[key]} for key in modified),
-    ]
-    if "reordered" in record:
-        found.append({"kind": "reorder_steps", "order": record["reordered"]})
-    if "title" in record:
-        found.append({"kind": "modify_plan", "title": record["title"]})
-    return tuple(_CHANGES.validate_python(found))
-
-
 def _changed_fields(old: PlanStep, new: PlanStep) -> dict[str, JsonValue]:
     before = old.model_dump(mode="json", include=set(STRUCTURAL))
     after = new.model_dump(mode="json", include=set(STRUCTURAL))
     return {name: after[name] for name in STRUCTURAL if not same(before[name], after[name])}
+
+
+def _modified(step: PlanStep, fields: Mapping[str, JsonValue]) -> PlanStep:
+    new = normalised_step(step.replace(**fields))
+    if new == step or step.status is not StepStatus.FAILED:
+        return new
+    # A failed step that is changed is to be tried again, as if it had never run.
+    return unstarted(new)
+
+
+def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> tuple[PlanStep, ...]:
+    """Put the named steps into the named order; the others keep their places."""
+    known = {step.id: step for step in steps}
+    named = {step_id: known[step_id] for step_id in order if step_id in known}
+    following = iter(named.values())
+    return tuple(next(following) if step.id in named else step for step in steps)
 
 
 def _renumbered(step: PlanStep, renamed: Mapping[int, int]) -> PlanStep:
@@ -197,6 +212,3 @@ def _renumbered(step: PlanStep, renamed: Mapping[int, int]) -> PlanStep:
         dependencies=tuple(renamed.get(other, other) for other in step.dependencies),
         condition=condition,
     )
-
-
-_CHANGES: TypeAdapter[list[PlanChange]] = TypeAdapter(list[PlanChange])

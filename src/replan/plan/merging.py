@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import count
 
-from replan.plan.changes import renumbered, title_key
+from replan.plan.changes import renumbered, title_key, unstarted
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.option_table import STRUCTURAL, removed_options
-from replan.plan.revision import unstarted
 
 
 def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from replan.plan.changes import PlanChange, to_record
 from replan.plan.model import PlanUpdate, TaskPlan
 
 T = TypeVar("T")
@@ -25,9 +24,7 @@ def made_progress(before: TaskPlan, after: TaskPlan) -> bool:
     return gains(finished, (step.id for step in after.steps if step.is_finished))
 
 
-def repeats_revision(
-    history: Sequence[PlanUpdate], revision: PlanUpdate | Sequence[PlanChange]
-) -> bool:
+def repeats_revision(history: Sequence[PlanUpdate], revision: PlanUpdate) -> bool:
     """Whether the same changes were made before in a history.
 
     An added step is the same as an earlier one if it asks the same work of the same specialists,
@@ -36,14 +33,10 @@ def repeats_revision(
 
     Args:
         history: The revisions so far; the revision itself may be the last of them.
-        revision: A revision, or the changes that one would make.
+        revision: A revision.
     """
-    if isinstance(revision, PlanUpdate):
-        wanted = _signature(revision.changes)
-        earlier = [update for update in history if update.version < revision.version]
-    else:
-        wanted = _signature(to_record(revision))
-        earlier = list(history)
+    wanted = _signature(revision.changes)
+    earlier = (update for update in history if update.version < revision.version)
     return any(_signature(update.changes) == wanted for update in earlier)
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from replan.plan.changes import unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import fingerprint, read_fingerprints, sealed, unsealed
 from replan.plan.model import TaskPlan, Value
 from replan.plan.order import run_order
-from replan.plan.revision import unstarted
 
 
 class Rerun(Value):

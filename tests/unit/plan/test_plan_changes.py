@@ -3,19 +3,15 @@
 from datetime import UTC, datetime
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from replan.errors import PlanChangeError, UnknownStepError
 from replan.plan import (
-    AddStep,
-    ModifyPlan,
-    ModifyStep,
-    PlanChange,
+    Addition,
+    PlanChanges,
     PlanDocument,
     PlanStep,
     PlanUpdateType,
-    RemoveStep,
-    ReorderSteps,
     StepStatus,
     TaskPlan,
     apply,
@@ -53,8 +49,16 @@ def plan() -> TaskPlan:
     return parse_plan_from_markdown(TEXT)
 
 
+def added(*steps: PlanStep, index: int = 0) -> PlanChanges:
+    return PlanChanges(added=tuple(Addition(index=index, step=step) for step in steps))
+
+
+def modified(step_id: int, **fields: JsonValue) -> PlanChanges:
+    return PlanChanges(modified={step_id: fields})
+
+
 def refusals(
-    plan: TaskPlan, *changes: PlanChange, team: tuple[str, ...] | None = None
+    plan: TaskPlan, changes: PlanChanges, team: tuple[str, ...] | None = None
 ) -> list[str]:
     with pytest.raises(PlanChangeError) as caught:
         apply(plan, changes, at=NOON, team=team)
@@ -67,7 +71,7 @@ def revised(text: str, known: TaskPlan) -> TaskPlan:
 
 def test_an_applied_change_is_a_new_version_with_a_history(plan: TaskPlan) -> None:
     step = PlanStep(id=5, description="Send it", dependencies=(4,))
-    after = apply(plan, [AddStep(step=step, index=4)], at=NOON, by="person", description="Forgot.")
+    after = apply(plan, added(step, index=4), at=NOON, by="person", description="Forgot.")
     assert (after.version, after.updated_at, after.total_steps) == (2, NOON, 5)
     assert after.step(5) == step.replace(created_at=NOON)
     update = after.update_history[-1]
@@ -90,7 +94,7 @@ def test_an_applied_change_is_a_new_version_with_a_history(plan: TaskPlan) -> No
 
 def test_a_failed_step_that_is_changed_is_tried_again(plan: TaskPlan) -> None:
     tired = with_statuses(plan, [plan.step(2).replace(retry_count=2, actual_duration=3.0)], NOON)
-    after = apply(tired, [ModifyStep(step_id=2, fields={"brief": "Use the mirror."})], at=LATER)
+    after = apply(tired, modified(2, brief="Use the mirror."), at=LATER)
     step = after.step(2)
     assert step.status is StepStatus.PENDING
     assert (step.feedback, step.retry_count, step.actual_duration) == ("", 0, None)
@@ -101,40 +105,34 @@ def test_a_failed_step_that_is_changed_is_tried_again(plan: TaskPlan) -> None:
 
 def test_a_model_cannot_add_a_finished_step_but_a_person_can(plan: TaskPlan) -> None:
     step = PlanStep(id=5, description="x", status=StepStatus.COMPLETED, result="Trust me.")
-    change = AddStep(step=step, index=0)
-    assert apply(plan, [change], at=NOON).step(5).status is StepStatus.PENDING
-    assert apply(plan, [change], at=NOON).step(5).result == ""
-    assert apply(plan, [change], at=NOON, by="person").step(5).status is StepStatus.COMPLETED
+    change = added(step)
+    assert apply(plan, change, at=NOON).step(5).status is StepStatus.PENDING
+    assert apply(plan, change, at=NOON).step(5).result == ""
+    assert apply(plan, change, at=NOON, by="person").step(5).status is StepStatus.COMPLETED
 
 
 def test_every_refusal_has_its_code(plan: TaskPlan) -> None:
-    assert refusals(plan, RemoveStep(step_id=1)) == ["finished_step"]
-    assert refusals(plan, ModifyStep(step_id=1, fields={"brief": "x"})) == ["finished_step"]
-    assert refusals(plan, RemoveStep(step_id=9)) == ["unknown_step"]
-    assert refusals(plan, ModifyStep(step_id=9, fields={})) == ["unknown_step"]
-    assert refusals(plan, ReorderSteps(order=(9, 1, 1))) == ["unknown_step", "duplicate_step"]
-    assert refusals(plan, RemoveStep(step_id=3)) == ["unknown_dependency"]
-    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [9]})) == [
-        "unknown_dependency"
-    ]
-    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [3]})) == [
-        "self_dependency"
-    ]
-    assert refusals(plan, ModifyStep(step_id=3, fields={"dependencies": [4]})) == ["cycle"]
-    assert refusals(plan, AddStep(step=PlanStep(id=4, description="x"), index=0)) == [
-        "duplicate_step"
-    ]
-    assert refusals(
-        plan, ModifyStep(step_id=3, fields={"assigned_to": "bob"}), team=("analyst",)
-    ) == ["unknown_specialist"]
-    assert refusals(plan.replace(allow_dynamic_update=False), ModifyPlan(title="x")) == [
-        "not_allowed"
-    ]
+    def codes(**changes: object) -> list[str]:
+        return refusals(plan, PlanChanges.model_validate(changes))
+
+    assert codes(removed=[1]) == ["finished_step"]
+    assert codes(modified={1: {"brief": "x"}}) == ["finished_step"]
+    assert codes(removed=[9]) == ["unknown_step"]
+    assert codes(modified={9: {}}) == ["unknown_step"]
+    assert codes(reordered=[9, 1, 1]) == ["duplicate_step", "unknown_step"]
+    assert codes(removed=[3]) == ["unknown_dependency"]
+    assert codes(modified={3: {"dependencies": [9]}}) == ["unknown_dependency"]
+    assert codes(modified={3: {"dependencies": [3]}}) == ["self_dependency"]
+    assert codes(modified={3: {"dependencies": [4]}}) == ["cycle"]
+    assert refusals(plan, added(PlanStep(id=4, description="x"))) == ["duplicate_step"]
+    assert refusals(plan, modified(3, assigned_to="bob"), ("analyst",)) == ["unknown_specialist"]
+    fixed = plan.replace(allow_dynamic_update=False)
+    assert refusals(fixed, PlanChanges(title="x", removed=(3, 4))) == ["not_allowed"]
 
 
 def test_all_refusals_come_at_once_and_tell_the_mend(plan: TaskPlan) -> None:
     with pytest.raises(PlanChangeError) as caught:
-        apply(plan, [RemoveStep(step_id=1), RemoveStep(step_id=9)], at=NOON)
+        apply(plan, PlanChanges(removed=(1, 9)), at=NOON)
     assert [refusal.reason for refusal in caught.value.refusals] == [
         "Step 1 is completed and cannot change. Add a new step; the next free number is 5.",
         "This plan has no step 9. Use one of: 1, 2, 3, 4.",
@@ -142,23 +140,26 @@ def test_all_refusals_come_at_once_and_tell_the_mend(plan: TaskPlan) -> None:
 
 
 def test_a_number_is_never_given_twice_even_after_a_removal(plan: TaskPlan) -> None:
-    again = AddStep(step=PlanStep(id=4, description="Another"), index=3)
-    assert refusals(plan, RemoveStep(step_id=4), again) == ["duplicate_step"]
+    again = added(PlanStep(id=4, description="Another"), index=3)
+    assert refusals(plan, again.replace(removed=(4,))) == ["duplicate_step"]
 
 
 def test_the_valid_part_of_a_revision_is_applied(plan: TaskPlan) -> None:
-    changes: list[PlanChange] = [
-        RemoveStep(step_id=1),
-        ModifyStep(step_id=3, fields={"brief": "Look well.", "dependencies": [9]}),
-        AddStep(step=PlanStep(id=5, description="Send", assigned_to="bob"), index=9),
-        ModifyStep(step_id=4, fields={"description": "Write a page", "assigned_to": "bob"}),
-        RemoveStep(step_id=3),
-        AddStep(step=PlanStep(id=6, description="Print", assigned_to="writer"), index=9),
+    new = [
+        PlanStep(id=5, description="Send", assigned_to="bob"),
+        PlanStep(id=6, description="Print", assigned_to="writer"),
     ]
+    changes = added(*new, index=9).replace(
+        removed=(1, 2),
+        modified={
+            3: {"brief": "Look well.", "dependencies": [9]},
+            4: {"description": "Write a page", "assigned_to": "bob"},
+        },
+    )
     after, refused = apply_valid(plan, changes, at=NOON, team=("researcher", "analyst", "writer"))
     assert [(refusal.code, refusal.step_id) for refusal in refused] == [
         *(("finished_step", 1), ("unknown_specialist", 5), ("unknown_specialist", 4)),
-        *(("unknown_dependency", 4), ("unknown_dependency", 3)),
+        *(("unknown_dependency", 3), ("unknown_dependency", 3)),
     ]
     assert [step.id for step in after.steps] == [1, 2, 3, 4, 6]
     # Nothing of a change is taken of which a part cannot be.
@@ -166,9 +167,9 @@ def test_the_valid_part_of_a_revision_is_applied(plan: TaskPlan) -> None:
 
 
 def test_two_steps_with_one_number_are_refused(plan: TaskPlan) -> None:
-    twice = [AddStep(step=PlanStep(id=7, description=name), index=0) for name in ("A", "B")]
-    after, refused = apply_valid(plan, [*twice, ReorderSteps(order=(7,))], at=NOON)
-    assert [refusal.code for refusal in refused] == ["duplicate_step", "depends_on_refused"]
+    twice = added(*(PlanStep(id=7, description=name) for name in ("A", "B")))
+    after, refused = apply_valid(plan, twice.replace(reordered=(7,)), at=NOON)
+    assert [refusal.code for refusal in refused] == ["duplicate_step"]
     assert after is plan
 
 
@@ -179,20 +180,22 @@ def test_steps_are_matched_by_number_then_by_title(plan: TaskPlan) -> None:
         "- [ ] 7. **compare  BOTH** @analyst (after 1, 2)\n- [ ] 8. Print it (after 7)\n"
     )
     changes = compare(plan, new)
-    assert changes == (
-        RemoveStep(step_id=4),
-        AddStep(step=PlanStep(id=8, description="Print it", dependencies=(3,)), index=3),
-        ModifyStep(step_id=2, fields={"description": "Find a US rule", "assigned_to": ""}),
-        ModifyStep(step_id=3, fields={"description": "compare  BOTH"}),
+    step = PlanStep(id=8, description="Print it", dependencies=(3,))
+    assert changes == added(step, index=3).replace(
+        removed=(4,),
+        modified={
+            2: {"description": "Find a US rule", "assigned_to": ""},
+            3: {"description": "compare  BOTH"},
+        },
     )
 
 
 def test_changes_survive_json(plan: TaskPlan) -> None:
-    adapter: TypeAdapter[list[PlanChange]] = TypeAdapter(list[PlanChange])
     new = revised("# New\n\n- [ ] 4. Write more (after 1)\n- [ ] Send it (if 4 failed)\n", plan)
-    changes = list(compare(plan, new))
-    assert {change.kind for change in changes} >= {"add_step", "remove_step", "modify_plan"}
-    assert adapter.validate_json(adapter.dump_json(changes)) == changes
+    changes = compare(plan, new)
+    assert changes.record.keys() >= {"added", "removed", "title"}
+    assert PlanChanges.model_validate(changes.record) == changes
+    assert PlanChanges.model_validate_json(changes.model_dump_json()) == changes
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,7 @@ def test_changes_survive_json(plan: TaskPlan) -> None:
 )
 def test_a_modification_has_only_fields_and_values_that_fit(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        ModifyStep.model_validate({"step_id": 3, "fields": fields})
+        PlanChanges.model_validate({"modified": {3: fields}})
 
 
 def test_a_finished_step_under_another_title_is_refused_not_overwritten(plan: TaskPlan) -> None:

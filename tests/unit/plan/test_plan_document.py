@@ -14,7 +14,6 @@ import yaml
 from replan.errors import PlanDocumentError
 from replan.plan import (
     Condition,
-    ModifyStep,
     PlanDocument,
     PlanStep,
     StepStatus,
@@ -250,9 +249,9 @@ def test_what_a_step_writes_reads_back_whatever_its_name(names: tuple[str, ...])
 
 def test_another_thing_to_write_is_a_change_of_the_plan() -> None:
     plan = parse_plan_from_markdown(WIDE)
-    (change,) = compare(plan, changing(1, writes=("a.md",))(plan))
-    assert change == ModifyStep(step_id=1, fields={"writes": ["a.md"]})
-    assert apply(plan, [change], at=NOON).step(1).writes == ("a.md",)
+    changes = compare(plan, changing(1, writes=("a.md",))(plan))
+    assert changes.record == {"modified": {"1": {"writes": ["a.md"]}}}
+    assert apply(plan, changes, at=NOON).step(1).writes == ("a.md",)
 
 
 def test_what_a_document_cannot_hold_is_normalised_up_front() -> None:

@@ -26,8 +26,9 @@ def test_an_option_is_written_as_its_example_and_in_all_its_words(option):
     for word in option.words.split("|"):
         for text in (f"（{word} {value}）", f"\n  - **{word.upper()}:** {value or 'yes'}"):
             assert with_option(text).steps == plan.steps, word
-    (change,) = compare(with_option(""), plan)
-    assert change.fields.keys() == {option.field}
+    changes = compare(with_option(""), plan)
+    (fields,) = changes.modified.values()
+    assert fields.keys() == {option.field}
 
 
 @pytest.mark.parametrize("option", ROWS)

@@ -7,10 +7,9 @@ from difflib import unified_diff
 from replan.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
 from replan.nodes.host.plan_texts import with_fitting_document, with_team_names
 from replan.plan.applying import apply
-from replan.plan.changes import aligned, difference
+from replan.plan.changes import aligned, difference, unstarted
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
 from replan.state.plan_mistakes import plan_mistakes

@@ -15,11 +15,11 @@ from replan.events.types import Event, PlanUpdated, RunCorrected, StepsInvalidat
 from replan.log.report import RunReport
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import ACTED, DOUBTED, RunLog
+from replan.plan.changes import unstarted
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.plan.rerun import Rerun, rerun_from
-from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
 from replan.specialists.steps.on_record import attempts_of, left_in_doubt

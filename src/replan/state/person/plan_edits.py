@@ -8,12 +8,12 @@ from typing import Any
 
 from langgraph.errors import InvalidUpdateError
 
+from replan.plan.changes import unstarted
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.normal import VISIBLE
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.revision import unstarted
 from replan.state.channels import checked
 from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, refusal_text, unknown_names
