@@ -17,10 +17,8 @@ from replan.plan import (
     looks_like_plan,
     normalised,
     render,
-    with_statuses,
 )
 from replan.plan.markdown.normal import visible_parts
-from replan.plan.markdown.reading import read_afresh, read_document
 from replan.plan.order import closing_edges
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
@@ -205,13 +203,6 @@ def test_whatever_was_read_can_be_changed_and_written(text: str, data: st.DataOb
     assert not written.mistakes or not plan.steps
 
 
-def test_lazy_numbers_are_known_as_they_are_read() -> None:
-    plan = PlanDocument.parse("1. a\n1. a\n").plan
-    for status in (StepStatus.COMPLETED, StepStatus.PENDING):
-        plan = with_statuses(plan, [plan.step(1).replace(status=status)], NOON)
-        assert read_document(plan.content) == read_afresh(plan.content)
-
-
 @given(noisy_documents(), st.data())
 def test_writing_a_step_leaves_all_other_lines_alone(
     noisy: tuple[str, str, list[str]], data: st.DataObject
@@ -238,29 +229,3 @@ def test_writing_a_step_leaves_all_other_lines_alone(
     assert written.startswith(before)
     assert written.endswith(after) or written.removesuffix(end).endswith(after.removesuffix(end))
     assert shown(PlanDocument.parse(written).plan) == shown(document.plan.with_steps(changed))
-
-
-@given(DOCUMENTS | noisy_documents().map(lambda noisy: noisy[0]), st.data())
-def test_marks_and_results_are_known_without_reading_the_document_again(
-    text: str, data: st.DataObject
-) -> None:
-    plan = PlanDocument.recover(text).plan
-    for _ in range(2):
-        chosen = data.draw(st.lists(st.sampled_from(plan.steps or [None]), max_size=2))
-        plan = with_statuses(
-            plan,
-            [
-                step.replace(
-                    status=data.draw(st.sampled_from(StepStatus)),
-                    result=data.draw(SOME_TEXT),
-                    feedback=data.draw(SOME_TEXT),
-                )
-                for step in {step.id: step for step in chosen if step}.values()
-            ],
-            NOON,
-        )
-        known = read_document(plan.content)
-        read = read_afresh(plan.content)
-        assert (known.lines, known.head, known.title) == (read.lines, read.head, read.title)
-        assert known.blocks == read.blocks
-        assert known.mistakes == read.mistakes

@@ -1,17 +1,16 @@
 """Change the lines of one step in its document, and only those that must change."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
 from replan.plan.markdown.normal import visible_parts
-from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS, Item
-from replan.plan.markdown.reading import Block, number_steps, read_lines, step_of
+from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS
+from replan.plan.markdown.reading import Block, read_lines, step_of
 from replan.plan.markdown.rendering import lines_under, step_lines
-from replan.plan.markdown.title import Said, write_title
+from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
 from replan.plan.option_table import IN_LINE, STRUCTURAL
 
@@ -30,39 +29,22 @@ def ended_lines(lines: Sequence[Line], end: str, last: str) -> list[Line]:
     return [*texts[:-1], texts[-1] if last else Line(texts[-1].text, "")] if texts else []
 
 
-def numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
-    """Find the steps that need their number written, as one without would get another."""
-    implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
-    if not implicit:
-        return implicit
-    given = number_steps([None if step.id in implicit else str(step.id) for step in steps])
-    fits = [step_id for step_id, _ in given] == [step.id for step in steps]
-    return set() if fits else implicit
-
-
 class BlockEditor:
     """Writes the new lines of existing steps and of added ones.
 
     Args:
         end: The line end of new lines.
-        numbers: The ids of the steps that need their number written.
+        numbered: The ids of the steps that need their number written.
     """
 
-    def __init__(self, end: str, numbers: Collection[int] = ()) -> None:
+    def __init__(self, end: str, numbered: Collection[int]) -> None:
         self._end = end
-        self.numbers = numbers
+        self._numbered = numbered
 
-    def edited(self, block: Block, step: PlanStep) -> tuple[Sequence[Line], Block | None]:
-        """Return the lines of a step after a change, and the step as they say it.
-
-        Lines that still fit stay as they are. The step is none if they do not say it alone.
-        """
+    def edited(self, block: Block, step: PlanStep) -> Sequence[Line]:
+        """Return the lines of a step after a change; those that still fit stay as they are."""
         lines = self._with_changes(block, step)
-        new = self._reread(block, lines, step)
-        if new is None:
-            lines = self.rewritten(block, step)
-            new = self._reread(block, lines, step)
-        return lines, new
+        return lines if _say(lines, block, step) else self.rewritten(block, step)
 
     def rewritten(self, block: Block, step: PlanStep) -> list[Line]:
         """Return the lines of a step in the canonical form, at the place that they have."""
@@ -103,7 +85,7 @@ class BlockEditor:
     def _marked(self, block: Block, step: PlanStep) -> Line:
         """Change the mark of a line, or add a box or a number that it now needs."""
         item, (text, end) = block.item, block.lines[0]
-        number = f"{step.id}. " if step.id in self.numbers else ""
+        number = f"{step.id}. " if step.id in self._numbered else ""
         if item.mark is None:
             return Line(text[: item.text] + _mark(step) + number + text[item.text :], end)
         mark, old = MARKS[step.status], item.mark or ""
@@ -141,37 +123,18 @@ class BlockEditor:
     def _lines_of(self, texts: Sequence[str]) -> list[Line]:
         return [Line(text, self._end) for text in texts]
 
-    def _reread(self, block: Block, lines: Sequence[Line], step: PlanStep) -> Block | None:
-        """Read the changed lines of a step alone; None if they do not say what it now is."""
-        texts = [line.text for line in lines]
-        box = BOX.match(texts[0], block.item.content)
-        if box is None:
-            return None
-        item = replace(block.item, end=len(texts), mark=box[1], text=box.end())
-        if _has_only_new_quotes(block, lines, item):
-            head, said = block.head, _with_quotes(block, texts, step)
-        else:
-            head, said = read_lines(texts, item, item.counter)
-        read = step_of(item, said, step.id)
-        is_clean = said.description and not said.complaints
-        is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
-        if not (is_clean and is_numbered and visible_parts(read) == visible_parts(step)):
-            return None
-        ended = tuple(ended_lines(lines, self._end, block.lines[-1].end))
-        return Block(ended, (), item, head, said, read, block.explicit)
 
-
-def _has_only_new_quotes(block: Block, lines: Sequence[Line], item: Item) -> bool:
-    """Whether a step that had but its own line has the same one, with another mark, and quotes."""
-    line, own = lines[0].text, block.item
-    is_alone = block.head == len(block.lines) == 1 and own.mark is not None
-    return is_alone and line[item.text :] == block.lines[0].text[own.text :]
-
-
-def _with_quotes(block: Block, texts: Sequence[str], step: PlanStep) -> Said:
-    """What the lines of such a step say: quotes read back as what they were written of."""
-    quoted = {at for at in range(1, len(texts)) if texts[at]}
-    return replace(block.said, result=step.result, feedback=step.feedback, quoted=quoted)
+def _say(lines: Sequence[Line], block: Block, step: PlanStep) -> bool:
+    """Whether the changed lines of a step, read alone, say what it now is."""
+    texts = [line.text for line in lines]
+    box = BOX.match(texts[0], block.item.content)
+    if box is None:
+        return False
+    _, said = read_lines(texts, box.end(), block.item.counter)
+    read = step_of(box[1], said, step.id)
+    is_clean = said.description and not said.complaints
+    is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
+    return bool(is_clean and is_numbered and visible_parts(read) == visible_parts(step))
 
 
 def _mark(step: PlanStep) -> str:

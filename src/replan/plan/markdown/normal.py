@@ -43,8 +43,8 @@ def normalised_step(step: PlanStep) -> PlanStep:
         "feedback": unify_line_ends(step.feedback),
         "assigned_to": names[0] if names else "",
         "joined_by": names[1:],
-        **{name: normal(getattr(step, name)) for name, normal in _NORMAL_FORMS},
-        "parameters": _finite(step.parameters),
+        **{name: normal(value) for name, normal in _NORMAL_FORMS if (value := getattr(step, name))},
+        "parameters": step.parameters and _finite(step.parameters),
     }
     differing = {name: value for name, value in changed.items() if getattr(step, name) != value}
     return step.replace(**differing) if differing else step

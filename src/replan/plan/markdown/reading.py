@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count, takewhile
 
 from replan.base.texts.bounds import MOST_DEPENDENCIES
@@ -31,6 +32,7 @@ _MOST_DIGITS = 18
 _MOST_WRAPPED_LINES = 8
 _LEAST_READINGS, _MOST_READINGS = 16, 256
 _MOST_CHARACTERS = 1_000_000
+_MOST_KEPT = 10_000
 
 # A document does not say which steps are running, only that they are still to be done.
 _STATUS = {
@@ -42,7 +44,7 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A step in its document; places are counted from its first line."""
+    """A step in its document; in what its lines say, places are counted from its first line."""
 
     lines: tuple[Line, ...]  # its lines
     gap: tuple[Line, ...]  # those behind them that are in no step
@@ -79,8 +81,8 @@ class Reading:
             at += len(block.lines) + len(block.gap)
 
 
-# What the last texts say that were read or written: many short ones, few long ones. Writing a plan
-# begins with reading its document, and whoever reads what was written is next.
+# What the last texts say that were read: many short ones, few long ones. Writing a plan begins and
+# ends with reading its document, and whoever reads what was written is next.
 _readings: dict[tuple[str, frozenset[int]], Reading] = {}
 
 
@@ -88,23 +90,22 @@ def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
     """Return what a document says."""
     reading = _readings.get((text, known))
     if reading is None:
-        reading = read_afresh(text, known)
-        keep_reading(text, reading, known)
+        reading = _readings[text, known] = read_afresh(text, known)
+        while _has_too_many_readings():
+            del _readings[next(iter(_readings))]
     return reading
 
 
 def forget_readings() -> None:
     """Forget what any text says."""
     _readings.clear()
+    _read_short_lines.cache_clear()
 
 
-def keep_reading(text: str, reading: Reading, known: frozenset[int] = frozenset()) -> None:
-    """Keep what a text is known to say, so that nobody has to read it."""
-    _readings[text, known] = reading
-    while len(_readings) > _LEAST_READINGS and (
+def _has_too_many_readings() -> bool:
+    return len(_readings) > _LEAST_READINGS and (
         len(_readings) > _MOST_READINGS or sum(len(key) for key, _ in _readings) > _MOST_CHARACTERS
-    ):
-        del _readings[next(iter(_readings))]
+    )
 
 
 def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
@@ -149,10 +150,24 @@ def mistake_at(start: int, block: Block, complaint: UnplacedMistake, at: int = 0
     return complaint.at(start + at + 1, column + 1)
 
 
-def read_lines(texts: Sequence[str], item: Item, counter: str | None) -> tuple[int, Said]:
-    """Read the lines of one step: how many are its own line, and what all of them say."""
-    head = 1 + _wrapped_lines(texts, item)
-    said = read_title(" ".join(line.strip() for line in (texts[0][item.text :], *texts[1:head])))
+def read_lines(texts: Sequence[str], start: int, counter: str | None) -> tuple[int, Said]:
+    """Read the lines of one step: how many are its own line, and what all of them say.
+
+    Args:
+        texts: The lines.
+        start: Where in the first one the text begins.
+        counter: The number in its list marker.
+    """
+    is_short = sum(map(len, texts)) <= _MOST_KEPT
+    read = _read_short_lines if is_short else _read_short_lines.__wrapped__
+    return read(tuple(texts), start, counter)
+
+
+# Of a plan that is written again, few steps have changed.
+@lru_cache(maxsize=2_048)
+def _read_short_lines(texts: tuple[str, ...], start: int, counter: str | None) -> tuple[int, Said]:
+    head = 1 + _wrapped_lines(texts, start)
+    said = read_title(" ".join(line.strip() for line in (texts[0][start:], *texts[1:head])))
     said.number = said.number or counter
     read_body(texts[head:], said, head)
     return head, said
@@ -165,7 +180,7 @@ def _read_blocks(
     lazy = _lazy_groups(items)
     counters = [None if item.group in lazy else item.counter for item in items]
     parts = [
-        read_lines(texts[item.start : item.end], item, counter)
+        read_lines(texts[item.start : item.end], item.text, counter)
         for item, counter in zip(items, counters, strict=True)
     ]
     numbers = number_steps([said.number for _, said in parts], known)
@@ -173,9 +188,8 @@ def _read_blocks(
     blocks: list[Block] = []
     for item, end, part, number in zip(items, ends, parts, numbers, strict=True):
         own, gap = tuple(lines[item.start : item.end]), tuple(lines[item.end : end])
-        step = step_of(item, part[1], number[0])
-        placed = replace(item, start=0, end=len(own))
-        blocks.append(Block(own, gap, placed, *part, step, explicit=number[1]))
+        step = step_of(item.mark, part[1], number[0])
+        blocks.append(Block(own, gap, item, *part, step, explicit=number[1]))
     return blocks
 
 
@@ -221,7 +235,7 @@ def _sound(
         dropped.setdefault(found.step, set()).add(found.awaited)
     sound = (_without(step, dropped.get(step.id, ())) for step in steps)
     pairs = zip(blocks, sound, strict=True)
-    return tuple(replace(block, step=step) for block, step in pairs), complaints
+    return tuple(b if b.step is step else replace(b, step=step) for b, step in pairs), complaints
 
 
 def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
@@ -233,8 +247,8 @@ def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
     return step.replace(dependencies=kept, condition=None if lost else step.condition)
 
 
-def step_of(item: Item, said: Said, step_id: int) -> PlanStep:
-    """The step that the lines of an item describe."""
+def step_of(mark: str | None, said: Said, step_id: int) -> PlanStep:
+    """The step that an item with this mark describes."""
     options = dict(said.options)
     specialists = options.pop(ASSIGNED.field, ())
     return PlanStep(
@@ -242,7 +256,7 @@ def step_of(item: Item, said: Said, step_id: int) -> PlanStep:
         description=said.description or f"Step {step_id}",
         brief=said.brief,
         parameters=said.parameters,
-        status=_STATUS.get(item.mark or " ", StepStatus.PENDING),
+        status=_STATUS.get(mark or " ", StepStatus.PENDING),
         assigned_to=specialists[0] if specialists else "",
         joined_by=specialists[1:],
         result=said.result,
@@ -272,13 +286,13 @@ _STEPS_IN_CODE = UnplacedMistake(
 )
 
 
-def _wrapped_lines(texts: Sequence[str], item: Item) -> int:
+def _wrapped_lines(texts: Sequence[str], start: int) -> int:
     """Count the lines into which a step's line was broken: names or options end the last one."""
     more = takewhile(lambda line: continues_text(line) and not key_phrase(line), texts[1:])
     lines = sum(1 for _ in more)
     if not 0 < lines <= _MOST_WRAPPED_LINES:
         return 0
-    is_whole = read_title(texts[0][item.text :]).options or not read_title(texts[lines]).options
+    is_whole = read_title(texts[0][start:]).options or not read_title(texts[lines]).options
     return 0 if is_whole else lines
 
 

@@ -1,15 +1,12 @@
 """Write a changed plan into its document, touching only the lines that changed."""
 
-from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from operator import is_
 
-from replan.plan.markdown.editing import BlockEditor, ended_lines, in_task, numbers_needed
+from replan.plan.markdown.editing import BlockEditor, ended_lines
 from replan.plan.markdown.lines import Line, is_blank
-from replan.plan.markdown.normal import normalised, normalised_step, visible_parts
+from replan.plan.markdown.normal import normalised, visible_parts
 from replan.plan.markdown.outline import continues_text
-from replan.plan.markdown.reading import Block, Reading, keep_reading, read_document
+from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
@@ -17,50 +14,17 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 def write_document(reading: Reading, plan: TaskPlan) -> str:
     """Return the text of a document after its plan has changed.
 
-    Marks and results change the lines of their steps, which are read again alone. After any other
-    change all of the document is read again. Should the surroundings make it mean something else,
-    it is written in the canonical form: in every case the result reads back as the plan
-    (normalised), if the plan is valid at all.
+    Should the lines that need not change make it mean something else, it is written in the
+    canonical form: in every case the result reads back as the plan (normalised), if the plan is
+    valid at all.
     """
-    for last in _written:
-        if last.is_of(reading, plan):
-            return last.text
-    text = _newly_written(reading, plan)
-    _written.append(_Written(reading, plan, text))
-    return text
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What was written of a document and a plan."""
-
-    reading: Reading
-    plan: TaskPlan
-    text: str
-
-    def is_of(self, reading: Reading, plan: TaskPlan) -> bool:
-        """Whether it is of the same document, and of a plan with the very same steps."""
-        mine = self.plan
-        return (
-            self.reading is reading
-            and mine.title == plan.title
-            and len(mine.steps) == len(plan.steps)
-            and all(map(is_, mine.steps, plan.steps))
-        )
-
-
-# Who stores what changed of a plan writes its document again, to see whether it follows.
-_written: deque[_Written] = deque(maxlen=16)
-
-
-def _newly_written(reading: Reading, plan: TaskPlan) -> str:
-    text, known = _Composition(reading, plan).written()
-    if known is not None:
-        keep_reading(text, known)
-        return text
     wanted = normalised(plan)
-    if _shows(read_document(text), wanted):
-        return text
+    unnumbered = {block.step.id for block in reading.blocks if not block.explicit}
+    # A step without a number may get another one, and then it has to be written.
+    for numbered in (set[int](), unnumbered) if unnumbered else (unnumbered,):
+        text = _Composition(reading, wanted, numbered).written()
+        if _shows(read_document(text), wanted):
+            return text
     return reading.bom + render(wanted).replace("\n", reading.end)
 
 
@@ -90,16 +54,14 @@ def _is_grown(lines: Sequence[Line], block: Block) -> bool:
 class _Composition:
     """Puts the steps of a plan into the places that the document has for steps."""
 
-    def __init__(self, reading: Reading, plan: TaskPlan) -> None:
+    def __init__(self, reading: Reading, plan: TaskPlan, numbered: Collection[int]) -> None:
         self._reading = reading
         self._plan = plan
         self._end = reading.end
         self._lines: list[Line] = []
-        self._known: list[Block] = []  # the steps as they are read, if it is certain
         self._blocks = {block.step.id: block for block in reading.blocks}
-        self._editor = BlockEditor(self._end, numbers_needed(self._blocks, plan.steps))
-        # Most steps have not changed, and are in the form of a document as they came from one.
-        is_free = not (self._editor.numbers or reading.mistakes)
+        self._editor = BlockEditor(self._end, numbered)
+        is_free = not (numbered or reading.mistakes)
         self._same = {step.id for step in plan.steps if is_free and self._fits(step)}
         wrong = {mistake.line - 1 for mistake in reading.mistakes}
         self._wrong = {
@@ -108,22 +70,14 @@ class _Composition:
             if not wrong.isdisjoint(range(at, at + len(block.lines)))
         }
 
-    def written(self) -> tuple[str, Reading | None]:
-        """The text; and what it says, where no more than marks and results changed."""
+    def written(self) -> str:
         reading = self._reading
         self._lines.extend(self._head())
         self._add_steps()
         self._lines.extend(reading.rest)
         had_end = not reading.lines or bool(reading.lines[-1].end)
         lines = ended_lines(self._lines, self._end, self._end if had_end else "")
-        text = reading.bom + "".join([text + end for text, end in lines])
-        ids = [step.id for step in self._plan.steps]
-        is_known = (
-            not reading.mistakes
-            and reading.title == self._plan.title
-            and [block.step.id for block in self._known] == ids == [*self._blocks]
-        )
-        return text, replace(reading, blocks=tuple(self._known)) if is_known else None
+        return reading.bom + "".join([text + end for text, end in lines])
 
     def _fits(self, step: PlanStep) -> bool:
         block = self._blocks.get(step.id)
@@ -137,19 +91,9 @@ class _Composition:
         # In a list without boxes all steps get one at the first change.
         is_boxed = block.item.mark is not None
         if step.id in self._same and (is_boxed or len(self._same) == len(self._plan.steps)):
-            self._known.append(block)
             return block.lines
-        step = normalised_step(step)
-        if step.id in self._wrong:
-            return self._editor.rewritten(block, step)
-        lines, new = self._editor.edited(block, step)
-        is_alone = is_boxed and in_task(block.step) == in_task(step)
-        # Whether a lazy list still is one, only all of it can tell.
-        is_alone = is_alone and (block.explicit or block.item.counter is None)
-        is_surrounded = not block.gap or not continues_text(block.gap[0].text)
-        if new is not None and is_alone and is_surrounded:
-            self._known.append(new)
-        return lines
+        is_wrong = step.id in self._wrong
+        return (self._editor.rewritten if is_wrong else self._editor.edited)(block, step)
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
@@ -174,11 +118,9 @@ class _Composition:
             if is_loose or (is_grown and not is_apart):
                 gap = (Line("", self._end), *gap)
             self._lines.extend(gap)
-            if self._known and self._known[-1].step.id == step.id:
-                self._known[-1] = replace(self._known[-1], gap=gap)
 
     def _add_new(self, steps: Sequence[PlanStep], beside: Block | None) -> None:
-        for step in map(normalised_step, steps):
+        for step in steps:
             lines = self._editor.new(step, beside)
             before = self._lines[-1].text if self._lines else ""
             apart = beside is None or len(lines) > 1 or self._is_separated(beside)
