@@ -99,7 +99,7 @@ async def test_a_model_may_let_a_step_ask_first_and_may_not_take_it_back():
     revised = "---\nverdict: continue\n---\n- [x] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n"
     old = PlanDocument.parse(ASKS_FIRST).plan
     new = PlanDocument.parse("- [ ] 1. Look @a\n- [ ] 2. Send it all @a (after 1)\n").plan
-    changes = compare(old, merge_revision(old, new))
+    changes = compare(old, merge_revision(old, new)[0])
     assert changes.record == {"modified": {"2": {"description": "Send it all"}}}
     with ScriptedModel({"feedback": [revised]}) as model:
         graph = graph_of(working(ran), model)

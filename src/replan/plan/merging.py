@@ -25,46 +25,37 @@ def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
     return refresh_content(plan.replace(steps=steps, content=content, created_at=at, updated_at=at))
 
 
-def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) -> TaskPlan:
+def merge_revision(old: TaskPlan, new: TaskPlan) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
     """Read a model's whole revised plan as a revision of the old one.
 
     Steps are matched as `matched` does. A kept step keeps how it went; the marks and results in
     the revised document do not count. It also keeps its brief and its parameters if its line comes
     back under the same title with nothing below it. A finished step that the document leaves out
-    stays in its place; one that it repeats under its title stays as it is. No title means the old
-    title.
+    stays in its place; one that it repeats under its title stays as it is. An unfinished one that
+    is marked as skipped is dropped; one that is left out stays, if a required one is. No title
+    means the old title.
 
     Args:
         old: The plan as it is.
         new: The plan in the revised document.
-        keep: Steps of the old plan that stay although the document leaves them out.
 
     Returns:
         The steps and the title as the model wants them, with everything but the structure from
-        the old plan, and with the old plan's document. It may still ask for what cannot be:
-        `compare` and `apply` tell.
+        the old plan, and with the old plan's document; and the steps that it leaves out without a
+        word. It may still ask for what cannot be: `compare` and `apply` tell.
     """
-    return _with_revision(old, matched(old, new), keep)
-
-
-def _with_revision(old: TaskPlan, new: TaskPlan, keep: Collection[int]) -> TaskPlan:
-    before = old.by_id
+    new, before = matched(old, new), old.by_id
+    mentioned = new.by_id
+    finished = {step.id for step in old.steps if step.is_finished}
+    dropped = {s.id for s in new.steps if s.status is StepStatus.SKIPPED and s.id not in finished}
+    unsaid = left_out(old, new)
+    kept = finished | {step.id for step in unsaid}
     steps = [_merged(before.get(step.id), step) for step in new.steps]
-    mentioned = {step.id for step in steps}
     for at, step in enumerate(old.steps):
-        if (step.is_finished or step.id in keep) and step.id not in mentioned:
+        if step.id in kept and step.id not in mentioned:
             steps.insert(_place_after(old.steps[:at], steps), step)
-            mentioned.add(step.id)
-    return old.replace(steps=tuple(steps), title=new.title or old.title)
-
-
-def merged_plan(
-    old: TaskPlan, new: TaskPlan, gone: Collection[int]
-) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
-    """Read a revised plan that is `matched`; only steps that it removes explicitly are removed."""
-    unsaid = left_out(old, new, gone)
-    keep = {*gone, *(step.id for step in unsaid)}
-    return without_steps(_with_revision(old, new, keep), gone), unsaid
+    merged = old.replace(steps=tuple(steps), title=new.title or old.title)
+    return without_steps(merged, dropped), unsaid
 
 
 def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
@@ -90,14 +81,10 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
     return renumbered(new, renamed)
 
 
-def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
-    """Return the unfinished steps that a revision neither mentions, removes nor replaces."""
+def left_out(old: TaskPlan, new: TaskPlan) -> tuple[PlanStep, ...]:
+    """Return the unfinished steps that a revision neither mentions nor replaces."""
     mentioned = new.by_id
-    unsaid = [
-        step
-        for step in old.steps
-        if not (step.is_finished or step.id in mentioned or step.id in gone)
-    ]
+    unsaid = [step for step in old.steps if not (step.is_finished or step.id in mentioned)]
     required = {step.id for step in unmet_steps(old)}
     is_partial = any(step.id in required and not _is_replaced(step, old, new) for step in unsaid)
     return tuple(unsaid) if is_partial else ()

@@ -66,7 +66,7 @@ def refusals(
 
 
 def revised(text: str, known: TaskPlan) -> TaskPlan:
-    return merge_revision(known, PlanDocument.parse(text, known=known.by_id.keys()).plan)
+    return merge_revision(known, PlanDocument.parse(text, known=known.by_id.keys()).plan)[0]
 
 
 def test_an_applied_change_is_a_new_version_with_a_history(plan: TaskPlan) -> None:
@@ -191,8 +191,8 @@ def test_steps_are_matched_by_number_then_by_title(plan: TaskPlan) -> None:
 
 
 def test_changes_survive_json(plan: TaskPlan) -> None:
-    new = revised("# New\n\n- [ ] 4. Write more (after 1)\n- [ ] Send it (if 4 failed)\n", plan)
-    changes = compare(plan, new)
+    text = "# New\n\n- [-] 3. Compare both\n- [ ] 4. Write more\n- [ ] Send it (if 4 failed)\n"
+    changes = compare(plan, revised(text, plan))
     assert changes.record.keys() >= {"added", "removed", "title"}
     assert PlanChanges.model_validate(changes.record) == changes
     assert PlanChanges.model_validate_json(changes.model_dump_json()) == changes
@@ -215,7 +215,7 @@ def test_a_finished_step_under_another_title_is_refused_not_overwritten(plan: Ta
 
 def test_steps_without_numbers_are_found_by_their_titles(plan: TaskPlan) -> None:
     new = revised("- [ ] Compare both @analyst (after 1, 2)\n- [ ] Print it\n- [ ] 2. x\n", plan)
-    assert [step.id for step in new.steps] == [1, 3, 6, 2]
+    assert [step.id for step in new.steps] == [1, 3, 4, 6, 2]
 
 
 def test_a_first_plan_starts_fresh_whatever_its_marks_say(plan: TaskPlan) -> None:

@@ -10,8 +10,8 @@ from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import ParseWarning
-from replan.plan.merging import matched, merged_plan
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.merging import matched, merge_revision
+from replan.plan.model import PlanStep, TaskPlan
 from replan.replies.readings import Reading
 from replan.specialists.services import Services
 from replan.state.results import ActionType, FeedbackResult
@@ -58,7 +58,7 @@ def revision_of(
     if not document.plan.steps:
         return refused_revision(old, *map(str, document.mistakes))
     wanted = matched(old, document.plan)
-    merged, unsaid = merged_plan(old, wanted, _dropped(old, wanted))
+    merged, unsaid = merge_revision(old, wanted)
     new, withheld = bounded_plan(
         plan_with_team_names(merged, services.team), services, step_timeout, old, text
     )
@@ -123,13 +123,6 @@ def freed_steps(old: TaskPlan, new: TaskPlan) -> list[str]:
         for step, before in waited
         if not step.dependencies and any(each in new.by_id for each in before.dependencies)
     ]
-
-
-def _dropped(old: TaskPlan, wanted: TaskPlan) -> frozenset[int]:
-    """The steps that a revision drops by their mark; finished steps stay."""
-    finished = {step.id for step in old.steps if step.is_finished}
-    marked = {step.id for step in wanted.steps if step.status is StepStatus.SKIPPED}
-    return frozenset(marked - finished)
 
 
 def _is_struck(step: PlanStep, old: TaskPlan) -> bool:
