@@ -1,17 +1,12 @@
 """`replan chat` as a person has it on a terminal, and as a program has it with pipes."""
 
-import json
 import os
 import signal
-import tempfile
 import threading
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
-from typer.testing import CliRunner
 
-import warm
-from replan.cli.main import app
 from replan.testing import Hang
 from terminals import REPLAN, Terminal
 
@@ -181,84 +176,3 @@ def stop_and_leave(shown, server):
     shown.type("\x04")
     assert shown.end() == 0
     assert "continue with: replan chat --session " in shown.text
-
-
-def piped(environment, *words, lines=()):
-    """Run a command that reads lines; give the exit code, what it wrote, and what it complained."""
-    with tempfile.TemporaryFile("w+") as given:
-        given.writelines(f"{line}\n" for line in lines)
-        given.seek(0)
-        ended = warm.run(*REPLAN, *words, stdin=given.fileno(), env=environment)
-    return ended.returncode, ended.stdout, ended.stderr
-
-
-def test_programs_read_and_write_lines(place, monkeypatch):
-    folder, environment, model, _ = place
-    monkeypatch.chdir(folder)
-    model.may_plan.set()
-    chat = ("chat", "--team", "team.yaml", "-q")
-    code, told, _ = piped(environment, *chat, lines=["Hello", "/nothing", "", "/plan", "/export a"])
-    assert code == 0
-    assert told.startswith("As you like **it**.\nThere is not a command /nothing.")
-    assert "There is no plan in this session yet.\nwrote a\n" in told
-    assert piped(environment, *chat, "-s", "unknown")[0] == 2
-    # A question is answered by a line, an approval by its key and its fingerprint only.
-    code, told, _ = piped(environment, *chat, lines=["Paint the hall.", "grey", "yes", "approve"])
-    assert (code, told.count("Answer this by its key: ")) == (3, 3)
-    form = told.split("Answer this by its key: ")[-1].split("\n")[0].removesuffix(".")
-    wrong = form.replace('"fingerprint": "', '"fingerprint": "0')
-    assert piped(environment, *chat, "-s", "last", lines=[wrong])[0] == 3
-    assert not (folder / "paid").exists()
-    code, told, _ = piped(environment, *chat, "-s", "last", lines=[form])
-    assert (code, "It is painted and paid." in told) == (0, True)
-    assert (folder / "paid").read_text() == "5\n"
-
-
-def called(environment, *words, lines=()):
-    """Do what `piped` does, in this process."""
-    given = "".join(f"{line}\n" for line in lines)
-    ended = CliRunner().invoke(app, words, input=given, env=environment)
-    return ended.exit_code, ended.stdout, ended.stderr
-
-
-def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
-    folder, environment, *_ = place
-    monkeypatch.chdir(folder)
-    chat = ("chat", "--team", "team.yaml", "-q")
-    assert called(environment, *chat, lines=["Hello", "Hello again"])[0] == 0
-    (told,) = called(environment, "sessions", "list", "--json")[1].splitlines()
-    session = json.loads(told)
-    assert (session["title"], session["stage"], session["version"]) == ("Hello", "done", 2)
-    assert "Hello" in called(environment, "sessions", "list")[1].splitlines()[1]
-    told = called(environment, "sessions", "show", "last", "-n", "2")[1]
-    assert told.startswith("(2 messages before these; --limit shows more)\n\n**you:**\nHello again")
-    assert told.endswith(f"session {session['session_id']}: done\n")
-    assert called(environment, "sessions", "export", "last", "-o", "a")[0] == 0
-    assert "exists here" in called(environment, "sessions", "import", "a")[2]
-    assert "--yes" in called(environment, "sessions", "rm", "last")[2]
-    assert called(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
-    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
-    assert called(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
-    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
-    assert "Hello again" in called(environment, "sessions", "show", "last", "--user", "tom")[1]
-
-
-def test_waiting_work_of_others_is_taken_over_only_on_request(place, monkeypatch):
-    folder, environment, model, _ = place
-    monkeypatch.chdir(folder)
-    model.may_plan.set()
-    chat = ("chat", "--team", "team.yaml", "-q")
-    assert piped(environment, *chat, lines=["Paint the hall."])[0] == 3
-    assert piped(environment, "sessions", "export", "last", "-o", "b")[0] == 0
-    other = {
-        **environment,
-        "XDG_CONFIG_HOME": str(folder / "other"),
-        "REPLAN_STORAGE": str(folder / "other.db"),
-    }
-    # A storage that is there, with a session of its own.
-    assert piped(other, *chat, lines=["Hello"])[0] == 0
-    code, _, complaint = piped(other, "sessions", "import", "b")
-    assert (code, "another user or machine began" in complaint) == (2, True)
-    assert piped(other, "sessions", "import", "b", "--yes")[0] == 0
-    code, told, _ = piped(other, *chat, "-s", "last", lines=["grey"])
-    assert (code, "Answer this by its key: " in told) == (3, True)

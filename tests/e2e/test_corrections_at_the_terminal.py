@@ -46,16 +46,6 @@ def test_a_retry_that_is_killed_goes_on_and_does_nothing_twice(workshop, plan):
         assert shown["history"][-1]["description"].startswith("Done again: step 2, by ")
 
 
-def test_an_effect_is_not_had_again_without_a_word(workshop):
-    assert workshop.carry_out(PLAN).exit_code == 0
-    refused = workshop.do("retry", "last", 1)
-    assert refused.exit_code == 2
-    assert "step 4 at @bank (unsafe) was done. Confirm it with --yes." in refused.stderr
-    assert len(workshop.listed()) == 1
-    assert workshop.do("retry", "last", 1, "--yes").exit_code == 0
-    assert sorted(workshop.effects) == [1, 1, 2, 2, 3, 3, 4, 4]
-
-
 def test_at_a_terminal_a_person_is_asked_before_an_effect_is_had_again(workshop):
     workshop.carry_out(PLAN)
     for answer, code in (("n\n", 2), ("y\n", 0)):
@@ -64,31 +54,6 @@ def test_at_a_terminal_a_person_is_asked_before_an_effect_is_had_again(workshop)
         asked.type(answer)
         assert asked.end() == code
     assert sorted(workshop.effects) == [1, 2, 3, 4, 4]
-
-
-def test_a_step_is_left_out_and_the_answer_says_so(workshop):
-    workshop.breaks(2)
-    assert workshop.carry_out(PLAN).exit_code == 1
-    skipped = workshop.do("skip", "last", 2)
-    assert skipped.exit_code == 0, skipped.stderr
-    assert "step 2 is left out, by " in skipped.stdout
-    assert "**Not done:**\n\n- 2. Print the labels: Skipped by " in skipped.stdout
-    new, old = workshop.listed()
-    assert new["origin"] == old["run_id"]
-    shown = workshop.do("show", "last").stdout
-    assert f"continues from run {old['run_id'][:8]}: step 2 is left out, by " in shown
-    assert sorted(workshop.effects) == [1, 2, 3, 4]
-
-
-def test_what_cannot_be_done_is_one_line_and_changes_nothing(workshop):
-    assert workshop.carry_out(PLAN).exit_code == 0
-    for words, problem in (
-        (("retry", "last", 9), "This run has no step 9. Its steps: 1, 2, 3, 4."),
-        (("skip", "last", 2), "Step 2 is completed, so there is nothing to skip."),
-    ):
-        done = workshop.do(*words)
-        assert (done.exit_code, done.stderr) == (2, f"replan: {problem}\n")
-    assert len(workshop.listed()) == 1
 
 
 def test_a_run_that_another_process_works_on_is_left_alone(workshop):
@@ -115,15 +80,3 @@ def test_what_is_typed_after_ctrl_c_answers_no_question(workshop):
     assert run.end() == 130
     shown = json.loads(workshop.do("show", "last", "--json").stdout)
     assert [question["key"] for question in shown["pending_questions"]] == ["5/greeter/1"]
-
-
-def test_a_step_that_is_not_there_is_refused_before_any_model_is_built(workshop, monkeypatch):
-    assert workshop.carry_out(PLAN).exit_code == 0
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    keyed = workshop.folder / "keyed.yaml"
-    text = (workshop.folder / "team.yaml").read_text()
-    keyed.write_text(text.replace("model: offline", "model: 'openai:some'"))
-    refused = workshop.do("retry", "last", "99", "--yes", "--team", keyed)
-    assert (refused.exit_code, "99" in refused.stderr) == (2, True)
-    assert "OPENAI" not in refused.stderr

@@ -3,15 +3,11 @@
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
 
-import pytest
-
-from replan.testing import OpenAIServer, Reply
 from terminals import PATIENCE, Terminal
 
 CHAIN = """\
@@ -144,39 +140,6 @@ def test_nobody_else_works_on_a_run_that_is_at_work(workshop):
     assert run.end() == 0
 
 
-def test_two_questions_are_answered_in_reverse_order(workshop):
-    plan = "- [ ] 1. Ask @asker\n- [ ] 2. Greet @greeter\n- [ ] 3. Work @worker\n"
-    run = workshop.carry_out(plan)
-    assert run.exit_code == 3
-    assert "[x] step 3" in run.output, "other branches go on"
-    run_id = workshop.run_id
-    short = run_id[:8]
-    assert run.output.splitlines()[-6:] == [
-        f"run {short} waits for 2 answers:",
-        "  1/asker/1: Which year?",
-        "    step 1: Ask",
-        "  2/greeter/1: Who are you?",
-        "    step 2: Greet",
-        f"continue with: replan resume {short} --answer 1/asker/1=TEXT --answer 2/greeter/1=TEXT",
-    ]
-    unclear = workshop.do("resume", short, "--answer", "1999")
-    assert unclear.exit_code == 2
-    assert "open: '1/asker/1', '2/greeter/1'" in unclear.stderr
-    second = workshop.do("resume", short, "--answer", "2=Ada")
-    assert second.exit_code == 3
-    assert "Greet" not in second.stderr
-    first = workshop.do("resume", short, "--answer", "1=1999")
-    assert first.exit_code == 3
-    assert first.stderr.splitlines()[-1] == f"continue with: replan resume {short} --answer TEXT"
-    last = workshop.do("resume", short, "--answer", "a=b", "--quiet")
-    assert last.exit_code == 0, last.stderr
-    assert "It is 1999 in a=b." in last.stdout
-    assert "Thanks, Ada." in last.stdout
-    assert workshop.effects == [3]
-    asked = [e for e in workshop.shown(run_id)["events"] if e["type"] == "input_requested"]
-    assert len(asked) == 3, "nobody is asked twice"
-
-
 def test_json_tells_of_questions_and_how_to_go_on(workshop):
     run = workshop.run("- [ ] 1. Greet @greeter\n", "--json", kind=Terminal)
     assert run.end() == 3
@@ -258,15 +221,6 @@ def test_a_plan_is_edited_until_it_is_right_then_approved(workshop):
     assert update["by"] == "person"
 
 
-def test_approve_alone_asks_about_a_models_plan_and_not_about_ones_own(workshop):
-    assert workshop.carry_out(CHAIN, "--approve").exit_code == 0
-    team = workshop.folder / "team.yaml"
-    words = ("greet me @worker; work @worker", "--team", team)
-    asked = workshop.do("run", "--approve", *words)
-    assert asked.exit_code == 3, asked.output
-    assert "waits for your approval of its plan" in asked.stderr
-
-
 def test_a_plan_is_left_then_approved_later(workshop):
     run = workshop.run(CHAIN, "--approve", "always", kind=Terminal)
     run.wait_for("resume later: ")
@@ -277,30 +231,6 @@ def test_a_plan_is_left_then_approved_later(workshop):
     resumed = workshop.do("resume", workshop.run_id, "--answer", "approve")
     assert resumed.exit_code == 0, resumed.stderr
     assert sorted(workshop.effects) == [1, 2, 3, 4]
-
-
-def test_a_changed_plan_is_handed_in_from_a_script(workshop):
-    assert workshop.carry_out(CHAIN, "--approve", "always").exit_code == 3
-    changed = workshop.write("changed.md", CHAIN.replace("- [ ] 3. Beside @worker\n", ""))
-    refused = workshop.do("resume", workshop.run_id, "--plan", changed)
-    assert refused.exit_code == 3
-    assert "the answer could not be taken: " in refused.stderr
-    assert "line 5, column " in refused.stderr
-    changed.write_text(CHAIN.replace("Last", "The last"))
-    resumed = workshop.do("resume", workshop.run_id, "--plan", changed)
-    assert resumed.exit_code == 0, resumed.stderr
-    assert "The last" in workshop.shown(workshop.run_id)["plan"]["markdown"]
-
-
-def test_nobody_else_does_the_work_of_a_specialist_who_has_left_the_team(workshop):
-    assert workshop.carry_out("- [ ] 1. Greet @greeter\n").exit_code == 3
-    team = (workshop.folder / "team.yaml").read_text()
-    smaller = workshop.write("smaller.yaml", team.replace("greeter", "other"))
-    refused = workshop.do("resume", "last", "--answer", "Ada", "--team", smaller)
-    assert refused.exit_code == 2, refused.output
-    assert "Step 1 is for @greeter, who is not on the team." in refused.stderr
-    (listed,) = workshop.listed()
-    assert listed["outcome"] == "waiting"
 
 
 def test_a_rejected_plan_ends_the_run(workshop):
@@ -330,51 +260,6 @@ def test_ctrl_c_at_a_question_leaves_it_open(workshop):
     assert resumed.exit_code == 0, resumed.stderr
 
 
-def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
-    assert workshop.carry_out(CHAIN, "--set", "max_steps=2").exit_code == 1
-    assert sorted(workshop.effects) == [1, 2]
-    run_id = workshop.run_id
-    over = workshop.do("resume", run_id)
-    assert over.exit_code == 1
-    assert over.stdout.splitlines() == [
-        f"run {run_id[:8]} is over: partial",
-        "why: max_steps=2 was reached",
-        "the limit max_steps=2 ended it; 4 leaves it room",
-        "these steps run, without asking unless their team asks: step 3, Beside; step 4, Last",
-        f"continue with: replan resume {run_id[:8]} --set max_steps=4",
-        f"see it with: replan show {run_id[:8]}",
-    ]
-    same = workshop.do("resume", run_id, "--set", "max_steps=2")
-    assert same.exit_code == 2
-    assert "Raise it" in same.stderr
-    resumed = workshop.do("resume", run_id, "--set", "max_steps=10")
-    assert resumed.exit_code == 0, resumed.stderr
-    assert sorted(workshop.effects) == [1, 2, 3, 4]
-    again = workshop.do("resume", run_id, "--set", "max_steps=20")
-    assert again.exit_code == 0
-    assert f"run {run_id[:8]} is over: completed" in again.stdout
-
-
-def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(workshop):
-    half = Reply("---\ncomplexity: simple\n---\nIt is Par", finish_reason="length", usage=(9, 5))
-    with OpenAIServer({"think": half}) as server:
-        words = ("--team", workshop.folder / "team.yaml", "--model", "openai:m")
-        done = workshop.do("run", "Capital?", *words, "--base-url", server.base_url)
-    assert done.exit_code == 1
-    assert "the reply was cut off at its length limit\n" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("partial: 1 model call")
-    assert workshop.shown(workshop.run_id)["limit_reached"] == "reply_length"
-    again = workshop.do("resume", workshop.run_id)
-    assert again.exit_code == 1
-    assert again.stdout.splitlines() == [
-        f"run {workshop.run_id[:8]} is over: partial",
-        "why: the reply was cut off at its length limit",
-        f"see it with: replan show {workshop.run_id[:8]}",
-    ]
-    more = workshop.do("resume", workshop.run_id, "--set", "max_tokens=9")
-    assert "No limit ended this run" in more.stderr
-
-
 def test_the_installed_program_shows_no_warning_and_only_the_answer_if_asked(workshop):
     done = subprocess.run(
         [Path(sys.executable).with_name("replan"), *workshop.ordered(CHAIN, "--quiet")],
@@ -396,56 +281,6 @@ def test_a_run_in_memory_is_not_kept(workshop):
     assert run.end() == 0
     assert workshop.listed() == []
     assert workshop.do("resume", "a", "--storage", "memory").exit_code == 2
-
-
-@pytest.mark.parametrize("command", ["runs", "resume a", "rm --yes a", "run x"])
-def test_a_damaged_file_is_one_message_and_stays_as_it_is(workshop, command):
-    path = workshop.folder / "runs.db"
-    path.write_bytes(b"no database " * 500)
-    refused = workshop.do(*command.split(), "--storage", path)
-    assert refused.exit_code == 2
-    assert refused.stdout == ""
-    assert refused.stderr.count("\n") == 1
-    assert str(path) in refused.stderr
-    assert path.read_bytes() == b"no database " * 500
-
-
-def test_a_newer_file_and_a_wrong_key_are_said(workshop):
-    path = workshop.folder / "runs.db"
-    named = {"REPLAN_STORAGE": str(path), "REPLAN_STORAGE_KEY": "one"}
-    assert workshop.do("run", "calculate 2 + 2", **named).exit_code == 0
-    assert b"calculate 2 + 2" not in path.read_bytes()
-    wrong = workshop.do("runs", REPLAN_STORAGE=str(path), REPLAN_STORAGE_KEY="two")
-    assert wrong.exit_code == 2
-    assert "key" in wrong.stderr
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    newer = workshop.do("runs", **named)
-    assert newer.exit_code == 2
-    assert "newer version" in newer.stderr
-
-
-def test_runs_are_listed_shown_and_removed(workshop):
-    for task in ("calculate 1 + 1", "calculate 2 + 2"):
-        assert workshop.do("run", task).exit_code == 0
-    newest, oldest = workshop.listed()
-    assert (newest["title"], oldest["title"]) == ("calculate 2 + 2", "calculate 1 + 1")
-    table = workshop.do("runs").stdout.splitlines()
-    assert " ".join(table[0].split()) == "run began took cost outcome steps team title"
-    assert table[1].startswith(newest["run_id"][:8])
-    assert len(workshop.do("runs", "--limit", "1").stdout.splitlines()) == 2
-    text = workshop.do("show", newest["run_id"][:8]).stdout
-    assert text.splitlines()[1].startswith("answered")
-    assert text.rstrip().endswith("2 + 2 = 4")
-    assert workshop.do("rm", newest["run_id"]).exit_code == 2
-    removed = workshop.do("rm", "--yes", newest["run_id"], oldest["run_id"])
-    assert removed.exit_code == 0
-    assert workshop.listed() == []
-    assert "No runs are stored here." in workshop.do("runs").stdout
-    gone = workshop.do("show", newest["run_id"])
-    assert gone.exit_code == 2
-    assert "There is no run" in gone.stderr
 
 
 def test_removing_asks_on_a_terminal(workshop):

@@ -1,7 +1,6 @@
 """What a run did, with whom and at what price, read from its events by who was not there."""
 
 import asyncio
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -135,51 +134,10 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
         assert b"no quote" not in await asyncio.to_thread(Path(where).read_bytes)
 
 
-async def test_the_terminal_shows_each_attempt_of_a_step_with_its_calls(where):
-    replies = (
-        "---\nstatus: failed\nretry: true\n---\nThe market is closed.",
-        calling("price", of="gold\x1b[2J"),
-        "It is\n\n42.",
-    )
-    with OpenAIServer(script(*replies)) as server:
-        async with (
-            open_storage(where) as storage,
-            open_runtime(graph_on(server, storage, Market().price), storage=storage) as runtime,
-        ):
-            await runtime.run("Gold?", run_id="r", labels={"user": "eva"})
-    shown = await told("show", "r", "--step", "1", "--attempts", "--storage", where)
-    assert "step 1 buyer, attempt 1: failed" in shown
-    assert "step 1 buyer, attempt 2: done" in shown
-    assert 'price(of="gold\\u001b[2J"): success' in shown
-    assert f"42 {LONG}".strip() in shown
-    assert "result of buyer: success, 3 model calls, " in shown
-    assert "  It is\n  \n  42.\n" in shown or "  It is\n\n  42.\n" in shown
-    newest = await told("show", "r", "--step", "1", "--storage", where)
-    assert "attempt 1" not in newest
-    assert "attempt 2" in newest
-    read = json.loads(await told("show", "r", "--attempts", "--json", "--storage", where))
-    kinds = [[call["type"] for call in each["calls"]] for each in read["attempts"]]
-    asked = "model_completed"
-    assert kinds == [[asked], [asked, "tool_completed", asked]]
-    assert read["attempts"][1]["calls"][1]["result"] == f"42 {LONG}"
-    assert "It has 1 to 1" in await told("show", "r", "--step", "7", "--storage", where, code=2)
-    assert "Gold?" in await told("runs", "--label", "user=eva", "--storage", where)
-    unknown = await told("runs", "--label", "user=otto", "--storage", where, code=2)
-    assert "No run has the label user=otto. The newest runs have: user=eva." in unknown
-    assert "Write NAME=VALUE" in await told("runs", "--label", "user", "--storage", where, code=2)
-
-
 async def told(*words, code=0):
     done = await asyncio.to_thread(CliRunner().invoke, app, words)
     assert done.exit_code == code, done.output
     return done.output
-
-
-async def test_a_run_of_the_terminal_has_its_labels(where):
-    words = ("run", "calculate 2 + 2", "--label", "user=eva", "--label", "team=a")
-    await told(*words, "--storage", where)
-    listed = json.loads(await told("runs", "--json", "--label", "team=a", "--storage", where))
-    assert listed["labels"] == {"team": "a", "user": "eva"}
 
 
 async def prompts_of(runtime, run_id):

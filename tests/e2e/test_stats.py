@@ -73,37 +73,6 @@ def sums_of(where, by):
     return json.loads(in_terminal(where, "--by", by, "--json").stdout)
 
 
-def test_runs_attempts_and_calls_are_added_up(where):
-    (day,) = sums_of(where, "day")
-    assert (day["name"], day["runs"], day["number"]) == (TODAY, 2, 2)
-    (house,) = sums_of(where, "team")
-    assert (house["name"], house["runs"]) == ("house", 2)
-    people = {each["name"]: each for each in sums_of(where, "specialist")}
-    assert {name: (each["number"], each["failed"]) for name, each in people.items()} == {
-        "buyer": (2, 0),
-        "breaker": (2, 2),
-        "host": (2, 0),
-    }
-    (tool,) = sums_of(where, "tool")
-    assert (tool["name"], tool["runs"], tool["number"], tool["failed"]) == ("price", 2, 4, 2)
-    (model,) = sums_of(where, "model")
-    assert (model["runs"], model["number"], model["failed"]) == (2, 8, 0)
-    for name in ("input_tokens", "output_tokens"):
-        assert day[name] == model[name] == sum(each[name] for each in people.values()) > 0
-
-
-@pytest.mark.parametrize("by", BY)
-def test_a_table_has_the_same_numbers(where, by):
-    head, *rows = in_terminal(where, "--by", by).stdout.splitlines()
-    sums = sums_of(where, by)
-    assert head.split()[0] == by
-    assert [row.split()[0] for row in rows] == [each["name"].split()[0] for each in sums]
-    failed = head[: head.index("failed") + len("failed")]
-    assert [int(row[: len(failed)].split()[-1]) for row in rows] == [
-        each["failed"] for each in sums
-    ]
-
-
 async def test_a_day_is_one_row_with_what_it_cost_in_each_currency(tmp_path):
     path = str(tmp_path / "runs.db")
     async with open_storage(path) as storage:
@@ -123,21 +92,6 @@ async def test_a_day_is_one_row_with_what_it_cost_in_each_currency(tmp_path):
         page = (await client.get("/stats")).text
     assert f"<td>{euros} + {dollars} + unknown</td>" in page
     assert page.count(f"<td>{TODAY}</td>") == 1
-
-
-def test_runs_that_ended_with_a_part_are_counted_apart(where):
-    head, row = in_terminal(where).stdout.splitlines()
-    assert head.split()[:4] == ["day", "runs", "failed", "partial"]
-    (day,) = sums_of(where, "day")
-    assert row.split()[1:4] == [str(day[name]) for name in ("runs", "failed", "partial")]
-
-
-def test_a_period_without_such_a_thing_says_so(where):
-    told = in_terminal(where, "--by", "tool", "--since", "2999-01-01").stdout
-    assert told == "There is no tool in the runs of this period.\n"
-    wrong = in_terminal(where, "--since", "yesterday")
-    assert wrong.exit_code == 2
-    assert "--since yesterday is not a time" in wrong.stderr
 
 
 async def test_http_and_the_page_tell_the_numbers_of_the_terminal(where):

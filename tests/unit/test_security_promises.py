@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+SESSIONS = re.findall(r"`(tests/[\w/]+\.md)::([^`]+)`", TEXT)
 NAMED = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", TEXT)
 
 
@@ -26,3 +27,9 @@ def test_a_test_that_is_named_is_there():
         for file in {file for file, _ in NAMED}
     }
     assert [f"{file}::{name}" for file, name in NAMED if name not in names[file]] == []
+
+
+def test_a_session_that_is_named_is_on_its_page():
+    assert SESSIONS
+    told = {page: (ROOT / page).read_text(encoding="utf-8") for page, _ in SESSIONS}
+    assert [name for page, name in SESSIONS if f"\n## {name}\n" not in told[page]] == []

@@ -75,13 +75,3 @@ def test_a_word_of_another_program_leads_to_the_command_that_is_meant(word):
     named = " ".join(done.stderr.replace("│", " ").split())
     meant = named.partition("This does it: replan ")[2].split()[0]
     assert CliRunner().invoke(app, [meant, "--help"]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "words", [["calculate 3*4", "--approve", "sometimes"], ["-a", "sometimes", "calculate 3*4"]]
-)
-def test_a_word_that_is_no_kind_of_approval_is_named_with_those_that_are(words):
-    done = CliRunner().invoke(app, ["run", *words])
-    assert done.exit_code == 2
-    told = " ".join(done.stderr.replace("│", " ").split())
-    assert "--approve takes never, plan, revisions, always or no value, not 'sometimes'." in told

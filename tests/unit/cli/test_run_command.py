@@ -33,19 +33,6 @@ def replan(folder, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("quiet", [[], ["--quiet"], ["--json"]])
-def test_tracing_by_the_shell_is_told(replan, monkeypatch, quiet):
-    # LangSmith reads small letters only, so nothing is sent here.
-    monkeypatch.setenv("LANGCHAIN_TRACING_V2", "TRUE")
-    monkeypatch.setenv("LANGCHAIN_ENDPOINT", "http://user:hunter2hunter2@127.0.0.1:9")
-    result = replan("Total km by city from trips.csv", *quiet)
-    assert result.exit_code == 0
-    assert result.stderr.splitlines()[0] == (
-        "tracing is on (LANGCHAIN_TRACING_V2): prompts, results and answers go to "
-        "http://***@127.0.0.1:9; LANGCHAIN_TRACING_V2=false turns it off"
-    )
-
-
 def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tmp_path):
     plan, out = tmp_path / "plan.md", tmp_path / "out.md"
     text = (
@@ -66,42 +53,6 @@ def test_a_plan_is_carried_out_from_its_marks_and_written_where_asked(replan, tm
     assert plan.read_bytes() == text.encode()
 
 
-def test_a_written_plan_can_be_edited_and_run_again_in_its_place(replan, tmp_path):
-    plan = tmp_path / "plan.md"
-    plan.write_text(
-        "- [ ] 1. Total km by city from trips.csv @data_analyst\n"
-        "- [ ] 2. Average km by city from trips.csv @data_analyst\n"
-        "- [ ] 3. Write a report @writer (after 1)\n"
-    )
-    arguments = (plan, "--plan-out", plan, "--out", tmp_path / "out")
-    assert replan(*arguments).exit_code == 0
-    text = plan.read_text()
-    assert text.count("- [x]") == 3
-    unedited = replan(*arguments)
-    assert "-> step" not in unedited.stdout
-    assert plan.read_text() == text
-    plan.write_text(text.replace("Total km", "Largest km"))
-    result = replan(*arguments)
-    assert result.exit_code == 0, result.output
-    assert "runs again: 1 (edited), 3 (after 1)\n" in result.stdout
-    started = [line for line in result.stdout.splitlines() if line.startswith("-> step")]
-    assert [line.split()[2] for line in started] == ["1", "3"]
-
-
-def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
-    log = tmp_path / "run.log"
-    replan("Total miles by city from trips.csv", "--log-file", log)
-    lines = log.read_text().splitlines()
-    assert any("DEBUG replan.cli.shared.session: event event=run_started" in line for line in lines)
-    assert any("step=1" in line and "status=failed" in line for line in lines)
-    assert "outcome=failed" in lines[-1]
-
-
-def test_the_model_may_come_from_the_environment(replan, monkeypatch):
-    monkeypatch.setenv("REPLAN_MODEL", "openai:any")
-    assert replan("x").exit_code == 2
-
-
 def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
     plan = tmp_path / "plan.md"
     plan.write_bytes(b"- [ ] 1. \xff\xfe @data_analyst")
@@ -110,24 +61,20 @@ def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
     assert "cannot be read" in result.stderr
 
 
-def test_the_help_loads_no_framework():
+def test_no_help_and_no_check_loads_a_framework(tmp_path):
+    plan = tmp_path / "plan.md"
+    plan.write_text("- [ ] 1. Ask @oracle\n")
     code = (
         "import sys; from replan.cli.main import main\n"
         "try: main()\n"
-        "finally: print([n for n in ('langchain_core', 'langgraph') if n in sys.modules])"
+        "finally: print([n for n in sys.modules if n.startswith(('langchain', 'langgraph'))])"
     )
-    for arguments in (["--help"], ["run", "--help"]):
+    for arguments in (["--help"], ["run", "--help"], ["check", plan]):
         result = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
         )
-        assert result.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize("words", [["run"], ["run", "--approve"]])
-def test_a_run_of_nothing_is_wrong_use(words):
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert "Missing argument 'TASK|PLAN.md'" in result.output
+        *told, loaded = result.stdout.splitlines()
+        assert (loaded, bool(told)) == ("[]", True)
 
 
 def test_a_full_disk_is_one_message(folder):

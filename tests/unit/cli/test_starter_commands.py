@@ -40,23 +40,6 @@ def test_the_starter_s_own_test_passes(tmp_path):
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
-def test_nothing_is_written_over_unless_it_is_forced(tmp_path):
-    (tmp_path / "plan.md").write_text("mine")
-    result = replan("init", tmp_path)
-    assert result.exit_code == 2
-    assert "has plan.md already" in " ".join(result.stderr.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.md"]
-    assert replan("init", tmp_path, "--force").exit_code == 0
-    assert (tmp_path / "plan.md").read_text() != "mine"
-
-
-def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
-    (tmp_path / "file").write_text("")
-    result = replan("init", tmp_path / "file" / "new")
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
-
-
 def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     for name, options in (("tea_praise", []), ("deep_tea", ["--nested"])):
@@ -89,18 +72,6 @@ def test_a_path_that_is_too_long_is_one_message(tmp_path, words):
     refused = replan(*words, tmp_path / ("a" * 300))
     assert refused.exit_code == 2
     assert "is too long for the file system. Choose shorter names." in refused.output
-
-
-def test_the_graph_with_a_pipeline_is_drawn_without_running_its_code(tmp_path):
-    (tmp_path / "painting.py").write_text("raise SystemExit\n")
-    team = tmp_path / "team.yaml"
-    team.write_text(
-        "host: {model: offline}\n"
-        "specialists: [{name: painter, intended_use: Paints., pipeline: 'painting:RoomAgent'}]\n"
-    )
-    result = replan("graph", "--team", team)
-    assert result.exit_code == 0, result.output
-    assert "specialist_painter" in result.stdout
 
 
 @pytest.mark.skipif(importlib.util.find_spec("grandalf") is not None, reason="it is installed")
