@@ -184,7 +184,7 @@ async def planning(life: Life) -> Any:
     return {
         "outcome": result.outcome,
         "texts": {key: each.text for key, each in result.results.items()},
-        "done": sorted(each.step_id for each in report.ledger if each.outcome == "done"),
+        "done": sorted(e.entry.step_id for e in report.attempts if e.outcome == "done"),
         "plans": [call.node for call in model.calls].count("think"),
     }
 

@@ -60,6 +60,29 @@ def attempt(step, number, began, ended, outcome="done", error="", who="worker"):
     )
 
 
+def in_order(events, attempts):
+    """The events of a run, numbered, with the beginnings and ends of attempts among them."""
+    rows = [(each.at, 1, each) for each in events]
+    for each in attempts:
+        of = {"step_id": each.step_id, "specialist": each.specialist, "attempt": each.number}
+        began, ended = each.started_at, each.ended_at
+        seconds = (began - NOON).total_seconds()
+        key = {"idempotency_key": each.idempotency_key}
+        rows.append((began, 2, event(0, seconds, "specialist_invoked", **of, **key)))
+        if ended is not None:
+            own = {
+                "outcome": each.outcome,
+                "error": each.error,
+                "seconds": (ended - began).total_seconds(),
+            }
+            kind = "specialist_completed" if each.outcome == "done" else "attempt_ended"
+            end = event(0, (ended - NOON).total_seconds(), kind, **of, **own, status="success")
+            # What ends when something else happens ended before that.
+            rows.append((ended, 0 if began < ended else 3, end))
+    rows.sort(key=lambda row: row[:2])
+    return tuple(each.model_copy(update={"seq": seq}) for seq, (*_, each) in enumerate(rows, 1))
+
+
 def call(step, number, name, **said):
     where = {"node": "specialist_worker", "step_id": step, "specialist": "worker"}
     return {**where, "attempt": number, "call": name, **said}
@@ -145,4 +168,6 @@ def whole(**changes):
         ),
         "texts": {},
     }
-    return WholeReport(**{**fields, **changes})
+    fields |= changes
+    events = in_order(fields.pop("events"), fields.pop("ledger"))
+    return WholeReport(**fields, events=events)

@@ -82,7 +82,7 @@ def revised():
             event(19, 11, "knowledge_retrieved", node="think", sources=[], error="no such folder"),
             event(20, 12, "feedback_generated", text="The plan goes on."),
             event(21, 30, "run_stopped", reason="waiting"),
-            event(22, 3 * DAY, "run_resumed", by="otto"),
+            event(22, 2 * DAY, "run_resumed", by="otto"),
         ),
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def cut_off():
             SpecialistResult(**failed, result=AIMessage("Half a page.")),
         ),
         ledger=(
-            attempt(1, 1, 1, 10, "failed", "no"),
+            attempt(1, 1, 1, 8, "failed", "no"),
             attempt(1, 1, 1, 9, "failed", "no", "other"),
             attempt(2, 1, 20, None, "unknown_outcome"),
             attempt(3, 1, 30, 31, "cancelled", ROOM),
@@ -166,7 +166,8 @@ def cut_off():
             event(6, 5, "model_completed", **host),
             event(7, 6, "reply_parse_failed", node=host["node"], **unread),
             event(8, 7, "model_completed", **gone),
-            event(9, 8, "specialist_completed", step_id=1, specialist="worker", cut="reply_length"),
+            event(9, 8, "specialist_completed", step_id=1, specialist="worker", error="no",
+                  cut="reply_length"),
             event(10, 9, "model_invoked", **call(1, 1, "d", model="m")),
             event(11, 21, "tool_invoked", **call(2, 1, "t", tool="price", arguments={"n": 1}),
                   refs={"arguments": "ghi"}, effects="unsafe"),
@@ -207,7 +208,10 @@ def at_work():
         attempt(2, 2, 60, None),
     )
     return whole(
-        outcome="running", results=(), ledger=ledger, events=(*whole().events[:3], updated, begun)
+        outcome="running",
+        results=(),
+        ledger=ledger,
+        events=(*whole(ledger=()).events[:3], updated, begun),
     )
 
 

@@ -212,7 +212,7 @@ async def test_what_the_finished_plan_does_not_hold_is_cancelled_told_and_counte
     assert told.index("early_step_dropped") < told.index("plan_created")
     assert [each.step.description for each in report.steps] == ["Other", "Two"]
     assert [each.status.value for each in report.steps] == ["completed"] * 2
-    ends = {(each.step_id, each.specialist): each.outcome for each in report.ledger}
+    ends = {(e.entry.step_id, e.entry.specialist): e.outcome for e in report.attempts}
     assert ends == {(1, "a"): "cancelled", (2, "a"): "done", (1, "b"): "done"}
 
 
@@ -328,7 +328,7 @@ async def test_a_step_that_fails_early_fails_as_any_other(where):
             result = await runtime.run("Go.", run_id="r")
             report = await runtime.get("r")
     assert report.by_id[1].status.value == "failed"
-    assert [each.outcome for each in report.ledger if each.step_id == 1] == ["failed", "failed"]
+    assert [each.outcome for each in report.attempts_of(1)] == ["failed", "failed"]
     assert result.outcome == "failed"
 
 
@@ -345,7 +345,7 @@ async def test_a_run_that_is_stopped_leaves_no_early_step_at_work(where):
             assert (await run).outcome == "interrupted"
             assert desk.cancelled == [1]
             report = await runtime.get("r")
-            assert [each.outcome for each in report.ledger] == ["cancelled"]
+            assert [each.outcome for each in report.attempts] == ["cancelled"]
             (step,) = report.steps
             assert (step.step.description, step.standing) == ("One", "pending, before the plan")
             (shown,) = response_schemas.Run.of(report).steps

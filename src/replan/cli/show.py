@@ -160,7 +160,7 @@ def _load(name: str, place: Place, view: View) -> WholeReport:
     if view.step is not None:
         _check_step(run, view.step)
     if view.attempt is not None and not _attempts(run, view)[0]:
-        tried = max((each.number for each in run.ledger if each.step_id == view.step), default=0)
+        tried = max((each.entry.number for each in run.attempts_of(view.step)), default=0)
         there = f"It has 1 to {tried}." if tried else "It has none yet."
         raise InputError(f"Step {view.step} has no attempt {view.attempt}. {there}")
     return run

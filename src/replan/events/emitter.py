@@ -22,7 +22,7 @@ from replan.events.at_once import Listener
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masked_events import without_known_secrets
-from replan.events.trace import AttemptEnded, Trace
+from replan.events.trace import Trace
 from replan.events.types import (
     AnswerToken,
     BaseEvent,
@@ -111,14 +111,6 @@ class Emitter:
             self.trace.take(event)
         self.write(event)
         self.hooks.queue(event)
-
-    def attempt_ended(self, outcome: str, error: str, names: Mapping[str, Any]) -> None:
-        """Tell the trace, if there is one, how an attempt ended without a result."""
-        if self.trace is not None:
-            ended = AttemptEnded(
-                run_id=self.run_id, round=self.round, outcome=outcome, error=error, **names
-            )
-            self.trace.take(ended)
 
 
 async def call_here(hook: Hook, event: BaseEvent) -> None:

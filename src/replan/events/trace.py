@@ -3,14 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from replan.events.types import BaseEvent, StepEvent
-
-
-class AttemptEnded(StepEvent):
-    """An attempt of a step ended without a result; the status is that of the log."""
-
-    outcome: str
-    error: str = ""
+from replan.events.types import BaseEvent
 
 
 class Trace(Protocol):
@@ -32,7 +25,7 @@ class Trace(Protocol):
         ...
 
     def take(self, event: BaseEvent) -> None:
-        """Take an event, or how an attempt ended; from whatever thread."""
+        """Take an event, from whatever thread."""
         ...
 
     def end(self, error: BaseException | None) -> None:

@@ -14,11 +14,11 @@ from pydantic import ConfigDict, Field, JsonValue, field_serializer
 from replan.base.secrets.known import KNOWN
 from replan.declared.fields import Effects
 from replan.plan.markdown.overlooked import ParseWarning
-from replan.plan.model import Author, PlanStep, TaskPlan, Value
+from replan.plan.model import Author, PlanStep, StepStatus, TaskPlan, Value
 from replan.plan.rerun import Rerun
 from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
-from replan.state.outcomes import ExecutionStatus, Outcome, TaskComplexity
+from replan.state.outcomes import AttemptOutcome, ExecutionStatus, Outcome, TaskComplexity
 from replan.state.questions import Question, QuestionKind
 from replan.state.usage import Usage
 
@@ -264,10 +264,14 @@ class StepsRouted(BaseEvent):
 
 
 class SpecialistInvoked(StepEvent):
-    """An attempt of a step starts: its dependencies are done and there is a free place."""
+    """An attempt of a step starts: its dependencies are done and there is a free place.
+
+    `idempotency_key` is what the services that it calls are handed.
+    """
 
     type: Literal["specialist_invoked"] = "specialist_invoked"
     task: str
+    idempotency_key: str = ""
 
 
 class SpecialistToken(StepEvent):
@@ -282,6 +286,25 @@ class SpecialistRetried(StepEvent):
 
     type: Literal["specialist_retried"] = "specialist_retried"
     error: str
+
+    @property
+    def outcome(self) -> AttemptOutcome:
+        """How the attempt ended."""
+        return "failed"
+
+
+class AttemptEnded(StepEvent):
+    """An attempt ended, and neither with a result of the step nor so that another one follows.
+
+    Attributes:
+        outcome: `waiting` if it asked a person, `cancelled` if it was cut off, `failed` if a limit
+            of the run ended it.
+        error: Why it failed, or was cut off.
+    """
+
+    type: Literal["attempt_ended"] = "attempt_ended"
+    outcome: AttemptOutcome
+    error: str = ""
 
 
 class StepDeferred(StepEvent):
@@ -327,6 +350,20 @@ class SpecialistCompleted(StepEvent):
     def text(self) -> str:
         """The text of the result, live only."""
         return "" if self.result is None else self.result.text
+
+    @property
+    def outcome(self) -> AttemptOutcome:
+        """How the last attempt ended: whatever is not a success has failed."""
+        return "done" if self.status is ExecutionStatus.SUCCESS else "failed"
+
+    @property
+    def step_status(self) -> StepStatus:
+        """The status in which the specialist leaves the step."""
+        return StepStatus.COMPLETED if self.outcome == "done" else StepStatus.FAILED
+
+
+AttemptEnd = SpecialistRetried | AttemptEnded | SpecialistCompleted
+"""What ends an attempt; one without such an event is at work, or was cut off by a kill."""
 
 
 class InputRequested(StepEvent):
@@ -646,12 +683,22 @@ class RunStopped(BaseEvent):
     error: str = ""
     seconds: float = 0.0
 
+    @property
+    def outcome(self) -> Literal["waiting", "interrupted"]:
+        """The status of the run; one whose work failed before its end can be resumed."""
+        return "waiting" if self.reason == "waiting" else "interrupted"
+
 
 class RunResumed(BaseEvent):
     """A process works on the run again; `by` says who resumed or answered it."""
 
     type: Literal["run_resumed"] = "run_resumed"
     by: str = ""
+
+    @property
+    def outcome(self) -> Literal["running"]:
+        """The status of the run."""
+        return "running"
 
 
 class RunCorrected(BaseEvent):
@@ -770,6 +817,7 @@ Event = Annotated[
     | SpecialistInvoked
     | SpecialistToken
     | SpecialistRetried
+    | AttemptEnded
     | StepDeferred
     | EarlyStepDropped
     | SpecialistCompleted

@@ -23,7 +23,6 @@ from replan.events.types import (
 from replan.log.calls import with_counted
 from replan.log.fold import Fold
 from replan.log.report import RunReport
-from replan.log.statuses import rest_after
 from replan.plan.model import StepStatus, TaskPlan
 from replan.state.questions import Question
 
@@ -63,7 +62,7 @@ def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PL
     """What an event changes beside the events."""
     match event:
         case RunStopped() | RunResumed():
-            return {"outcome": rest_after(event) or "running", "drafts": {}}
+            return {"outcome": event.outcome, "drafts": {}}
         case TaskCompleted():
             return _facts_at_end(report, event)
         case AnswerReset():

@@ -12,8 +12,7 @@ from replan.base.values import Value, restored
 from replan.events import types as events
 from replan.events.types import Event
 from replan.log.calls import Calls, calls_of, sum_of
-from replan.log.rows import AttemptOutcome, LedgerEntry
-from replan.log.statuses import attempt_end
+from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
 from replan.plan.model import PlanStep, StepStatus
 
 CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
@@ -201,8 +200,6 @@ class Fold:
         self.revisions = list[Revision]()
         self.outline = Outline()
         self.pauses = list[Pause]()  # those that are over
-        # The attempts that were begun after each pause; that may be before its end was recorded.
-        self.attempts_after = list[set[_AttemptAt]]()
         self.request = ""
         self.tasks = dict[int, str]()  # the words of the steps that were begun
         self.planned_at = dict[int, datetime]()  # when revisions added steps
@@ -290,8 +287,6 @@ class Fold:
         match event:
             case events.SpecialistInvoked():
                 self.tasks.setdefault(event.step_id, event.task)
-                for begun in self.attempts_after[-1:]:
-                    begun.add((event.step_id, event.specialist, event.attempt))
             case events.SpecialistCompleted():
                 self.cuts[event.step_id, event.specialist] = event.cut
             case events.InputRequested():
@@ -307,19 +302,14 @@ class Fold:
         match event:
             case events.SpecialistInvoked():
                 self._begin(event)
-            case events.SpecialistRetried():
-                self._end(event, "failed", event.error)
-                self.retried.add((event.step_id, event.specialist))
-            case events.SpecialistCompleted():
-                self._end(event, attempt_end(event), event.error)
-                done = self.ends.setdefault(event.step_id, {})
-                done[event.specialist.casefold()] = attempt_end(event) == "done"
-            case events.InputRequested():
-                self._ask(event)
+            case events.SpecialistRetried() | events.AttemptEnded() | events.SpecialistCompleted():
+                self._end(event)
             case events.StepDeferred(waiting_for=()):
                 self.deferred.add(event.step_id)
             case events.EarlyStepDropped():
-                self._drop(event)
+                # It began before a plan that does not hold it.
+                self.dropped[event.step_id] = event.task
+                self._reopen([event.step_id])
             case events.RunStopped() | events.RunResumed() | events.TaskCompleted():
                 self.retried.clear()
             case _:
@@ -377,35 +367,23 @@ class Fold:
                 number=event.attempt,
                 key="",
                 started_at=at,
+                idempotency_key=event.idempotency_key,
             )
             self.attempts.setdefault(attempt, begun)
 
-    def _drop(self, event: events.EarlyStepDropped) -> None:
-        """Take what began before a plan that does not hold it."""
-        self.dropped[event.step_id] = event.task
-        self._reopen([event.step_id])
-        for attempt, each in self.attempts.items():
-            if attempt[:2] == (event.step_id, event.specialist) and each.ended_at is None:
-                ended = each.replace(ended_at=self._time_of(event), outcome="cancelled")
-                self.attempts[attempt] = ended
-
-    def _ask(self, event: events.InputRequested) -> None:
-        """Take that an attempt asks, or that a person is asked what it did: if killed, no end."""
-        if event.tool or event.kind != "unknown_outcome":
-            self._end(event, "waiting")
-            return
-        begun = self.attempts.get((event.step_id, event.specialist, event.attempt))
-        since = self.resumed.at if self.resumed is not None else None
-        is_killed = begun is not None and since is not None and begun.started_at < since
-        if begun is not None and begun.ended_at is None and not is_killed:
-            self._end(event, "cancelled")
-
-    def _end(self, event: events.StepEvent, outcome: AttemptOutcome, error: str = "") -> None:
+    def _end(self, event: events.AttemptEnd) -> None:
+        """Take how an attempt ended; a final end stays."""
         attempt = event.step_id, event.specialist, event.attempt
         self.retried.discard(attempt[:2])
-        if (begun := self.attempts.get(attempt)) is not None:
-            at = self._time_of(event)
-            self.attempts[attempt] = begun.replace(ended_at=at, outcome=outcome, error=error)
+        begun = self.attempts.get(attempt)
+        if begun is not None and begun.outcome in UNKNOWN_ENDS:
+            own = {"outcome": event.outcome, "error": event.error}
+            self.attempts[attempt] = begun.replace(ended_at=self._time_of(event), **own)
+        if isinstance(event, events.SpecialistRetried):
+            self.retried.add(attempt[:2])
+        if isinstance(event, events.SpecialistCompleted):
+            done = self.ends.setdefault(event.step_id, {})
+            done[event.specialist.casefold()] = event.outcome == "done"
 
     def _time_of(self, event: events.BaseEvent) -> datetime | None:
         """When an event happened; of one without a log, the last time that is known."""
@@ -438,7 +416,6 @@ class Fold:
         if isinstance(event, events.RunResumed):
             began, why = self.last_at or self._started_at or at, self.why_paused or "killed"
             self.pauses.append(Pause(began=began, ended=at, why=why, by=event.by))
-            self.attempts_after.append(set())
         match event:
             case events.TaskCompleted():
                 self.why_paused = "over"

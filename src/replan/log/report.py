@@ -7,7 +7,7 @@ value or selects from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -91,7 +91,6 @@ class RunReport(StateFacts):
     equal_calls: dict[str, EqualCall] = Field(default_factory=dict[str, EqualCall])
     is_held: bool = False  # whether a process works on it now, or will: its work waits in a queue
     is_queued: bool = False  # whether its work waits in a queue
-    ledger: tuple[LedgerEntry, ...]  # every attempt of a step
     requests: tuple[Request, ...]  # what was asked of it, by whom: answers, decisions, stops
     events: tuple[Event, ...]  # what happened, in its order
     # Live only: what steps at work wrote since their last event, by step and specialist; what a
@@ -106,7 +105,7 @@ class RunReport(StateFacts):
     def begun(cls, run_id: str, at: datetime, currency: str = "") -> Self:
         """Return the report of a run that begins, of which nothing happened yet."""
         own: dict[str, Any] = {"run_id": run_id, "outcome": "running", "started_at": at}
-        rows: dict[str, Any] = {"labels": {}, "spent": {}, "ledger": (), "requests": ()}
+        rows: dict[str, Any] = {"labels": {}, "spent": {}, "requests": ()}
         return cls(**own, **rows, currency=currency, last_seen_at=at, events=())
 
     def questions_without(self, key: str) -> tuple[Question, ...]:
@@ -205,20 +204,11 @@ class RunReport(StateFacts):
     def pauses(self) -> tuple[Pause, ...]:
         """The times between the end of work and the beginning of that of who continues."""
         fold, last = self.fold, self.fold.last_at or self.started_at
-        pauses = [*map(self._until_work, fold.pauses, fold.attempts_after)]
+        pauses = [*fold.pauses]
         if self.outcome in ("waiting", "interrupted") and fold.why_paused != "over":
             since = last if fold.why_paused else max(last, self.last_seen_at)
             pauses.append(Pause(began=since, ended=None, why=fold.why_paused or "killed"))
         return tuple(pauses)
-
-    def _until_work(self, pause: Pause, begun: Collection[tuple[int, str, int]]) -> Pause:
-        """The record of a continuation may be later than the first attempts of it."""
-        own = (e for e in self.entries if (e.step_id, e.specialist, e.number) in begun)
-        moments = [each.started_at for each in own if each.started_at > pause.began]
-        ended = min(moments, default=pause.ended)
-        return (
-            replace(pause, ended=ended) if ended and pause.ended and ended < pause.ended else pause
-        )
 
     @cached_property
     def revisions(self) -> tuple[Revision, ...]:
@@ -238,21 +228,10 @@ class RunReport(StateFacts):
         )
 
     @cached_property
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every attempt of a step: its rows that were read, and what events told since."""
-        attempts = dict(self.fold.attempts)
-        read = {(each.step_id, each.specialist, each.number): each for each in self.ledger}
-        for attempt, each in read.items():
-            end = attempts.pop(attempt, each)
-            if each.ended_at is None and end.ended_at is not None:
-                ended = {"ended_at": end.ended_at, "outcome": end.outcome, "error": end.error}
-                read[attempt] = each.replace(**ended)
-        return (*read.values(), *attempts.values())
-
-    @cached_property
     def attempts(self) -> tuple[AttemptReport, ...]:
         """The attempts of its steps, in the order in which they began."""
-        newest = {(each.step_id, each.specialist): each.number for each in self.entries}
+        tried = self.fold.attempts.values()
+        newest = {(each.step_id, each.specialist): each.number for each in tried}
         calls, doubted = self.fold.calls, {attempt[:2] for attempt in self.fold.doubted}
         return tuple(
             AttemptReport(
@@ -264,7 +243,7 @@ class RunReport(StateFacts):
                 went_on=each.number < newest[each.step_id, each.specialist],
                 asked_at=self._asked_at(each),
             )
-            for each in self.entries
+            for each in tried
         )
 
     def _asked_at(self, entry: LedgerEntry) -> datetime | None:
@@ -276,7 +255,7 @@ class RunReport(StateFacts):
     def _until(self, entry: LedgerEntry) -> datetime:
         is_settled = entry.outcome in ("done", "failed")
         if not is_settled and self._asked_at(entry) is not None:
-            own = (e for e in self.entries if e.step_id == entry.step_id)
+            own = (e for e in self.fold.attempts.values() if e.step_id == entry.step_id)
             same = (each for each in own if each.specialist == entry.specialist)
             later = (each.started_at for each in same if each.number > entry.number)
             return next(later, self.ended)
@@ -341,7 +320,8 @@ class RunReport(StateFacts):
         """The steps that wait for a person: where work is in doubt, no attempt says so."""
         if self.is_over:
             return set()
-        newest = {(each.step_id, each.specialist): each for each in self.entries}.values()
+        tried = self.fold.attempts.values()
+        newest = {(each.step_id, each.specialist): each for each in tried}.values()
         waiting = (each for each in newest if each.outcome == "waiting")
         # What was asked before a resumption may have its answer.
         own = {e.step_id for e in waiting if self.outcome != "running" or self._is_of_now(e)}

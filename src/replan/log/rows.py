@@ -13,6 +13,7 @@ from replan.errors import StorageError
 from replan.events.announcement import Announcement
 from replan.log.amounts import Spending
 from replan.plan.model import Value
+from replan.state.outcomes import AttemptOutcome
 
 T = TypeVar("T")
 
@@ -89,9 +90,6 @@ def begun_already(where: str, attempt: Attempt) -> StorageError:
     )
 
 
-AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "unknown_outcome"]
-"""How an attempt ended; an attempt without a recorded end is in doubt."""
-
 UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("unknown_outcome", "cancelled")
 """Outcomes that do not show what was done; any other one is final."""
 
@@ -120,7 +118,6 @@ class Reported(NamedTuple):
     """The rows of a run that its report shows, all as of one moment."""
 
     events: Sequence[LoggedEvent]
-    ledger: Sequence[LedgerEntry]  # every attempt, in the order in which they began
     requests: Sequence[Request]  # all that was ever asked of it, in their order
     spent: Mapping[str, Spending]  # what each scope has spent, open reservations in full
 

@@ -9,12 +9,14 @@ import secrets
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
 from replan.base.values import restored
 from replan.events.announcement import Announcement
+from replan.events.types import AttemptEnded, RunStopped, SpecialistInvoked
 from replan.log.amounts import (
     NOTHING,
     Bound,
@@ -24,6 +26,7 @@ from replan.log.amounts import (
     Spending,
     first_refusal,
 )
+from replan.log.kept_events import entry_of
 from replan.log.recent_results import RecentResults
 from replan.log.rows import (
     ATTEMPT,
@@ -297,7 +300,7 @@ class RunLog:
 
         def work(rows: Rows) -> Reported:
             requests = [Request(run_id=run_id, **value) for _, value in _below(rows, REQUEST)]
-            return Reported(rows.events(after), _ledger(rows), _in_order(requests), _spent(rows))
+            return Reported(rows.events(after), _in_order(requests), _spent(rows))
 
         return await self._read(run_id, work)
 
@@ -369,20 +372,22 @@ class RunLog:
             for scope, (settled, reserved) in spent.items()
         }
 
-    async def adopt(self, run_id: str, rows: RunRows) -> None:
+    async def adopt(self, run_id: str, rows: RunRows, *, waits: bool = False) -> None:
         """Copy all rows of a run from another log; a run that has rows here keeps those.
 
-        The same again is harmless: its receipt may have been lost.
+        Its events are those of its attempts, and that it `waits` or was stopped. The same again is
+        harmless: its receipt may have been lost.
         """
-        imported = [*_imported(run_id, rows)]
+        imported = [*_imported(run_id, rows, waits=waits)]
 
         def work(here: Rows) -> None:
             if here.every(0):
                 return
             for scope, amount in rows.spent.items():
                 here.charge(scope, (amount, Spending()))
+            seq = count(1)
             for row in imported:
-                here.append(row)
+                here.append(row, None if row.event is None else next(seq))
 
         await self._write(run_id, work)
 
@@ -582,18 +587,32 @@ def _result(key: str, result: SpecialistResult) -> NewRow:
     return NewRow(f"{RESULT}{key}", "specialist_completed", value)
 
 
-def _imported(run_id: str, rows: RunRows) -> Iterable[NewRow]:
+def _imported(run_id: str, rows: RunRows, *, waits: bool) -> Iterable[NewRow]:
     for each in rows.attempts:
         entry = each.replace(run_id=run_id)
         attempt = Attempt(**{name: getattr(entry, name) for name in Attempt.model_fields})
-        value = attempt.model_dump(mode="json")
-        yield NewRow(_key_of(ATTEMPT, attempt), "specialist_invoked", value)
+        value, about = attempt.model_dump(mode="json"), _about(entry)
+        key = entry.idempotency_key
+        begun = SpecialistInvoked(**about, at=entry.started_at, task="", idempotency_key=key)
+        yield NewRow(_key_of(ATTEMPT, attempt), begun.type, value, entry_of(begun))
         if each.ended_at is not None:
-            yield _end(attempt, each.outcome, each.ended_at, each.error)
+            ended = AttemptEnded(**about, at=each.ended_at, outcome=each.outcome, error=each.error)
+            row = _end(attempt, each.outcome, each.ended_at, each.error)
+            yield row._replace(event=entry_of(ended))
+    if rows.attempts:
+        at = max(each.ended_at or each.started_at for each in rows.attempts)
+        rests = RunStopped(run_id=run_id, at=at, reason="waiting" if waits else "interrupted")
+        yield NewRow(f"{EVENT}adopted", rests.type, event=entry_of(rests))
     for key, result in rows.results.items():
         yield _result(key, result)
     for key, value in rows.notes:
         yield NewRow(key, key.partition("/")[0], value)
+
+
+def _about(entry: LedgerEntry) -> dict[str, Any]:
+    """The fields of the events of an attempt that say which one it is."""
+    where = {"run_id": entry.run_id, "step_id": entry.step_id, "specialist": entry.specialist}
+    return {**where, "attempt": entry.number}
 
 
 def type_of(event: JsonValue) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from replan.base.values import Value
 from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
@@ -29,6 +29,12 @@ class AttemptReport(Value):
     went_on: bool = False  # whether another one came after it
     # When it asked a person, or a person was asked what it did; None if neither.
     asked_at: datetime | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its beginning and its end as JSON."""
+        entry = self.entry.model_dump(mode="json", exclude={"run_id", "key"})
+        return {**entry, "outcome": self.outcome}
 
     @property
     def is_doubted(self) -> bool:

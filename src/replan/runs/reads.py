@@ -74,7 +74,6 @@ async def _report_without_storage(
         last_seen_at=record.updated_at,
         spent={},
         is_held=is_here,
-        ledger=(),
         requests=(),
         events=tuple(await events_on_record(record.run_id, resources)),
     )

@@ -14,7 +14,6 @@ from replan.events.types import Event
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.kept_events import events_of, references
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
-from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_values
 from replan.models.spending.deadline import TIMES
@@ -183,7 +182,7 @@ async def _report(
     facts = facts_of(run.state, run.plan, newest.values())
     rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
     events = (*known, *events_of(record.run_id, rows.events))
-    seen_at = at if run.is_held else await _last_sign_of_life(record, rows.ledger, events, log)
+    seen_at = at if run.is_held else await _last_sign_of_life(record, events, log)
     return RunReport(
         **dict(facts),
         **of_record(record),
@@ -192,24 +191,20 @@ async def _report(
         spent=dict(rows.spent),
         pending_questions=run.questions,
         is_held=run.is_held,
-        ledger=tuple(rows.ledger),
         requests=masked(rows.requests, facts.questions),
         events=events,
     )
 
 
-async def _last_sign_of_life(
-    record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[Event], log: RunLog
-) -> datetime:
-    """The last sign of life; a killed process left its attempts, its events and its clock."""
+async def _last_sign_of_life(record: RunRecord, events: Sequence[Event], log: RunLog) -> datetime:
+    """The last sign of life; a killed process left its events and its clock."""
     if record.outcome != "running":
         return record.updated_at
     clocks = (await log.notes(record.run_id, f"{TIMES}run/")).values()
     worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
     at_work_at = record.started_at + timedelta(seconds=worked)
-    tried = [each.ended_at or each.started_at for each in ledger]
     times = [event.at for event in events[-1:] if event.at is not None]
-    return max([record.updated_at, at_work_at, *tried, *times])
+    return max([record.updated_at, at_work_at, *times])
 
 
 async def read_report(
@@ -248,7 +243,6 @@ async def read_summary(
                 outcome=record.outcome,
                 last_seen_at=record.updated_at,
                 spent=dict(await storage.log.spent(record.run_id)),
-                ledger=(),
                 requests=(),
                 events=tuple(events_of(record.run_id, ends)),
             )

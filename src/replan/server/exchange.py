@@ -19,7 +19,6 @@ from replan.errors import InputError, ReplanError
 from replan.events import types as events
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
-from replan.log.statuses import end_of
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
@@ -318,7 +317,7 @@ def progress_line(event: events.Event) -> str:
         case events.SpecialistInvoked():
             return f"Step {event.step_id} @{event.specialist}: {event.task}\n"
         case events.SpecialistCompleted():
-            return f"Step {event.step_id} @{event.specialist}: {end_of(event)}\n"
+            return f"Step {event.step_id} @{event.specialist}: {event.step_status.value}\n"
         case events.SpecialistRetried():
             return f"Step {event.step_id} @{event.specialist} is done again.\n"
         case _:

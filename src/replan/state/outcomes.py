@@ -10,6 +10,9 @@ person did not want to run."""
 RunOutcome = Literal["running", "waiting", "interrupted", Outcome]
 """The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
 
+AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "unknown_outcome"]
+"""How an attempt of a step ended; one without a recorded end is in doubt."""
+
 
 class TaskComplexity(StrEnum):
     """How hard a request is."""

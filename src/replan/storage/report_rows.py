@@ -16,16 +16,7 @@ from replan.base.values import restored
 from replan.log.amounts import Spending
 from replan.log.kept_events import events_of
 from replan.log.report import LAST_EVENTS, RunReport, StateFacts, masked
-from replan.log.rows import (
-    ATTEMPT,
-    END,
-    REPORT,
-    REQUEST,
-    LedgerEntry,
-    LoggedEvent,
-    Request,
-    ledger_of,
-)
+from replan.log.rows import REPORT, REQUEST, LoggedEvent, Request
 from replan.state.outcomes import Outcome
 from replan.storage.log_texts import whole_value
 from replan.storage.schema import SCHEMA
@@ -114,11 +105,8 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         return None
     facts = restored(StateFacts, kept[0])
     team: dict[str, Any] = json.loads(run["team"]) or {}
-    attempts, requests = list[LedgerEntry](), list[Request]()
-    if most == _ALL:
-        attempts = ledger_of(*(_values(connection, run_id, each) for each in (ATTEMPT, END)))
-        asked = _values(connection, run_id, REQUEST)
-        requests = [Request(run_id=run_id, **each) for each in asked]
+    asked = _values(connection, run_id, REQUEST) if most == _ALL else []
+    requests = [Request(run_id=run_id, **each) for each in asked]
     charged = connection.execute(_CHARGED, (run_id,)).fetchone()
     return RunReport(
         **dict(facts),
@@ -133,7 +121,6 @@ def _report(connection: sqlite3.Connection, run: sqlite3.Row, most: int) -> RunR
         last_seen_at=datetime.fromisoformat(run["updated_at"]),
         labels={row["name"]: row["value"] for row in connection.execute(_LABELS, (run_id,))},
         spent={"run": Spending(**dict(charged))} if charged else {},
-        ledger=tuple(attempts),
         requests=masked(requests, facts.questions),
         events=tuple(events_of(run_id, logged)),
     )

@@ -13,9 +13,8 @@ from langgraph.errors import GraphDrained, GraphInterrupt
 from opentelemetry.trace import Link, SpanKind
 
 from replan.events import types as events
-from replan.events.trace import RUN, AttemptEnded, Tracing
+from replan.events.trace import RUN, Tracing
 from replan.failures import describe
-from replan.log.statuses import attempt_end, end_of
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
 from replan.traces.meters import Telemetry
@@ -115,7 +114,7 @@ class CallTrace:
             )
         attempt.enter()
 
-    def _attempt_ended(self, event: AttemptEnded) -> None:
+    def _attempt_ended(self, event: events.AttemptEnded | events.SpecialistRetried) -> None:
         step = self._step_of(event)
         attempt = step and step.below.get(event.attempt)
         if step is None or attempt is None:
@@ -130,7 +129,7 @@ class CallTrace:
         step = self._step_of(event)
         if step is None:
             return
-        outcome = end_of(event)
+        outcome = event.step_status.value
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
         # A step that is done again later begins again.
         before = self._worked.pop((event.step_id, event.specialist), 0.0)
@@ -141,7 +140,7 @@ class CallTrace:
                 attempt.span.set_attributes(
                     say.output_messages(events.MessageText(role="ai", text=event.text))
                 )
-            self._close(attempt, attempt_end(event), event.error)
+            self._close(attempt, event.outcome, event.error)
             attempt.leave()
         self._close(step, outcome, event.error)
 
@@ -269,7 +268,8 @@ class CallTrace:
     _TAKES: ClassVar[Mapping[type[events.BaseEvent], Callable[[Any, Any], None]]] = {
         events.RunStarted: _run_started,
         events.SpecialistInvoked: _attempt_began,
-        AttemptEnded: _attempt_ended,
+        events.SpecialistRetried: _attempt_ended,
+        events.AttemptEnded: _attempt_ended,
         events.SpecialistCompleted: _step_completed,
         events.ModelInvoked: _model_invoked,
         events.ModelCompleted: _model_completed,

@@ -25,7 +25,6 @@ from replan.events.types import (
     TaskCompleted,
 )
 from replan.log.calls import calls_of
-from replan.log.statuses import end_of, rest_after
 
 _CALL = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600)
 _RUN = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600)
@@ -80,7 +79,7 @@ class Watch:
             case ModelCompleted() | MemorySummary():
                 self._answered(team, event)
             case SpecialistCompleted():
-                seconds, status = event.step_seconds or 0.0, end_of(event)
+                seconds, status = event.step_seconds or 0.0, event.step_status.value
                 self._steps.labels(team, event.specialist, status).observe(seconds)
             case TaskCompleted() | RunStopped():
                 self._rested(team, event)
@@ -135,7 +134,7 @@ class Watch:
             thread.join()
 
     def _rested(self, team: str, event: TaskCompleted | RunStopped) -> None:
-        self._rests.labels(team, rest_after(event)).inc()
+        self._rests.labels(team, event.outcome).inc()
         is_over = isinstance(event, TaskCompleted)
         seconds = event.run_seconds if is_over else event.seconds
         self._run_seconds.labels(team).observe(seconds or 0.0)

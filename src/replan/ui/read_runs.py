@@ -24,7 +24,7 @@ RECORDED = "Until then you can look, answer and reject; what you say counts once
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
-"""An event may be on record before the state and the ledger that it reports."""
+"""An event may be on record before the state that it reports."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,16 @@ def change(place, work):
     asyncio.run(changed())
 
 
+def began(at):
+    about = {"step_id": 1, "specialist": "w", "attempt": 1, "task": "Do it"}
+    return {"type": "specialist_invoked", "at": at.isoformat(), **about}
+
+
+def ended(at, error):
+    about = {"step_id": 1, "specialist": "w", "attempt": 1, "outcome": "failed", "error": error}
+    return {"type": "attempt_ended", "at": at.isoformat(), **about}
+
+
 @pytest.mark.parametrize("written", ["running", "interrupted"])
 def test_a_run_that_ended_is_over_though_nobody_wrote_so(replan, place, written):
     replan("run", "calculate 2 + 2")
@@ -71,7 +81,8 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
         await storage.log.started(tried)
         failed = NOON + timedelta(seconds=1.5)
         await storage.log.ended(tried, "failed", failed, "no\nink")
-        await storage.log.add_events(record.run_id, [{"type": "x", "at": NOON.isoformat()}])
+        told = [{"type": "x", "at": NOON.isoformat()}, began(NOON), ended(failed, "no\nink")]
+        await storage.log.add_events(record.run_id, told)
 
     change(place, begin)
     assert "interrupted  -      -     Do" in replan("runs")
@@ -88,13 +99,14 @@ def test_a_run_that_was_killed_before_it_had_a_state_is_shown(replan, place):
 
 async def work_began(storage):
     """A process began a step 16 s ago, and has not said a word since."""
-    began = datetime.now(UTC) - timedelta(seconds=16)
-    record = RunRecord(run_id="a", thread_id="a", started_at=began, updated_at=began)
+    at = datetime.now(UTC) - timedelta(seconds=16)
+    record = RunRecord(run_id="a", thread_id="a", started_at=at, updated_at=at)
     await storage.runs.begin(record)
     await storage.log.started(
-        Attempt(run_id="a", step_id=1, specialist="w", number=1, key="k", started_at=began)
+        Attempt(run_id="a", step_id=1, specialist="w", number=1, key="k", started_at=at)
     )
-    await storage.log.add_events("a", [{"type": "run_started", "at": began.isoformat()}])
+    told = [{"type": "run_started", "at": at.isoformat(), "request": "Do it"}, began(at)]
+    await storage.log.add_events("a", told)
 
 
 def test_a_run_that_is_at_work_has_taken_the_time_until_now(replan, place):

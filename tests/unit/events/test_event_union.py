@@ -50,6 +50,7 @@ FIELDS = {
     "specialist_invoked": {"task": "One"},
     "specialist_token": {"text": "做"},
     "specialist_retried": {"error": "reset", "attempt": 2},
+    "attempt_ended": {"outcome": "cancelled", "error": "stopped"},
     "step_deferred": {"waiting_for": (1, 2)},
     "early_step_dropped": {"task": "One"},
     "specialist_completed": {"result": RESULT},

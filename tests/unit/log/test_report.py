@@ -7,10 +7,10 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from made_runs import answered, attempt, call, event, whole
+from made_runs import answered, call, event, whole
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.assembly.graphs import viewer
-from replan.events.types import Event
+from replan.events.types import AttemptEnd, Event, SpecialistInvoked, StepEvent
 from replan.log.apply import apply
 from replan.log.kept_events import event_of
 from replan.log.report import RunReport
@@ -22,6 +22,10 @@ KINDS = (
     ("plan_updated", {"version": 2, "changes": {"removed": [1]}, "by": "person"}),
     ("plan_updated", {"version": 1}),
     ("specialist_invoked", {"step_id": 1, "attempt": 1}),
+    ("specialist_invoked", {"step_id": 2, "attempt": 1}),
+    ("specialist_retried", {"step_id": 1, "error": "reset"}),
+    ("attempt_ended", {"step_id": 1, "outcome": "waiting"}),
+    ("attempt_ended", {"step_id": 2, "outcome": "cancelled", "error": "stopped"}),
     ("specialist_completed", {"step_id": 1, "status": "success", "cut": "reply_length"}),
     ("input_requested", {"step_id": 2, "key": "2/worker/1", "kind": "unknown_outcome"}),
     ("answer_received", {"key": "plan", "kind": "plan", "action": "rejected", "by": "eva"}),
@@ -107,7 +111,28 @@ def read_again(event):
 @settings(max_examples=40)
 @given(logs)
 def test_a_made_log_gives_the_same_report_at_once_and_one_by_one(events):
-    check_every_cut(whole(events=events, ledger=(attempt(1, 1, 90, 140), attempt(2, 1, 220, None))))
+    check_every_cut(whole(events=events, ledger=()))
+
+
+@settings(max_examples=40)
+@given(logs, st.integers(0, 20))
+def test_an_attempt_whose_end_no_event_tells_was_cut_off(events, kept):
+    """A kill leaves the first rows of a log, whatever an attempt was doing."""
+    report = whole(events=events[:kept], ledger=(), outcome="interrupted")
+    began, ended = list[tuple[int, str, int]](), dict[tuple[int, str, int], str]()
+    for each in report.events:
+        at = (each.step_id, each.specialist, each.attempt) if isinstance(each, StepEvent) else None
+        if isinstance(each, SpecialistInvoked) and at not in began:
+            began.append(at)
+        # What is final stays; what was cut off may be settled later.
+        if isinstance(each, AttemptEnd) and at in began and ended.get(at) in (None, "cancelled"):
+            ended[at] = each.outcome
+    tried = [each.entry for each in report.attempts]
+    assert [(each.step_id, each.specialist, each.number) for each in tried] == began
+    assert [each.outcome for each in tried] == [ended.get(at, "unknown_outcome") for at in began]
+    assert [each.ended_at is None for each in tried] == [at not in ended for at in began]
+    cut = {each.outcome_text for each in report.attempts if each.entry.ended_at is None}
+    assert cut <= {"cut off", "unknown outcome"}
 
 
 @pytest.mark.parametrize("answer", ["", "Blue."])

@@ -5,7 +5,6 @@ from itertools import accumulate
 from made_runs import NOON, attempt, event, whole
 from replan.log.apply import apply
 from replan.log.report import RunReport
-from replan.log.statuses import rest_after
 from replan.plan.model import PlanStep, TaskPlan
 from replan.state.questions import Question
 
@@ -20,7 +19,7 @@ def ended(status, who="a", number=1):
 
 
 def asks(who="a"):
-    return event(2, 2, "input_requested", step_id=1, specialist=who)
+    return event(2, 2, "attempt_ended", step_id=1, specialist=who, outcome="waiting")
 
 
 def statuses(*told, names=("a",)):
@@ -53,10 +52,12 @@ def test_a_step_that_runs_again_begins_anew_at_each_specialist():
 
 def test_a_run_whose_work_failed_can_be_resumed():
     kinds = ("waiting", "interrupted", "failed")
-    stopped = [rest_after(event(1, 1, "run_stopped", reason=each)) for each in kinds]
-    assert stopped == ["waiting", "interrupted", "interrupted"]
-    assert rest_after(event(1, 1, "task_completed", outcome="failed")) == "failed"
-    assert rest_after(begun()) is None
+    run = RunReport.begun("r", NOON)
+    stopped = [apply(run, event(1, 1, "run_stopped", reason=each)) for each in kinds]
+    assert [each.outcome for each in stopped] == ["waiting", "interrupted", "interrupted"]
+    assert {apply(each, event(2, 2, "run_resumed")).outcome for each in stopped} == {"running"}
+    assert apply(run, event(1, 1, "task_completed", outcome="failed")).outcome == "failed"
+    assert apply(run, begun()).outcome == "running"
 
 
 def status_of(outcome, *, asked=(), events=(), ends="waiting"):

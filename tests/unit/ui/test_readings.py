@@ -2,19 +2,19 @@
 
 from types import SimpleNamespace
 
-from made_runs import NOON, at, attempt, event, whole
+from made_runs import NOON, at, event, whole
 from replan.ports.run_book import RunRecord
 from replan.ui import read_runs as readings
 from replan.ui.open_steps import is_drawn_whole
 from replan.ui.read_runs import Readings
 
-INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
+INVOKED = event(3, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
 BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))
 RUNNING = {"outcome": "running", "events": (*BEFORE, INVOKED), "last_seen_at": at(10)}
 
 
 class Office:
-    """A storage whose ledger is read before an attempt begins, and its events afterwards."""
+    """A storage whose state is read before an attempt begins, and its events afterwards."""
 
     def __init__(self, monkeypatch):
         self.seconds, self.reads = 10.1, 0
@@ -38,8 +38,8 @@ class Office:
     async def read_report(self, graph, storage, record, now, known):
         self.reads += 1
         self.known = [each.seq for each in known]
-        ledger = () if self.reads == 1 else (attempt(2, 1, 10.0, None),)
-        return whole(**RUNNING, ledger=ledger)
+        answer = "" if self.reads == 1 else "Read anew."
+        return whole(**RUNNING, ledger=(), answer=answer)
 
 
 async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(monkeypatch):
@@ -49,16 +49,16 @@ async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(mon
         run_id="r", thread_id="t", outcome="running", started_at=NOON, updated_at=NOON
     )
     first = await read.of(record)
-    assert (first.run.ledger, first.seq, first.settled) == ((), 4, 2)
+    assert (first.run.answer, first.seq, first.settled) == ("", 3, 2)
     office.seconds = 10.6
     second = await read.of(record)
     # What was read is not read again, and what the page knows since then is drawn once more.
-    assert office.known == [1, 2, 4]
-    assert ([each.step_id for each in second.run.ledger], second.settled) == ([2], 2)
+    assert office.known == [1, 2, 3]
+    assert (second.run.answer, second.settled) == ("Read anew.", 2)
     for office.seconds in (11.1, 11.6, 12.1):
         last = await read.of(record)
     # Then only the clock goes on.
-    assert (office.reads, last.settled, last.run.last_seen_at) == (3, 4, at(12.1))
+    assert (office.reads, last.settled, last.run.last_seen_at) == (3, 3, at(12.1))
 
 
 def test_a_whole_view_is_drawn_for_what_is_new_and_once_more_where_no_mark_changes():

@@ -118,6 +118,10 @@ ORDER = Question(
     text="May the tool order be called?",
     details={"tool": "order", "arguments": {"item": "chairs"}, "call": "0.0"},
 )
+ASKED = (
+    step(types.AttemptEnded, 1, "a", outcome="waiting"),
+    step(types.InputRequested, 1, "a", question=ORDER),
+)
 THIRTY = "".join(f"- [ ] {n}. Step @a\n" for n in range(1, 31))
 BUSY = [each for n in range(10, 20) for each in (invoked(n, "a"), calls_tool("0", step_id=n))]
 HUNDRED = "".join(f"- [{'x' if n < 30 else ' '}] {n}. Step @a\n" for n in range(1, 101))
@@ -137,7 +141,7 @@ FRAMES = {
     "two tools are called": ((*BOUGHT, ASKS, HEARD, *CALLS), {}),
     "tools have ended": ((*BOUGHT, ASKS, HEARD, *CALLS, *ENDED), {}),
     "a step blocks another": ((*BOUGHT, done(1, "a", FAILED, error="no")), {}),
-    "a question": ((*BOUGHT, step(types.InputRequested, 1, "a", question=ORDER)), {}),
+    "a question": ((*BOUGHT, *ASKED), {}),
     "nothing yet": ((), {}),
     "before a plan": ((thought(TaskComplexity.COMPLEX),), {}),
     "before an answer": ((thought("simple"),), {}),
@@ -196,7 +200,7 @@ def test_a_frame_shows_what_its_golden_file_has():
 
 
 def test_what_is_asked_is_noted_until_it_was_answered():
-    report = report_of((*BOUGHT, step(types.InputRequested, 1, "a", question=ORDER)))
+    report = report_of((*BOUGHT, *ASKED))
     lines = frame(report.after_answer("1/a/1"), Window(width=59, height=19), at(10))
     assert [lines[1].plain, lines[-1].plain] == ["    answered", "⠋ 10 s: 0 of 3 done, judging"]
 

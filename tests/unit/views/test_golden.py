@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from golden import check_golden
-from made_runs import STEPS, event, whole
+from made_runs import STEPS, attempt, event, whole
 from replan.plan.model import StepStatus, TaskPlan
 from replan.state.questions import Question
 from replan.views.run.attempt_calls import attempts_lines, step_lines, step_record
@@ -61,7 +61,8 @@ def asks(*numbers):
     return {"outcome": "waiting", "pending_questions": tuple(questions)}
 
 
-OPEN = whole().events[:6]
+OPEN = whole(ledger=()).events[:6]
+KILLED = (attempt(1, 1, 1, 10, "failed", "ConnectionError: reset"), attempt(2, 1, 20, None))
 NO = {"key": "plan", "kind": "plan", "action": "rejected"}
 LEFT = (STEPS[0], STEPS[2], STEPS[2].replace(id=4, status=StepStatus.SKIPPED))
 WHYS = {
@@ -96,5 +97,5 @@ WHYS = {
 
 @pytest.mark.usefixtures("times_of_utc")
 def test_why_a_run_ended_or_stands_still_is_told():
-    shown = {name: why_text(whole(**WHYS[name])) for name in WHYS}
+    shown = {name: why_text(whole(ledger=KILLED, **WHYS[name])) for name in WHYS}
     check_golden(GOLDEN / "why.txt", shown)

@@ -132,7 +132,9 @@ def hostile_run():
         limit_reached=HOSTILE,
         outcome="failed",
         run_id=HOSTILE,
-        ledger=tuple(each.replace(error=HOSTILE, specialist=HOSTILE) for each in whole().ledger),
+        ledger=tuple(
+            each.entry.replace(error=HOSTILE, specialist=HOSTILE) for each in whole().attempts
+        ),
         results=(SpecialistResult(specialist_name=HOSTILE, step_id=1, error=HOSTILE),),
     )
 
@@ -141,7 +143,7 @@ def hostile_run():
 def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
     run = hostile_run()
     report, plan = run, run.plan
-    kept = run.replace(ledger=(), origin=HOSTILE)
+    kept = run.replace(events=(), origin=HOSTILE)
     views = {
         "steps": [line for of in (report, kept) for n in (1, 2, 3) for line in step_lines(of, n)],
         "overview": overview(report, width),
@@ -203,7 +205,8 @@ def test_an_exported_run_is_the_same_run_when_it_is_opened(tmp_path):
 
 def test_an_export_of_a_result_that_is_not_whole_can_be_opened(tmp_path):
     done = event(1, 20, "specialist_completed", step_id=1, specialist="w", cut="reply_length")
-    (path := tmp_path / "run.json").write_text(exported(whole(events=(done,)), NOON), "utf-8")
+    run = whole(events=(done,), ledger=())
+    (path := tmp_path / "run.json").write_text(exported(run, NOON), "utf-8")
     assert opened_export(path).events == (done,)
 
 
@@ -230,8 +233,8 @@ DEEP = "[" * 900 + "]" * 900
         (lambda text: text.replace('"version": 1', '"version": "x"', 1), r"`version` is 'x'"),
         (lambda text: text.replace('"version": 1', '"version": true', 1), r"`version` is True"),
         (lambda text: text.replace('"output": null', f'"output": {DEEP}', 1), "nested|recursion"),
-        (lambda text: text.replace('"outcome": "failed"', '"outcome": 7', 1), r"run\.ledger\[0\]"),
-        (lambda text: text.replace('"ledger"', '"ledgre"', 1), r"run\.ledger: Field required"),
+        (lambda text: text.replace('"kind": "answer"', '"kind": 7', 1), r"run\.requests\[0\]"),
+        (lambda text: text.replace('"requests"', '"reqests"', 1), r"run\.requests: Field required"),
         (lambda text: "[" * 100_000, r"nested too deeply"),
     ],
     ids=[
@@ -265,9 +268,10 @@ def test_an_export_with_a_number_that_cannot_be_is_refused(tmp_path, name, value
 @pytest.mark.parametrize("value", ["1", True, False, "1.0", "true", 1.5, None])
 def test_what_is_no_number_in_an_export_is_not_read_as_one(tmp_path, value):
     export = json.loads(exported(whole(), NOON))
-    export["run"]["ledger"][0]["step_id"] = value
+    place = next(n for n, each in enumerate(export["run"]["events"]) if "step_id" in each)
+    export["run"]["events"][place]["step_id"] = value
     (path := tmp_path / "run.json").write_text(json.dumps(export))
-    with pytest.raises(InputError, match=r"run\.ledger\[0\]\.step_id: "):
+    with pytest.raises(InputError, match=rf"run\.events\[{place}\].*\.step_id: "):
         opened_export(path)
 
 
@@ -313,7 +317,7 @@ def test_a_box_folds_what_its_step_says_and_cuts_the_rest():
     ]
 
 
-@pytest.mark.parametrize("name", ["events", "ledger"])
+@pytest.mark.parametrize("name", ["events", "requests"])
 def test_an_export_from_which_rows_were_taken_is_refused(tmp_path, name):
     export = json.loads(exported(whole(), NOON))
     there = len(export["run"][name])

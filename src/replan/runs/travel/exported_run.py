@@ -30,7 +30,7 @@ _NUMBERS = (
 
 
 # Whose number is kept, so that rows that are missing are seen.
-_COUNTED = ("events", "ledger", "requests", "results")
+_COUNTED = ("events", "requests", "results")
 
 
 def exported(run: WholeReport, at: datetime) -> str:
@@ -107,10 +107,8 @@ def _faults(run: Mapping[str, Any]) -> Iterator[str]:
     """Values that have the right or an unknown type, and are still impossible."""
     for name in ("started_at", "last_seen_at"):
         yield from _time_faults(f"run.{name}", run[name])
-    for kind, names in {"ledger": ("started_at", "ended_at"), "requests": ("at",)}.items():
-        for at, each in enumerate(run[kind]):
-            for name in names:
-                yield from _time_faults(f"run.{kind}[{at}].{name}", each.get(name))
+    for at, each in enumerate(run["requests"]):
+        yield from _time_faults(f"run.requests[{at}].at", each.get("at"))
     yield from _amount_faults("run.usage", run.get("usage"))
     yield from _amount_faults("run.spent", run["spent"])
     for at, each in enumerate(run["results"]):

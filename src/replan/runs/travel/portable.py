@@ -253,7 +253,7 @@ async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -
             f"The run '{run.run_id}' waits for a graph of {run.asked[0].who or 'a step'}, which "
             "only the storage that it began in can continue. Take the turn there, or begin again."
         )
-    await log.adopt(run.run_id, run.rows)
+    await log.adopt(run.run_id, run.rows, waits=run.waits)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}

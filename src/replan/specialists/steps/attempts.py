@@ -32,7 +32,7 @@ from replan.events.calls import Calls
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import describe, is_busy, is_transient, own_traceback
-from replan.log.rows import AttemptOutcome, LedgerEntry
+from replan.log.rows import LedgerEntry
 from replan.log.transcript import Transcript
 from replan.models.reply_end import end_of
 from replan.models.retries import pause_if_busy, retried, tries_of
@@ -58,6 +58,7 @@ from replan.specialists.steps.queued_step import attempt_elsewhere
 from replan.specialists.steps.step_record import Asker, StepRecord
 from replan.state.knowledge import Source
 from replan.state.limits import MOST_RETRIES, TRIES, LimitHit, Limits, RunSettings
+from replan.state.outcomes import AttemptOutcome
 from replan.state.questions import Question
 from replan.state.results import (
     ExecutionContext,
@@ -370,9 +371,9 @@ class Attempts:
             self.used += attempt.meter.count
         if result is None or attempt.asker.asked:
             # A question counts even if the code around it turned it into a failure.
-            questions = await self.record.note_asked(attempt.asker, self.record.number, self.used)
+            # One that was killed between the two asks again.
             await self.record.ended("waiting")
-            return questions
+            return await self.record.note_asked(attempt.asker, self.record.number, self.used)
         if isinstance(result, LedgerEntry):
             return result
         result = self._complete(result, time.monotonic() - started)

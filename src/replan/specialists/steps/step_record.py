@@ -15,13 +15,14 @@ from replan.errors import QuestionError
 from replan.events.announcement import Announcement
 from replan.events.emitter import Emitter
 from replan.events.types import (
+    AttemptEnded,
     InputRequested,
     SpecialistCompleted,
     SpecialistInvoked,
     SpecialistRetried,
 )
 from replan.failures import describe
-from replan.log.rows import Attempt, AttemptOutcome, LedgerEntry
+from replan.log.rows import Attempt, LedgerEntry
 from replan.log.run_log import ACTED, RunLog
 from replan.log.transcript import Transcript
 from replan.ports.ask_user import Waiting
@@ -40,6 +41,7 @@ from replan.specialists.steps.on_record import (
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
+from replan.state.outcomes import AttemptOutcome
 from replan.state.person.verdicts import problem_in
 from replan.state.questions import (
     Question,
@@ -117,15 +119,17 @@ class StepRecord:
             started_at=self.services.clock(),
             idempotency_key=self.context.idempotency_key,
         )
-        task = self.context.task_description
-        begins = self.emitter.announce(SpecialistInvoked, **self.names, task=task)
+        task, key = self.context.task_description, self.context.idempotency_key
+        about = {**self.names, "task": task, "idempotency_key": key}
+        begins = self.emitter.announce(SpecialistInvoked, **about)
         return await self.services.log.started(self._attempt, self.keys.result, begins)
 
     async def ended(
         self, outcome: AttemptOutcome, error: str = "", announced: Announcement | None = None
     ) -> None:
         """Record how the newest attempt ended, without a final result."""
-        self.emitter.attempt_ended(outcome, error, self.names)
+        about = {"outcome": outcome, "error": error}
+        announced = announced or self.emitter.announce(AttemptEnded, **self.names, **about)
         now = self.services.clock()
         await self.services.log.ended(self._attempt, outcome, now, error, announced)
 

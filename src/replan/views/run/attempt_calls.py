@@ -111,15 +111,8 @@ def attempts_record(
 
 
 def _record(view: AttemptReport, run: WholeReport) -> dict[str, Any]:
-    entry = view.entry.model_dump(mode="json", exclude={"run_id"})
     calls = [whole_call(each, run).model_dump(mode="json") for each in view.calls]
-    return {
-        **entry,
-        "outcome": view.outcome,
-        "seconds": view.seconds,
-        "cost": view.cost,
-        "calls": calls,
-    }
+    return {**view.record, "seconds": view.seconds, "cost": view.cost, "calls": calls}
 
 
 def attempts_lines(

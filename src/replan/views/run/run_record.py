@@ -13,7 +13,7 @@ def run_record(run: WholeReport) -> dict[str, Any]:
     """All of a run but its long texts."""
     plan, used = run.plan, with_counted(run.usage, run.calls)
     kept = run.model_dump(
-        mode="json", exclude={"plan", "events", "texts", "pending_questions", "ledger", "usage"}
+        mode="json", exclude={"plan", "events", "texts", "pending_questions", "usage"}
     )
     return {
         **kept,
@@ -34,10 +34,7 @@ def run_record(run: WholeReport) -> dict[str, Any]:
             each.model_dump(mode="json") for each in run.questions.values() if not each.is_open
         ],
         "history": [each.model_dump(mode="json") for each in (plan.update_history if plan else ())],
-        "ledger": [
-            {**each.entry.model_dump(mode="json", exclude={"run_id"}), "outcome": each.outcome}
-            for each in run.attempts
-        ],
+        "ledger": [each.record for each in run.attempts],
         "events": [each.model_dump(mode="json") for each in run.events],
     }
 
