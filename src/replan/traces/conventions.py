@@ -161,7 +161,7 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
         case events.StepDeferred(waiting_for=steps):
             waiting = [number(step) for step in steps]
             return {STEP: number(event.step_id), "replan.waiting_for": waiting}
-        case events.EarlyStepDropped():
+        case events.EarlyStepDropped() | events.InputRequested():
             return {STEP: number(event.step_id)}
         case events.ReplyParseFailed(node=node):
             return {"replan.node": node}
@@ -170,12 +170,7 @@ def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None: 
         case events.AnswerReceived():
             about = {"replan.action": event.action, "replan.kind": event.kind}
             return {**about, **without_empty(replan__by=one_line(event.by))}
-        case (
-            events.ApprovalRequested()
-            | events.InputRequested()
-            | events.StepsInvalidated()
-            | events.StepsRouted()
-        ):
+        case events.ApprovalRequested() | events.StepsInvalidated() | events.StepsRouted():
             return {}
         case _:
             return None

@@ -244,7 +244,7 @@ def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for
     match row.status:
         case StepStatus.PENDING if row.step.id in report.answered:
             return "answered"
-        case StepStatus.PENDING if row.attempts and row.attempts[-1].entry.ended_at is None:
+        case StepStatus.PENDING if row.is_cut_off:
             return "stopped"
         case StepStatus.PENDING if row.step.id in report.fold.deferred:
             return "waits for another round"
