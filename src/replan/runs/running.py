@@ -4,7 +4,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, cast
@@ -105,63 +105,41 @@ async def stream_graph(
                         )
 
 
-async def followed(
+async def followed(  # noqa: PLR0913 - how a run is followed and stopped
     graph: Graph,
     call: Call,
     take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
     *,
-    stop: asyncio.Event,
+    stop: asyncio.Event | None = None,  # stops the run; None if nobody does
     grace: float = GRACE,  # seconds that running steps have to end once `stop` is set
     at_once: asyncio.Event | None = None,  # set it to wait for them no longer
+    begins: bool = False,  # whether it begins on a new thread, with a checked input
+    texts: bool = True,  # whether events contain the prompts and replies of models
+    is_passing: bool = False,  # whether its thread lives as long as its caller's work
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and return its state."""
-    listener = Listener(take, hears_texts=True)
-
-    async def work(control: RunControl) -> dict[str, Any]:
-        ready = await prepared(graph, call)
-        options = _langgraph_options(graph, ready)
-        return await cast("TeamGraph", graph).run_to_rest(ready, listener, control, **options)
-
-    try:
-        return await _run_to_rest(graph, call, stoppable(work, stop, grace, at_once))
-    finally:
-        listener.close()
-
-
-async def followed_at_once(
-    graph: TeamGraph,  # the graph, with a checkpointer in memory
-    call: Call,  # what it is called with; its configuration has the name of the run
-    take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
-    *,
-    stop: asyncio.Event | None,  # stops the run; None if nobody does
-    begins: bool,  # whether a run begins that nothing on the thread has begun; its input is checked
-    texts: bool,  # whether events contain the prompts and replies of models
-) -> EnhancedState:
-    """Run a graph as `followed` does, on a thread that lives as long as its caller's work."""
     listener = Listener(take, hears_texts=texts)
 
     async def work(control: RunControl) -> dict[str, Any]:
         ready = call if begins else await prepared(graph, call)
-        # The thread is written once, when the work comes to rest.
-        return await graph.run_to_rest(ready, listener, control, durability="exit")
+        options = _langgraph_options(graph, ready)
+        if is_passing:
+            # The thread is written once, when the work comes to rest.
+            options["durability"] = "exit"
+        return await cast("TeamGraph", graph).run_to_rest(ready, listener, control, **options)
 
-    try:
-        working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
-        return await _run_to_rest(graph, call, working)
-    finally:
-        listener.close()
-
-
-async def _run_to_rest(
-    graph: Graph, call: Call, working: Coroutine[Any, Any, dict[str, Any]]
-) -> EnhancedState:
     with _log_end(call):
         try:
-            state = await working
-        except RunStopped:
-            return cast(
-                "EnhancedState", _mark_interrupted(await _read_saved_state(graph, call.config))
+            state = await (
+                on_its_own(work(RunControl()))
+                if stop is None
+                else stoppable(work, stop, grace, at_once)
             )
+        except RunStopped:
+            saved = await _read_saved_state(graph, call.config)
+            return cast("EnhancedState", _mark_interrupted(saved))
+        finally:
+            listener.close()
     if graph.checkpointer and not state.get("is_completed"):
         # Only a snapshot shows what is asked, and by whom.
         snapshot: StateSnapshot = await graph.aget_state(call.config)

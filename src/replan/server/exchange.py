@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -140,8 +140,7 @@ class Exchange:
         answer = answers(waiting)
         if answer is None:
             await self.served.storage.store.adelete(self._place, _digest(key))
-            report = waiting.report
-            return Begun(Run(self.served.runtime_of(report), report.run_id), is_left=True)
+            return Begun(self.served.run_of(waiting.report), is_left=True)
         return await self.answer(waiting, answer, names)
 
     async def begin(
@@ -172,21 +171,25 @@ class Exchange:
         """Continue a run that waits; answers that do not fit are its problem."""
         check_role(self.who, "answer")
         report, names = waiting.report, names or Names()
-        seen_events = len(await self.served.storage.log.events(report.run_id))
+        now = await self.from_now(report)
         try:
             answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
-            noted = {"run_id": report.run_id, "after": seen_events, "answered": True}
+            noted = {"run_id": report.run_id, "after": now.after, "answered": True}
             await self._note_request(names, noted)
             run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
         except InputError as error:
-            run = Run(self.served.runtime_of(report), report.run_id)
-            return Begun(run, seen_events, str(error))
+            return replace(now, problem=str(error))
         except RefusedError:
             # Nothing was answered.
             for name in names.noted(answers=True):
                 await self.served.storage.store.adelete(self._place, _digest(name))
             raise
-        return Begun(run, seen_events, names=names, has_answered=True)
+        return Begun(run, now.after, names=names, has_answered=True)
+
+    async def from_now(self, report: RunReport) -> Begun:
+        """Follow a run from what happens next."""
+        seen_events = len(await self.served.storage.log.events(report.run_id))
+        return Begun(self.served.run_of(report), seen_events)
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
@@ -197,12 +200,11 @@ class Exchange:
         self, report: RunReport, act: Callable[[], Awaitable[object]], names: Names
     ) -> Begun:
         """Do something with a run, such as answering it, and follow it from there."""
-        seen_events = len(await self.served.storage.log.events(report.run_id))
+        now = await self.from_now(report)
         await act()
-        noted = {"run_id": report.run_id, "after": seen_events, "answered": True}
+        noted = {"run_id": report.run_id, "after": now.after, "answered": True}
         await self._note_request(names, noted)
-        run = Run(self.served.runtime_of(report), report.run_id)
-        return Begun(run, seen_events, names=names, has_answered=True)
+        return replace(now, names=names, has_answered=True)
 
     async def repeated(self, names: Names) -> Begun | None:
         """What a request gets that came before: its run, and what it was told."""
@@ -212,13 +214,12 @@ class Exchange:
             record = await self.served.storage.runs.get(run_id) if run_id else None
             if record is None or not self.served.is_seen(record, self.who):
                 continue
-            runtime = self.served.runtime_of(record)
-            report = await runtime.get(run_id)
+            report = await self.served.runtime_of(record).get(run_id)
             is_named = name != names.history
             # The same history again is a new request, once the run of the first one rests.
             if not (is_named or noted.get("answered") or report.outcome == "running"):
                 continue
-            run = Run(runtime, run_id)
+            run = self.served.run_of(record)
             if is_named and report.is_killed and report.outcome == "interrupted":
                 run = await resume_run(self.served, self.who, record, None)
             return Begun(run, int(noted.get("after", 0)), reply=noted.get("reply"))

@@ -148,6 +148,10 @@ class ServedTeams:
         """The runtime that works on a run."""
         return self.runtimes[team_name(record)]
 
+    def run_of(self, record: RunRecord | RunReport) -> Run:
+        """A run that is there."""
+        return Run(self.runtime_of(record), record.run_id)
+
     def new_id(self) -> str:
         """A new id of a run."""
         return uuid4().hex
@@ -214,7 +218,7 @@ class ServedTeams:
         if record is None:
             await self.allowances.settle(lease)
         else:
-            self.settle(Run(self.runtime_of(record), lease.run_id), lease)
+            self.settle(self.run_of(record), lease)
 
     async def close(self) -> None:
         """Stop running work, so that it can be resumed."""

@@ -29,7 +29,7 @@ from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import Call, Input, check_storable
 from replan.runs.calling.team_graph import TeamGraph
 from replan.runs.result import RunResult
-from replan.runs.running import followed_at_once
+from replan.runs.running import followed
 from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
@@ -126,10 +126,8 @@ class CallPlace:
             "metadata": {"run_id": run_id},
         }
         call = Call(given, settings, config, run_id)
-        state = await followed_at_once(
-            self.graph, call, each.report, stop=each.stop, begins=begins, texts=each.tokens
-        )
-        return dict(state)
+        options: Any = {"stop": each.stop, "begins": begins, "texts": each.tokens}
+        return dict(await followed(self.graph, call, each.report, is_passing=True, **options))
 
 
 def call_places(

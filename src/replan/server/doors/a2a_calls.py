@@ -31,7 +31,6 @@ from replan.events import types as events
 from replan.log.report import RunReport
 from replan.ports.run_book import RunRecord
 from replan.runs.reads import state_of
-from replan.runs.run import Run
 from replan.server.bodies import PlanBody
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors import a2a_wire
@@ -93,9 +92,7 @@ class CallerTasks(RequestHandler):
             report = await self._report(params.id)
             if (await self._task_of(report)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-            run = Run(self.served.runtime_of(report), report.run_id)
-            seen_events = len(await self.served.storage.log.events(report.run_id))
-            async with aclosing(self._follow(Begun(run, seen_events))) as events:
+            async with aclosing(self._follow(await self._exchange.from_now(report))) as events:
                 async for event in events:
                     yield event
 

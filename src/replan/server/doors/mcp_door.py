@@ -21,7 +21,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
-from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.exchange import Begun, Ended, Exchange, Open, place_of, progress_line
 from replan.server.problems import RefusedError
@@ -168,8 +167,7 @@ class _Door:
 
     async def _continue(self, exchange: Exchange, params: mcp_types.CallToolRequestParams) -> Begun:
         record = await self.served.record_of(params.request_state or "", self.who)
-        runtime = self.served.runtime_of(record)
-        report = await runtime.get(record.run_id)
+        report = await self.served.runtime_of(record).get(record.run_id)
         ask_of = {place_of(ask): ask for ask in report.pending_questions}
         answers: dict[str, JsonValue] = {}
         for place, response in (params.input_responses or {}).items():
@@ -177,7 +175,7 @@ class _Door:
             if ask is not None and isinstance(response, mcp_types.ElicitResult):
                 answers |= _answer_in(ask, response)
         if not answers:
-            return Begun(Run(runtime, record.run_id))
+            return Begun(self.served.run_of(record))
         return await self._answer(exchange, report, answers)
 
     async def _answer(
