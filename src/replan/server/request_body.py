@@ -62,29 +62,24 @@ def read_query(request: Request, kind: type[V]) -> V:
     return check_fields(kind, lambda: kind.model_validate(fields))
 
 
-async def read_bytes(request: Request, seconds: float) -> bytes:
+async def read_bytes(request: Request, seconds: float, most: int = MOST_BYTES) -> bytes:
     """The body of a request, whose declared length may be wrong."""
     parts, size = list[bytes](), 0
-    if _declared_length(request) > MOST_BYTES:
-        raise _too_large()
+    if _declared_length(request) > most:
+        raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
             async for part in request.stream():
                 size += len(part)
-                if size > MOST_BYTES:
-                    raise _too_large()
+                if size > most:
+                    raise _too_large(most)
                 parts.append(part)
     except TimeoutError:
-        raise too_slow(seconds) from None
+        detail = f"The body did not arrive within {seconds:g} seconds. Send all of it."
+        raise RefusedError(408, "slow_request", detail) from None
     except ClientDisconnect:
         raise RefusedError(400, "half_request", "The body was cut off. Send all of it.") from None
     return b"".join(parts)
-
-
-def too_slow(seconds: float) -> RefusedError:
-    """What is said about a body that does not arrive."""
-    detail = f"The body did not arrive within {seconds:g} seconds. Send all of it."
-    return RefusedError(408, "slow_request", detail)
 
 
 def _declared_length(request: Request) -> int:
@@ -92,8 +87,8 @@ def _declared_length(request: Request) -> int:
     return int(size) if size.isascii() and size.isdigit() and len(size) < len("9" * 18) else 0
 
 
-def _too_large() -> RefusedError:
-    detail = f"The body is larger than {MOST_BYTES:,} bytes. Send less, or fewer files."
+def _too_large(most: int) -> RefusedError:
+    detail = f"The body is larger than {most:,} bytes. Send less, or fewer files."
     return RefusedError(413, "too_large", detail)
 
 

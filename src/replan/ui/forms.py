@@ -1,6 +1,5 @@
 """What a form of a page sent: its fields and files, if it is a form of this page."""
 
-import asyncio
 import base64
 import hmac
 from collections.abc import AsyncGenerator
@@ -11,7 +10,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from replan.server.problems import RefusedError
-from replan.server.request_body import read_bytes, too_slow
+from replan.server.request_body import read_bytes
 from replan.ui.entering import form_token
 from replan.ui.site import Site
 
@@ -25,15 +24,11 @@ async def read_form(site: Site, request: Request) -> dict[str, str]:
     Raises:
         RefusedError: It is no such form, or too large.
     """
-    return check_form(site, request, await read_fields(site, request))
+    return _checked(site, request, await read_fields(site, request))
 
 
-def check_form(site: Site, request: Request, fields: dict[str, str]) -> dict[str, str]:
-    """The fields of a form without its token, which must be that of this browser.
-
-    Raises:
-        RefusedError: It is another one, or there is none.
-    """
+def _checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, str]:
+    """The fields of a form without its token, which must be that of this browser."""
     expected = form_token(site.entrance.credential_in(request))
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()
@@ -49,16 +44,7 @@ async def read_fields(site: Site, request: Request) -> dict[str, str]:
     Raises:
         RefusedError: It is too large, or too slow.
     """
-    body = bytearray()
-    try:
-        async with asyncio.timeout(site.served.body_seconds):
-            async for part in request.stream():
-                body += part
-                if len(body) > _LARGEST:
-                    detail = f"The form has more than {_LARGEST:,} bytes. Send less."
-                    raise RefusedError(413, "too_large", detail)
-    except TimeoutError:
-        raise too_slow(site.served.body_seconds) from None
+    body = await read_bytes(request, site.served.body_seconds, _LARGEST)
     pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST)
     # Browsers send lines with carriage returns.
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
@@ -86,7 +72,7 @@ async def read_upload(site: Site, request: Request) -> tuple[dict[str, str], lis
                 files.append({"name": value.filename.replace("%22", '"'), "content": content})
     finally:
         await form.close()
-    return check_form(site, request, fields), files
+    return _checked(site, request, fields), files
 
 
 async def _form_in(body: bytes, headers: Headers) -> FormData:

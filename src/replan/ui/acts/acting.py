@@ -14,6 +14,7 @@ from replan.runs.team_on_record import team_name, who_continues
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.web import Call
+from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading, find_record
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
@@ -51,6 +52,15 @@ class Acted:
         if self.is_of_terminal:
             detail = f"A terminal began this run, and a new run from it must begin there: {how}"
             raise RefusedError(409, "of_terminal", detail)
+
+
+async def form_of_act(site: Site, request: Request) -> tuple[dict[str, str], Acted]:
+    """What a form of a page says, and the run that it is about.
+
+    Raises:
+        RefusedError: It is no such form, there is no such run, or no team here works on it.
+    """
+    return await read_form(site, request), await run_to_act_on(site, request)
 
 
 async def run_to_act_on(site: Site, request: Request) -> Acted:

@@ -15,9 +15,8 @@ from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED, arguments_of
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import PLAN, Question
-from replan.ui.acts.acting import call_for, confirm, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import call_for, confirm, form_of_act, refuse_stale, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
-from replan.ui.forms import read_form
 from replan.ui.shown import argument_text, ask_fingerprint
 from replan.ui.site import Site, page_path
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
@@ -46,8 +45,7 @@ class Asked(NamedTuple):
 
 async def answer(site: Site, request: Request) -> Response:
     """Take an answer; one that lets something happen is shown before."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     record, reading = acted.record, acted.reading
     ask = find_ask(reading.run.pending_questions, fields)
     if ask is None or fields.get("seen") != ask_fingerprint(ask):

@@ -29,9 +29,16 @@ from replan.server.served_teams import id_for, team_services
 from replan.server.work import begin_run
 from replan.state.enhanced import plan_of
 from replan.state.questions import PLAN, Question, fingerprint_of
-from replan.ui.acts.acting import Acted, call_for, confirm, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import (
+    Acted,
+    call_for,
+    confirm,
+    form_of_act,
+    refuse_stale,
+    run_to_act_on,
+    to_run,
+)
 from replan.ui.drawn.revision_diffs import difference
-from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
 from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site, page_path
@@ -43,22 +50,14 @@ async def edit(site: Site, request: Request) -> Response:
     """Return the document of a run's plan, to be edited."""
     acted = await run_to_act_on(site, request)
     reading = acted.reading
-    is_asked = _plan_asked(reading.run) is not None
-    if reading.run.is_held and reading.run.plan is not None and not is_asked:
+    is_asked, plan = _plan_asked(reading.run) is not None, reading.run.plan
+    if reading.run.is_held and plan is not None and not is_asked:
         check_role(request.state.who, "operate")
-        text = unsealed(reading.run.plan.content)
-        return _editor_at_work(site, request, reading, text, reading.run.plan.version)
+        return _editor(site, request, reading, unsealed(plan.content), version=plan.version)
     acted.check_can_work()
     if not is_asked:
         acted.only_served("replan run with the edited document")
     return _editor(site, request, reading, document_of(reading.run))
-
-
-def _editor_at_work(
-    site: Site, request: Request, reading: Reading, text: str, version: int, **more: Any
-) -> Response:
-    values: dict[str, Any] = {"problem": "", "status": 200, "version": version, **more}
-    return site.page(request, "edit", run=reading.run, text=text, is_asked=False, seen="", **values)
 
 
 async def _steer(site: Site, request: Request, acted: Acted, text: str, version: str) -> Response:
@@ -68,11 +67,10 @@ async def _steer(site: Site, request: Request, acted: Acted, text: str, version:
         body = PlanBody(plan=text, version=max(1, int(version)))
         await runs.edit_plan(call_for(acted.served, request), acted.record.run_id, body)
     except PlanConflictError as error:
-        typed = {"problem": f"{error} What you typed is below.", "status": 409}
-        return _editor_at_work(site, request, acted.reading, text, error.expected, **typed)
+        why, newest = f"{error} What you typed is below.", error.expected
+        return _editor(site, request, acted.reading, text, why, 409, version=newest)
     except InputError as error:
-        typed = {"problem": str(error), "status": 422}
-        return _editor_at_work(site, request, acted.reading, text, int(version), **typed)
+        return _editor(site, request, acted.reading, text, str(error), 422, version=int(version))
     return to_run(site, acted.record.run_id)
 
 
@@ -96,20 +94,27 @@ def _plan_asked(run: WholeReport) -> Question | None:
     return next((ask for ask in run.pending_questions if ask.kind == PLAN), None)
 
 
-def _editor(
-    site: Site, request: Request, reading: Reading, text: str, problem: str = "", status: int = 200
+def _editor(  # noqa: PLR0913 - what a page says
+    site: Site,
+    request: Request,
+    reading: Reading,
+    text: str,
+    problem: str = "",
+    status: int = 200,
+    *,
+    version: int = 0,
 ) -> Response:
+    """A form with a document; `version` is that of the plan of a run that follows it at work."""
     run = reading.run
-    values: dict[str, Any] = {"run": run, "text": text, "problem": problem}
-    values["seen"] = fingerprint_of(document_of(run))
-    is_asked = _plan_asked(run) is not None
-    return site.page(request, "edit", status, is_asked=is_asked, version=0, **values)
+    values: dict[str, Any] = {"run": run, "text": text, "problem": problem, "version": version}
+    values["seen"] = "" if version else fingerprint_of(document_of(run))
+    is_asked = not version and _plan_asked(run) is not None
+    return site.page(request, "edit", status, is_asked=is_asked, **values)
 
 
 async def run_edited(site: Site, request: Request) -> Response:
     """Show what an edited document would do, and do it after a confirmation."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     reading = acted.reading
     if (version := fields.get("version", "")).isdecimal():
         return await _steer(site, request, acted, fields.get("plan", ""), version[:9])

@@ -16,11 +16,11 @@ from replan.ui.acts.acting import (
     call_for,
     confirm,
     error_text,
+    form_of_act,
     refuse_stale,
     run_to_act_on,
     to_run,
 )
-from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
 from replan.ui.site import Site, page_path
@@ -52,8 +52,7 @@ async def ask_stop(site: Site, request: Request) -> Response:
 
 async def stop(site: Site, request: Request) -> Response:
     """Stop a run, whatever its status is by now."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     body = StopBody(force=bool(fields.get("force")))
     await runs.stop(call_for(acted.served, request), acted.record.run_id, body)
     return to_run(site, acted.record.run_id)
@@ -103,8 +102,7 @@ def _why_not(report: RunReport) -> str:
 
 async def resume(site: Site, request: Request) -> Response:
     """Resume a run as it was shown."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     acted.check_can_work()
     record, reading = acted.record, acted.reading
     if fields.get("seen") != run_fingerprint(reading.run):
@@ -164,8 +162,7 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
 
 async def correct(site: Site, request: Request, action: runs.Action) -> Response:
     """Repeat or skip a step as it was shown."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     acted.check_can_work()
     record, reading = acted.record, acted.reading
     if fields.get("seen") != run_fingerprint(reading.run):

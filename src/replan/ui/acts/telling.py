@@ -6,8 +6,15 @@ from starlette.responses import Response
 from replan.errors import ReplanError
 from replan.server.bodies import MessageBody
 from replan.server.doors import runs
-from replan.ui.acts.acting import Acted, call_for, error_text, refuse_stale, run_to_act_on, to_run
-from replan.ui.forms import read_form
+from replan.ui.acts.acting import (
+    Acted,
+    call_for,
+    error_text,
+    form_of_act,
+    refuse_stale,
+    run_to_act_on,
+    to_run,
+)
 from replan.ui.site import Site
 
 _OVER = "The run is over: its host hears nothing any more."
@@ -30,8 +37,7 @@ def _form(
 
 async def tell(site: Site, request: Request) -> Response:
     """Tell the host of a run what was typed."""
-    fields = await read_form(site, request)
-    acted = await run_to_act_on(site, request)
+    fields, acted = await form_of_act(site, request)
     text = fields.get("text", "")
     try:
         body = MessageBody(text=text.strip() or " ")
