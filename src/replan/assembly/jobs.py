@@ -10,7 +10,6 @@ from langchain_core.language_models import BaseChatModel
 
 from replan.assembly.agents import build_agent
 from replan.assembly.environment import chosen_models, now, random_id
-from replan.base.user_code import in_thread
 from replan.errors import ConfigurationError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
@@ -83,7 +82,7 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     extractor = extractor or RuleExtractor()
     if model is not None:
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
-    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: clock().date())
+    executor: Executor = ActionExecutor(ApiExecutor(os.environ), lambda: clock().date())
     if log is not None:
         executor = LoggedExecutor(executor, log)
     return JobProcessor(

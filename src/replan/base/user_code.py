@@ -34,8 +34,14 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 async def call(function: Callable[..., Any], arguments: object, config: RunnableConfig) -> Any:
     """Call a function with the arguments that it takes; if it is not async, in a thread."""
+    taken, named = _arguments_for(function, arguments, config)
+    return await call_with(function, *taken, **named)
+
+
+async def call_with(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    """Call a function with just these arguments; if it is not async, in a thread."""
     # A thread that hangs is abandoned: it is a daemon, so the process can end without it.
-    ready = _with_arguments(function, arguments, config)
+    ready = functools.partial(function, *arguments, **named)
     if _is_async(function):
         return await ready()
     answer = await in_thread(ready)
@@ -83,10 +89,10 @@ def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def _with_arguments(
+def _arguments_for(
     function: Callable[..., Any], argument: object, config: RunnableConfig
-) -> Callable[[], Any]:
-    """The function with its arguments: the configuration as second parameter, and the key."""
+) -> tuple[tuple[Any, ...], dict[str, str]]:
+    """The arguments of a function: the configuration as second parameter, and the key by name."""
     parameters = parameters_of(function)
     # A parameter with a default is often bound by a closure, and not meant to be passed.
     needed = [
@@ -97,10 +103,8 @@ def _with_arguments(
         and (each.default is inspect.Parameter.empty or name == "config")
     ]
     arguments = (argument, config) if len(needed) > 1 else (argument,)
-    if KEY not in parameters:
-        return functools.partial(function, *arguments)
     key = config.get("metadata", {}).get(KEY, "")
-    return functools.partial(function, *arguments, **{KEY: key})
+    return arguments, {KEY: key} if KEY in parameters else {}
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

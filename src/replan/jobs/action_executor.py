@@ -1,17 +1,15 @@
 """How actions are done: functions of your own, data that is checked or extracted, and APIs."""
 
-import asyncio
-import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from typing import Any, cast
 
 from pydantic import JsonValue
 
 from replan.base.texts.storable import storable
+from replan.base.user_code import KEY, call_with, parameters_of
 from replan.failures import describe, is_fatal_for_run, is_transient
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.corrections import merge_values
@@ -20,19 +18,12 @@ from replan.jobs.extraction.port import Wanted, messages_of
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 
-KEY = "idempotency_key"
-"""The parameter of a function that takes the idempotency key."""
-
-InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Does the work of a function that is not asynchronous."""
-
 
 @dataclass(frozen=True)
 class ActionExecutor:
     """Does the actions of a spec."""
 
     api: Executor | None = None  # calls APIs
-    in_thread: InThread = asyncio.to_thread
     # The day to which words such as 'tomorrow' refer in extract_info.
     today: Callable[[], date] | None = None
 
@@ -53,32 +44,17 @@ class ActionExecutor:
                 return Outcome(success=True, result=_validated(call))
             case "extract_info" if self.today is not None:
                 return Outcome(success=True, result=_extracted(call, self.today()))
-            case _ if call.action.run is not None:
-                return Outcome(success=True, result=as_json(await self._called(call)))
+            case _ if (function := call.action.run) is not None:
+                key = {KEY: call.key} if KEY in parameters_of(function) else {}
+                result = await call_with(function, **{**call.parameters, **key})
+                return Outcome(success=True, result=as_json(result))
             case kind:
                 return Outcome(success=False, error=f"Nothing here can do {kind}.")
-
-    async def _called(self, call: ActionCall) -> object:
-        function = cast("Callable[..., Any]", call.action.run)
-        ready = partial(function, **call.parameters)
-        if KEY in _parameters_of(function):
-            ready = partial(function, **{**call.parameters, KEY: call.key})
-        if inspect.iscoroutinefunction(function):
-            return await ready()
-        answer = await self.in_thread(ready)
-        return await answer if inspect.isawaitable(answer) else answer
 
 
 def as_json(value: object) -> JsonValue:
     """Convert what other code returned into plain data that can be stored."""
     return storable(cast("JsonValue", json.loads(json.dumps(value, default=str))))
-
-
-def _parameters_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
 
 
 def _validated(call: ActionCall) -> JsonValue:

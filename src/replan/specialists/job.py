@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.base.user_code import in_thread
 from replan.errors import InputError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
@@ -115,7 +114,7 @@ class JobSpecialist:
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
             extractor = RulesThenModel(ModelExtractor(self.chat, config))
-        executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
+        executor = ActionExecutor(self.api, lambda: self.clock().date())
         return JobProcessor(
             self.spec,
             extractor=extractor,

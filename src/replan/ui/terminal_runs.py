@@ -20,7 +20,6 @@ from replan.runs.recording import recording_beside
 from replan.runs.service import Runtime
 from replan.runs.team_on_record import team_name
 from replan.server.served_teams import ServedTeams
-from replan.team.fallback import each_model
 from replan.team.team_file import TeamFile
 from replan.ui.read_runs import RECORDED
 from replan.user_files.orders import order_of, read_team
@@ -32,16 +31,11 @@ def graph_to_look(read: TeamFile, storage: Storage) -> tuple[Graph, str]:
     """The graph of a team on a storage, and what it lacks; with that, no run can be worked on."""
     models = StandIns(read.models)
     graph = build_graph(read.config, storage=storage, models=models)
-    return graph, _lacks(read, models)
-
-
-def _lacks(read: TeamFile, models: StandIns) -> str:
-    """Which models a team cannot call, and what to do; empty if it has all."""
     if not models.missing:
-        return ""
-    why = " ".join(models.missing)
-    start = "Then start replan ui again."
-    return f"The team '{read.identity.name}' cannot work here. {why} {start} {RECORDED}"
+        return graph, ""
+    why, start = " ".join(models.missing), "Then start replan ui again."
+    lacks = f"The team '{read.identity.name}' cannot work here. {why} {start} {RECORDED}"
+    return graph, lacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +67,7 @@ class Terminals:
         if record.run_id not in self.lacking:
             try:
                 read = read_team(order_of(record), self.environment)
-                models = StandIns(read.models)
-                for _, model in each_model(read.config.chat_models):
-                    if isinstance(model, str):
-                        models.chat_model(model)
-                why = _lacks(read, models)
+                why = graph_to_look(read, self.storage)[1]
             except UsageError as error:
                 why = f"The team of this run cannot be built: {error}"
             self.lacking[record.run_id] = why
