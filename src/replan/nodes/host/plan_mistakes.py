@@ -9,7 +9,6 @@ from replan.plan.changes import title_key
 from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.reading import read_document
-from replan.plan.model import StepStatus
 from replan.state.team import SpecialistCard
 
 
@@ -21,7 +20,7 @@ def mistakes_in(text: str, document: PlanDocument, team: Sequence[SpecialistCard
     yield from map(str, document.mistakes)
     yield from (str(each) for each in overlooked(text) if each.kind in _ASKED)
     yield from _in_blocks(text)
-    yield from _about_names(text, document, team)
+    yield from _without_names(document, team)
     titles = Counter(map(title_key, document.plan.steps))
     if titles and min(titles.values()) > 1:
         yield "plan: it has each step twice"
@@ -30,7 +29,7 @@ def mistakes_in(text: str, document: PlanDocument, team: Sequence[SpecialistCard
 def _in_blocks(text: str) -> Iterator[str]:
     """What is odd in the lines of a plan: steps without a number, and text that is not indented."""
     reading = read_document(text)
-    heads = {start + at for start, block in reading.placed() for at in range(block.head)}
+    heads = {start + at for start, block in reading.placed() for at in range(block.said.head)}
     for at, line in enumerate(reading.lines):
         is_detail = line.text.startswith(("  ", "\t"))
         sign = _IN_DETAIL if is_detail else _IN_STEP
@@ -40,28 +39,15 @@ def _in_blocks(text: str) -> Iterator[str]:
     for at, block in reading.placed():
         if has_numbers and not block.explicit:
             yield f"line {at + 1}: '{block.step.description[:_LONGEST_SHOWN]}' has no number"
-        for place, line in enumerate(block.lines[block.head :], at + block.head + 1):
+        for place, line in enumerate(block.lines[block.said.head :], at + block.said.head + 1):
             if line.text.strip() and not line.text.startswith(("  ", "\t")):
                 shown = line.text.strip()[:_LONGEST_SHOWN]
                 yield f"line {place}: '{shown}' is read as a brief; indent it"
 
 
-def _about_names(
-    text: str, document: PlanDocument, team: Sequence[SpecialistCard]
-) -> Iterator[str]:
-    """Where names of the team stand that nobody reads, and the steps that miss one."""
+def _without_names(document: PlanDocument, team: Sequence[SpecialistCard]) -> Iterator[str]:
+    """The steps that miss the name of a specialist."""
     steps = document.plan.steps
-    mentions = Counter(_MENTION.findall(text.casefold()))
-    for step in steps:
-        written = f"{step.description} {step.brief}"
-        # A quotation is a result only of a step that was done.
-        written += f" {step.result} {step.feedback}" * (step.status is not StepStatus.PENDING)
-        mentions.subtract(
-            [*map(str.casefold, step.specialists), *_MENTION.findall(written.casefold())]
-        )
-    for card in team:
-        if mentions[card.name.casefold()] > 0:
-            yield f"plan: '@{card.name}' stands where no step is read; write each step on a line"
     has_names = any(step.specialists for step in steps)
     names = {card.name.casefold() for card in team}
     for step in steps:
@@ -80,4 +66,3 @@ _IN_DETAIL = re.compile(
 )
 _IN_STEP = re.compile(r"[(\uff08]after \d|\[ \]|(?<!\w)@\w")
 _WORD = re.compile(r"[a-z0-9_]+(?:[.-]+[a-z0-9_]+)*+|[^\W_a-z0-9]+")
-_MENTION = re.compile(r"@(\w+(?:[.-]+\w+)*+)")

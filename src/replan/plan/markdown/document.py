@@ -128,7 +128,7 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
     found = excess_of(text, bounds)
     if found is None:
         return ()
-    return (UnplacedMistake("too_large", "", found.reason, found.fix).at(found.line, 1),)
+    return (UnplacedMistake("too_large", "", found.reason, found.fix).placed(found.line, 1),)
 
 
 def _with_own_parameters(step: PlanStep) -> PlanStep:
@@ -141,7 +141,7 @@ def _half_characters(text: str) -> tuple[Mistake, ...]:
     if found is None:
         return ()
     at = found.start()
-    return (_HALF.at(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)),)
+    return (_HALF.placed(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)),)
 
 
 _HALF = UnplacedMistake(

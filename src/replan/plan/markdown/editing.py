@@ -6,9 +6,8 @@ from operator import attrgetter
 
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
-from replan.plan.markdown.normal import visible_parts
-from replan.plan.markdown.outline import BOX, MARKS, PENDING_MARKS
-from replan.plan.markdown.reading import Block, read_lines, step_of
+from replan.plan.markdown.outline import MARKS, PENDING_MARKS
+from replan.plan.markdown.reading import Block
 from replan.plan.markdown.rendering import lines_under, step_lines
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
@@ -41,11 +40,6 @@ class BlockEditor:
         self._end = end
         self._numbered = numbered
 
-    def edited(self, block: Block, step: PlanStep) -> Sequence[Line]:
-        """Return the lines of a step after a change; those that still fit stay as they are."""
-        lines = self._with_changes(block, step)
-        return lines if _say(lines, block, step) else self.rewritten(block, step)
-
     def rewritten(self, block: Block, step: PlanStep) -> list[Line]:
         """Return the lines of a step in the canonical form, at the place that they have."""
         title = self._title(block, step)
@@ -62,14 +56,15 @@ class BlockEditor:
             marker = f"{step.id}{ordered[1]} " if step.id <= _LARGEST_COUNTER else "- "
         return self._lines_of(step_lines(step, indent, marker))
 
-    def _with_changes(self, block: Block, step: PlanStep) -> list[Line]:
+    def edited(self, block: Block, step: PlanStep) -> list[Line]:
+        """Return the lines of a step after a change; those that still fit stay as they are."""
         lines = list(block.lines)
         is_renamed = _in_title(block.step) != _in_title(step)
         # Once the options are all in the title, the key lines must go.
         if _in_body(block.step) != _in_body(step) or (is_renamed and block.said.key_lines):
             return self.rewritten(block, step)
         if is_renamed:
-            lines[: block.head] = [self._title(block, step)]
+            lines[: block.said.head] = [self._title(block, step)]
         else:
             lines[0] = self._marked(block, step)
         if _in_quotes(block.step) != _in_quotes(step):
@@ -114,7 +109,7 @@ class BlockEditor:
     def _column(self, block: Block) -> int:
         """Return the indentation of the lines under a step: their own, else what Markdown needs."""
         item = block.item
-        below = [line.text for line in block.lines[block.head :]]
+        below = [line.text for line in block.lines[block.said.head :]]
         present = [indent_of(text) for text in below if not is_blank(text)]
         prefix = block.lines[0].text[: item.content]
         least = indent_of(prefix) + len(prefix.strip()) + 1
@@ -122,19 +117,6 @@ class BlockEditor:
 
     def _lines_of(self, texts: Sequence[str]) -> list[Line]:
         return [Line(text, self._end) for text in texts]
-
-
-def _say(lines: Sequence[Line], block: Block, step: PlanStep) -> bool:
-    """Whether the changed lines of a step, read alone, say what it now is."""
-    texts = [line.text for line in lines]
-    box = BOX.match(texts[0], block.item.content)
-    if box is None:
-        return False
-    _, said = read_lines(texts, box.end(), block.item.counter)
-    read = step_of(box[1], said, step.id)
-    is_clean = said.description and not said.complaints
-    is_numbered = said.number is None or said.number.lstrip("0") == str(step.id)
-    return bool(is_clean and is_numbered and visible_parts(read) == visible_parts(step))
 
 
 def _mark(step: PlanStep) -> str:

@@ -103,13 +103,13 @@ def prose_between(text: str) -> Iterator[ParseWarning]:
 def _in_block(block: Block) -> Iterator[tuple[int, Kind, str]]:
     """The pieces of a step that may mean something, each with its line and what it looks like."""
     yield from ((0, *found) for found in _in_title(block))
-    if len(block.lines) == block.head:
+    if len(block.lines) == block.said.head:
         return
-    lines = [line.text for line in block.lines[block.head :]]
+    lines = [line.text for line in block.lines[block.said.head :]]
     others = {*block.said.key_lines, *block.said.quoted}
     # Lines in fences are code.
     free = zip(lines, outside_fences(lines), strict=True)
-    for at, (line, is_text) in enumerate(free, block.head):
+    for at, (line, is_text) in enumerate(free, block.said.head):
         if is_text and at not in others and not is_blank(line):
             for found in _in_detail(line[:_LONGEST_LOOKED_AT], block.step):
                 yield (at, *found)

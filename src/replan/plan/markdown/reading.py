@@ -18,7 +18,6 @@ from replan.plan.markdown.outline import (
     is_marked_line,
     outline,
 )
-from replan.plan.markdown.seal import without_seal
 from replan.plan.markdown.title import Said, UnplacedMistake, read_title
 from replan.plan.markdown.unread_steps import unread_steps
 from replan.plan.misfits import misfits
@@ -49,7 +48,6 @@ class Block:
     lines: tuple[Line, ...]  # its lines
     gap: tuple[Line, ...]  # those behind them that are in no step
     item: Item  # where its first line has what
-    head: int  # how many of them are the step's own line; more than one if it was broken
     said: Said  # what they say
     step: PlanStep  # the step that they describe
     explicit: bool  # whether they say the step's id
@@ -111,7 +109,7 @@ def _has_too_many_readings() -> bool:
 def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
     """Return what a document says, whether or not that is known already."""
     lines = split_lines(text.removeprefix(BOM))
-    texts = [line.text for line in without_seal(lines)]
+    texts = [line.text for line in lines]
     found = outline(texts)
     starts = [item.start for item in found.items]
     blocks = _read_blocks(lines, texts, found.items, known)
@@ -121,10 +119,10 @@ def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
     mistakes = list(unread_steps(texts, found, {block.step.id for block in blocks}))
     for start, block in placed:
         wrong = [*_complaints(block, start + 1, own), *complaints.get(block.step.id, ())]
-        mistakes += [mistake_at(start, block, complaint, at) for at, complaint in wrong]
+        mistakes += [mistake_at(start, block, complaint) for complaint in wrong]
     if not blocks:
         in_code = any(is_marked_line(texts[at]) for at in found.verbatim)
-        mistakes.append((_STEPS_IN_CODE if in_code else _NO_STEPS).at(1, 1))
+        mistakes.append((_STEPS_IN_CODE if in_code else _NO_STEPS).placed(1, 1))
     title, title_at = found.title or ("", None)
     first = starts[0] if starts else found.window.stop
     return Reading(
@@ -140,18 +138,19 @@ def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
     )
 
 
-def mistake_at(start: int, block: Block, complaint: UnplacedMistake, at: int = 0) -> Mistake:
-    """Place a complaint about a line of a step that begins at `start`."""
-    line, about = block.lines[at].text, complaint.about
+def mistake_at(start: int, block: Block, complaint: UnplacedMistake) -> Mistake:
+    """Place a complaint about a step that begins at the line `start`."""
+    at, about = complaint.line, complaint.about
+    line = block.lines[at].text
     # What a title ends with is what most complaints about it mean.
     column = line.find(about) if at or complaint.code in _IN_FRONT else line.rfind(about)
     if not about or column < 0:
         column = 0 if at else block.item.content
-    return complaint.at(start + at + 1, column + 1)
+    return complaint.placed(start + at + 1, column + 1)
 
 
-def read_lines(texts: Sequence[str], start: int, counter: str | None) -> tuple[int, Said]:
-    """Read the lines of one step: how many are its own line, and what all of them say.
+def read_lines(texts: Sequence[str], start: int, counter: str | None) -> Said:
+    """Read the lines of one step.
 
     Args:
         texts: The lines.
@@ -165,12 +164,12 @@ def read_lines(texts: Sequence[str], start: int, counter: str | None) -> tuple[i
 
 # Of a plan that is written again, few steps have changed.
 @lru_cache(maxsize=2_048)
-def _read_short_lines(texts: tuple[str, ...], start: int, counter: str | None) -> tuple[int, Said]:
+def _read_short_lines(texts: tuple[str, ...], start: int, counter: str | None) -> Said:
     head = 1 + _wrapped_lines(texts, start)
     said = read_title(" ".join(line.strip() for line in (texts[0][start:], *texts[1:head])))
-    said.number = said.number or counter
+    said.head, said.number = head, said.number or counter
     read_body(texts[head:], said, head)
-    return head, said
+    return said
 
 
 def _read_blocks(
@@ -179,59 +178,57 @@ def _read_blocks(
     """Read the steps, each alone but for its number."""
     lazy = _lazy_groups(items)
     counters = [None if item.group in lazy else item.counter for item in items]
-    parts = [
+    every = [
         read_lines(texts[item.start : item.end], item.text, counter)
         for item, counter in zip(items, counters, strict=True)
     ]
-    numbers = number_steps([said.number for _, said in parts], known)
+    numbers = number_steps([said.number for said in every], known)
     ends = [*(item.start for item in items), len(lines)][1:]
     blocks: list[Block] = []
-    for item, end, part, number in zip(items, ends, parts, numbers, strict=True):
+    for item, end, said, (step_id, is_own) in zip(items, ends, every, numbers, strict=True):
         own, gap = tuple(lines[item.start : item.end]), tuple(lines[item.end : end])
-        step = step_of(item.mark, part[1], number[0])
-        blocks.append(Block(own, gap, item, *part, step, explicit=number[1]))
+        step = step_of(item.mark, said, step_id)
+        blocks.append(Block(own, gap, item, said, step, explicit=is_own))
     return blocks
 
 
-def _complaints(
-    block: Block, line: int, own: Mapping[int, int]
-) -> Iterator[tuple[int, UnplacedMistake]]:
+def _complaints(block: Block, line: int, own: Mapping[int, int]) -> Iterator[UnplacedMistake]:
     """What is wrong with a step alone, and with its number; `own` has the lines of all numbers."""
     mark, number, step_id = block.item.mark, block.said.number, block.step.id
     if mark and mark not in KNOWN_MARKS:
         reason = f"'[{mark}]' is not the mark of a step."
         fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
-        yield 0, UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
+        yield UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
     if number is not None and not block.explicit:
         if earlier := own.get(_value_of(number)):
             reason = f"Lines {earlier} and {line} both have step {_value_of(number)}."
             fix = "Give each step its own number."
-            yield 0, UnplacedMistake("duplicate_step", number, reason, fix)
+            yield UnplacedMistake("duplicate_step", number, reason, fix)
         else:
             reason = f"'{number}' is not the number of a step."
-            yield 0, UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
+            yield UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
     if not block.said.description:
         reason = f"Step {step_id} does not say what is to be done."
-        yield 0, UnplacedMistake("empty_description", "", reason, "Write it after the number.")
+        yield UnplacedMistake("empty_description", "", reason, "Write it after the number.")
     yield from block.said.complaints
 
 
 def _sound(
     blocks: Sequence[Block], known: frozenset[int]
-) -> tuple[tuple[Block, ...], dict[int, list[tuple[int, UnplacedMistake]]]]:
+) -> tuple[tuple[Block, ...], dict[int, list[UnplacedMistake]]]:
     """Make the steps fit together, by what they wait for; and what was wrong, by step."""
-    complaints: dict[int, list[tuple[int, UnplacedMistake]]] = {}
+    complaints: dict[int, list[UnplacedMistake]] = {}
     dropped: dict[int, set[int]] = {}
     steps: list[PlanStep] = []
     left = MOST_DEPENDENCIES
     for block in blocks:
         before, left = left, left - len(block.step.dependencies)
         if left < 0 <= before:
-            complaints[block.step.id] = [(0, _TOO_MANY_DEPENDENCIES)]
+            complaints[block.step.id] = [_TOO_MANY_DEPENDENCIES]
         steps.append(block.step.replace(dependencies=()) if left < 0 else block.step)
     for found in misfits(steps, known):
         complaint = UnplacedMistake(found.code, str(found.awaited), found.reason, found.fix)
-        complaints.setdefault(found.step, []).append((0, complaint))
+        complaints.setdefault(found.step, []).append(complaint)
         dropped.setdefault(found.step, set()).add(found.awaited)
     sound = (_without(step, dropped.get(step.id, ())) for step in steps)
     pairs = zip(blocks, sound, strict=True)

@@ -5,13 +5,13 @@
 The line is at the end, where readers of the document do not see it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
 can tell which steps were edited since. If the document has excerpts of results, the last word is
-the run that has the whole ones. The line is not part of the plan: it is read as a blank line.
+the run that has the whole ones. The line is not part of the plan, as no comment is.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from replan.plan.markdown.lines import Line, parts, split_lines, usual_line_end, without_comments
 from replan.plan.markdown.normal import normalised_step
@@ -105,11 +105,6 @@ def unsealed(text: str) -> str:
             # The document had no line end before it was sealed.
             kept[-1] = Line(kept[-1].text, "")
     return "".join(map(str, kept))
-
-
-def without_seal(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines of a document, with blank ones in place of its fingerprints."""
-    return [Line("", line.end) if _SEAL.fullmatch(line.text) else line for line in lines]
 
 
 def _shown_brief(brief: str) -> str:

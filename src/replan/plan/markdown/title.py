@@ -23,14 +23,15 @@ from replan.plan.option_table import (
 
 @dataclass(frozen=True, slots=True)
 class UnplacedMistake:
-    """A mistake in one line, named by the text that it is about."""
+    """A mistake in a line of a step, named by the text that it is about."""
 
     code: str
     about: str
     reason: str
     fix: str
+    line: int = 0  # counted from the first line of the step
 
-    def at(self, line: int, column: int) -> Mistake:
+    def placed(self, line: int, column: int) -> Mistake:
         """Return it with its position in the document, counted from 1."""
         return Mistake(line=line, column=column, code=self.code, reason=self.reason, fix=self.fix)
 
@@ -39,6 +40,7 @@ class UnplacedMistake:
 class Said:
     """What the lines of a step say; places are counted from its first line."""
 
+    head: int = 1  # how many lines are the step's own line; more than one if it was broken
     number: str | None = None
     description: str = ""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -48,12 +50,10 @@ class Said:
     feedback: str = ""
     key_lines: list[int] = field(default_factory=list[int])  # such as `- depends on: 1`
     quoted: set[int] = field(default_factory=set[int])  # the lines of the block quotes
-    complaints: list[tuple[int, UnplacedMistake]] = field(
-        default_factory=list[tuple[int, UnplacedMistake]]
-    )
+    complaints: list[UnplacedMistake] = field(default_factory=list[UnplacedMistake])
 
     def complain(self, at: int, code: str, about: str, reason: str, fix: str) -> None:
-        self.complaints.append((at, UnplacedMistake(code, about, reason, fix)))
+        self.complaints.append(UnplacedMistake(code, about, reason, fix, at))
 
     def take(self, phrase: Phrase, at: int) -> bool:
         """Note an option: lists grow, of two other values the first one counts.

@@ -10,21 +10,27 @@ from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
+_MOST_TRIES = 3
+
 
 def write_document(reading: Reading, plan: TaskPlan) -> str:
     """Return the text of a document after its plan has changed.
 
-    Should the lines that need not change make it mean something else, it is written in the
-    canonical form: in every case the result reads back as the plan (normalised), if the plan is
-    valid at all.
+    Only the lines that must change do. Where they make the document mean something else, their
+    steps are written anew, and then all of it: in every case the result reads back as the plan
+    (normalised), if the plan is valid at all.
     """
     wanted = normalised(plan)
+    rewritten, numbered = _wrong_steps(reading), set[int]()
     unnumbered = {block.step.id for block in reading.blocks if not block.explicit}
-    # A step without a number may get another one, and then it has to be written.
-    for numbered in (set[int](), unnumbered) if unnumbered else (unnumbered,):
-        text = _Composition(reading, wanted, numbered).written()
-        if _shows(read_document(text), wanted):
+    for _ in range(_MOST_TRIES):
+        text = _Composition(reading, wanted, rewritten, numbered).written()
+        new = read_document(text)
+        if _shows(new, wanted):
             return text
+        # A step without a number may have got another one, and then it has to be written.
+        rewritten |= _unlike(new, wanted) if numbered == unnumbered else set[int]()
+        numbered = unnumbered
     return reading.bom + render(wanted).replace("\n", reading.end)
 
 
@@ -38,12 +44,26 @@ def _shows(reading: Reading, plan: TaskPlan) -> bool:
     return (
         (not reading.mistakes or not plan.steps)
         and reading.title == plan.title
-        and len(reading.blocks) == len(plan.steps)
-        and all(
-            visible_parts(block.step) == visible_parts(step)
-            for block, step in zip(reading.blocks, plan.steps, strict=True)
-        )
+        and [block.step.id for block in reading.blocks] == [step.id for step in plan.steps]
+        and not _unlike(reading, plan)
     )
+
+
+def _unlike(reading: Reading, plan: TaskPlan) -> set[int]:
+    """The steps of a plan that a document does not have as they are."""
+    shown = {block.step.id: visible_parts(block.step) for block in reading.blocks}
+    return {step.id for step in plan.steps if shown.get(step.id) != visible_parts(step)}
+
+
+def _wrong_steps(reading: Reading) -> set[int]:
+    """The steps in whose lines a document has mistakes."""
+    wrong = {mistake.line - 1 for mistake in reading.mistakes}
+    placed = reading.placed() if wrong else ()
+    return {
+        block.step.id
+        for at, block in placed
+        if not wrong.isdisjoint(range(at, at + len(block.lines)))
+    }
 
 
 def _is_grown(lines: Sequence[Line], block: Block) -> bool:
@@ -54,7 +74,13 @@ def _is_grown(lines: Sequence[Line], block: Block) -> bool:
 class _Composition:
     """Puts the steps of a plan into the places that the document has for steps."""
 
-    def __init__(self, reading: Reading, plan: TaskPlan, numbered: Collection[int]) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        plan: TaskPlan,
+        rewritten: Collection[int],
+        numbered: Collection[int],
+    ) -> None:
         self._reading = reading
         self._plan = plan
         self._end = reading.end
@@ -63,12 +89,7 @@ class _Composition:
         self._editor = BlockEditor(self._end, numbered)
         is_free = not (numbered or reading.mistakes)
         self._same = {step.id for step in plan.steps if is_free and self._fits(step)}
-        wrong = {mistake.line - 1 for mistake in reading.mistakes}
-        self._wrong = {
-            block.step.id
-            for at, block in (reading.placed() if wrong else ())
-            if not wrong.isdisjoint(range(at, at + len(block.lines)))
-        }
+        self._rewritten = rewritten
 
     def written(self) -> str:
         reading = self._reading
@@ -92,8 +113,8 @@ class _Composition:
         is_boxed = block.item.mark is not None
         if step.id in self._same and (is_boxed or len(self._same) == len(self._plan.steps)):
             return block.lines
-        is_wrong = step.id in self._wrong
-        return (self._editor.rewritten if is_wrong else self._editor.edited)(block, step)
+        is_anew = step.id in self._rewritten
+        return (self._editor.rewritten if is_anew else self._editor.edited)(block, step)
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
