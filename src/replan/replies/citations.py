@@ -8,11 +8,7 @@ from replan.state.knowledge import Source
 _MARK = re.compile(r"(?<![ \t])[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
 _CODE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+)[\s\S]*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.MULTILINE)
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
-_RANGE = re.compile(r"(?<=\d)-\d+$")
-MOST_PARTS = 6
-"""The most pieces of a name that contains commas."""
-
-_LINE = re.compile(r"(?P<name>.*):(?P<line>\d{1,9})(?:-\d+)?")
+_LINE = re.compile(r".*:\d{1,9}(?:-\d+)?")
 
 
 _Known = Mapping[str, Sequence[Source]]
@@ -75,27 +71,20 @@ def _without_unknown_marks(text: str, known: _Known, found: dict[str, str]) -> s
 
 def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
     """Yield the sources that the text of a mark names, with their names as written."""
-    breaks = [*_BETWEEN.finditer(names)]
-    begins = [0, *(each.end() for each in breaks)]
-    ends = [*(each.start() for each in breaks), len(names)]
-    at = 0
-    while at < len(begins):
-        # A file's own name may hold what is between names: the longest one counts.
-        lasts = range(at, len(ends))[:MOST_PARTS][::-1]
-        parts = ((last, names[begins[at] : ends[last]].strip()) for last in lasts)
-        tried = ((last, bare, _source_named(bare, known)) for last, bare in parts)
-        last, bare, source = next((each for each in tried if each[2]), (at, "", None))
-        if source is not None:
+    # A file's own name may hold what is between names: the longest one counts.
+    any_name = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    between = _BETWEEN.pattern
+    place = rf"(?:^|{between})\s*({any_name})(?::(\d{{1,9}})(?:-\d+)?)?(?=\s*(?:$|{between}))"
+    for name, line in re.findall(place, names) if known else ():
+        if source := _source_at(int(line) if line else None, known[name]):
             # Of a range its first line counts.
-            yield bare if source.line is None else _RANGE.sub("", bare), source
-        at = last + 1
+            yield f"{name}:{line}" if line else name, source
 
 
-def _source_named(name: str, known: _Known) -> Source | None:
-    place = _LINE.fullmatch(name)
-    if place is not None:
-        line = int(place["line"])
-        for each in known.get(place["name"], ()):
-            if each.line and each.line <= line <= (each.last_line or each.line):
-                return each
-    return next((each for each in known.get(name, ()) if each.line is None), None)
+def _source_at(line: int | None, sources: Sequence[Source]) -> Source | None:
+    """The source that has a line, or that has none."""
+    for each in sources:
+        last = each.last_line or each.line
+        if each.line == line or (each.line and line and last and each.line <= line <= last):
+            return each
+    return None
