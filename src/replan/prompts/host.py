@@ -218,7 +218,7 @@ def _revision_body(plan: TaskPlan) -> str:
     """The plan that a revision has; marks that no step of the plan needs are not explained."""
     if all(step.is_finished for step in plan.steps):
         return "the whole revised plan; `[x]` stays."
-    return f"the whole revised plan, or nothing to keep it. {load('marks')}"
+    return f"the whole revised plan, or nothing if the old one stays. {load('marks')}"
 
 
 def _reference(state: EnhancedState) -> str:

@@ -35,7 +35,7 @@ Write the whole reply again in this form, with nothing before it:
 verdict: complete
 feedback: One sentence.
 ---
-The final answer. For `verdict: continue`: the whole revised plan, or nothing to keep it."""
+The final answer. For `verdict: continue`: the revised plan, or nothing if the old one stays."""
 PLAN_FORM = """\
 Write the whole reply again: the front matter, then the whole plan, each step a line such as
 - [ ] 1. What is to be done @name (after 2)"""
