@@ -39,9 +39,9 @@ async def records_of(
     labels: Mapping[str, str] | None = None,
     outcomes: Collection[RunOutcome] = (),
     page: int = PAGE,
+    behind: RunRecord | None = None,  # the run after which they begin
 ) -> AsyncGenerator[RunRecord]:
     """Yield the runs whose records read so, the newest first, page by page."""
-    behind: RunRecord | None = None
     while True:
         records = await book.recent(page, labels, behind=behind, outcomes=outcomes)
         for record in records:

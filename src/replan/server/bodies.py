@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -64,6 +65,13 @@ class FileBody(Value):
         return block_of(self.name, base64.b64decode(self.content), shown, "Send less of it.")
 
 
+def with_files(text: str, files: Sequence[FileBody]) -> Any:
+    """What is said, with the files that go with it."""
+    if not files:
+        return text
+    return [{"type": "text", "text": text}, *(each.block for each in files)]
+
+
 class StartBody(Value):
     """A new run: a task, a plan, or both.
 
@@ -100,9 +108,7 @@ class StartBody(Value):
         """What the run begins with."""
         given: dict[str, Any] = {}
         if self.task.strip() or self.files:
-            blocks = [each.block for each in self.files]
-            text = {"type": "text", "text": self.task}
-            given["messages"] = [("user", [text, *blocks] if blocks else self.task)]
+            given["messages"] = [("user", with_files(self.task, self.files))]
         if self.plan is not None:
             given["plan"] = self.plan
         if self.answers:

@@ -22,7 +22,6 @@ from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
-from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -170,26 +169,13 @@ class Exchange:
     async def answer(self, waiting: Open, reply: object, names: Names | None = None) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem."""
         check_role(self.who, "answer")
-        report, names = waiting.report, names or Names()
-        now = await self.from_now(report)
+        report = waiting.report
         try:
             answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
-            noted = {"run_id": report.run_id, "after": now.after, "answered": True}
-            await self._note_request(names, noted)
-            run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
+            act = partial(answer_run, self.served, self.who, report, answers, tokens=self.tokens)
+            return await self.act_and_follow(report, act, names or Names())
         except InputError as error:
-            return replace(now, problem=str(error))
-        except RefusedError:
-            # Nothing was answered.
-            for name in names.noted(answers=True):
-                await self.served.storage.store.adelete(self._place, _digest(name))
-            raise
-        return Begun(run, now.after, names=names, has_answered=True)
-
-    async def from_now(self, report: RunReport) -> Begun:
-        """Follow a run from what happens next."""
-        seen_events = len(await self.served.storage.log.events(report.run_id))
-        return Begun(self.served.run_of(report), seen_events)
+            return replace(await self.from_now(report), problem=str(error))
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
@@ -197,14 +183,26 @@ class Exchange:
         return await self.act_and_follow(report, resume, names)
 
     async def act_and_follow(
-        self, report: RunReport, act: Callable[[], Awaitable[object]], names: Names
+        self, report: RunReport, act: Callable[[], Awaitable[Run | None]], names: Names
     ) -> Begun:
         """Do something with a run, such as answering it, and follow it from there."""
         now = await self.from_now(report)
-        await act()
+        # Before it is done: a repetition may come at any time.
         noted = {"run_id": report.run_id, "after": now.after, "answered": True}
         await self._note_request(names, noted)
-        return replace(now, names=names, has_answered=True)
+        try:
+            run = await act()
+        except ReplanError:
+            # Nothing was done.
+            for name in names.noted(answers=True):
+                await self.served.storage.store.adelete(self._place, _digest(name))
+            raise
+        return replace(now, run=run or now.run, names=names, has_answered=True)
+
+    async def from_now(self, report: RunReport) -> Begun:
+        """Follow a run from what happens next."""
+        seen_events = len(await self.served.storage.log.events(report.run_id))
+        return Begun(self.served.run_of(report), seen_events)
 
     async def repeated(self, names: Names) -> Begun | None:
         """What a request gets that came before: its run, and what it was told."""

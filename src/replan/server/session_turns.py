@@ -89,9 +89,11 @@ def turn_parts(
     client: ClientAgentAdapter,
     session_id: str,
     user_input: UserInput,
+    *,
+    has_events: bool,
     **options: Any,
 ) -> AsyncGenerator[TurnPart]:
-    """Take a turn independently of the caller, and yield its events, the result last.
+    """Take a turn independently of the caller, and yield its events, if wanted, its result last.
 
     A client that disconnects does not stop the turn; sent again with its `turn_id`, it returns its
     result.
@@ -99,7 +101,8 @@ def turn_parts(
 
     async def take(report: Callable[[Event], None]) -> AgentResult | ReplanError:
         try:
-            result = await client.process(session_id, user_input, on_event=report, **options)
+            on_event = report if has_events else None
+            result = await client.process(session_id, user_input, on_event=on_event, **options)
         except ReplanError as error:
             return error
         # The session is stored here, so no client has to apply updates.

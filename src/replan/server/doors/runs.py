@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -16,6 +17,7 @@ from replan.ports.run_book import RunRecord
 from replan.runs.labels import checked_labels
 from replan.runs.reports import read_summary, texts_of
 from replan.runs.run_input import input_mapping, stored_input
+from replan.runs.statuses import records_of
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import (
     AnswerBody,
@@ -297,21 +299,20 @@ _BATCH = 100
 @router.get("/runs", summary="List runs")
 async def runs(call: Called, query: Annotated[RunsQuery, Query()]) -> RunPage:
     """List the runs that the caller may see, the newest first."""
-    entries = list[RunSummary]()
-    last, scanned, is_more = await _page_start(call, query), 0, True
-    while is_more and scanned < _SCANNED:
-        records = await call.served.storage.runs.recent(
-            _BATCH, _labels(query, call.who), behind=last
-        )
-        is_more = len(records) == _BATCH
-        for record in records:
-            if len(entries) == query.limit or _is_before(record, query):
-                return _page(entries, last if len(entries) == query.limit else None)
+    entries, scanned = list[RunSummary](), 0
+    last, book = await _page_start(call, query), call.served.storage.runs
+    records = records_of(book, labels=_labels(query, call.who), page=_BATCH, behind=last)
+    async with aclosing(records) as coming:
+        async for record in coming:
+            if len(entries) == query.limit or scanned == _SCANNED:
+                return _page(entries, last)
+            if _is_before(record, query):
+                break
             last, scanned = record, scanned + 1
             is_of_team = query.team in (None, team_name(record))
             if is_of_team and call.served.is_seen(record, call.who):
                 entries += await _list_entry(record, query, call.served)
-    return _page(entries, last if is_more else None)
+    return _page(entries, None)
 
 
 _NO_MORE: Any = {"204": {"description": "The run is over, and has no further event"}}

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from replan.base.values import Value
 from replan.ports.session_store import SessionRecord
-from replan.server.bodies import NAME, FileBody
+from replan.server.bodies import NAME, FileBody, with_files
 from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 
@@ -35,9 +35,7 @@ class TurnBody(Value):
     @property
     def said(self) -> Any:
         """The user's message, as the agent takes it."""
-        if not self.files:
-            return self.input
-        return [{"type": "text", "text": self.input}, *(each.block for each in self.files)]
+        return with_files(self.input, self.files) if isinstance(self.input, str) else self.input
 
 
 class ImportBody(Value):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Awaitable
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from typing import Annotated, TypeVar
 
@@ -62,21 +62,18 @@ async def turn(call: Called, session_id: str, body: TurnBody) -> AgentResult | R
         client,
         session_id,
         body.said,
+        has_events=call.wants_events,
         turn_id=body.turn_id,
         new_request=body.new_request,
     )
-    if not call.wants_events:
-        async with aclosing(parts):
-            async for part in parts:
-                _raise_if_not_begun(part, body)
-                if isinstance(part, AgentResult):
-                    return part
-        raise ReplanError("The turn ended without a result. Send it again.")
-    seat = call.served.stream_seat(call.who)
+    seat = call.served.stream_seat(call.who) if call.wants_events else None
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)
     _raise_if_not_begun(first, body)
-    return Stream(_part_lines(first, parts), call.served.beat, seat)
+    if isinstance(first, AgentResult) and seat is None:
+        await parts.aclose()
+        return first
+    return Stream(_part_lines(first, parts), call.served.beat, seat or nullcontext())
 
 
 @router.get("/sessions", summary="List sessions")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import aclosing
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, check_session_id
 from replan.server.problems import RefusedError, bad_field
 from replan.server.request_body import check_fields
-from replan.server.session_turns import client_of, turn_parts
+from replan.server.session_turns import client_of
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import Question, fingerprint_of
@@ -184,13 +183,12 @@ async def _begin_turn(site: Site, request: Request, body: TurnBody, text: str) -
     if old is None or old.turn_id != turn_id:
         talk = site.talks[key] = Talk(text=text, turn_id=turn_id)
         client = client_of(served, request.state.who, team, body.settings)
-        parts = turn_parts(served, client, key.session_id, body.said, turn_id=turn_id)
 
         async def taken() -> None:
-            async with aclosing(parts):
-                async for part in parts:
-                    if isinstance(part, ReplanError):
-                        talk.problem = error_text(part)
+            try:
+                await client.process(key.session_id, body.said, turn_id=turn_id)
+            except ReplanError as error:
+                talk.problem = error_text(error)
             if not talk.problem and site.talks.get(key) is talk:
                 del site.talks[key]
 
