@@ -348,12 +348,15 @@ async def test_a_turn_that_is_cancelled_ends_and_leaves_nothing():
         assert dict(agent._workplace.graph.checkpointer.storage) == {}  # noqa: SLF001
 
 
-async def test_a_stream_ends_with_the_result_of_process():
+async def test_a_stream_has_the_events_that_process_reports_and_ends_with_its_result():
     with ScriptedModel({"think": [f"{SIMPLE}Paris."] * 2}) as model:
         told = [each async for each in agent_of(model).stream("The capital?", EMPTY)]
-        result = await agent_of(model).process("The capital?", EMPTY)
+        heard: list[Any] = []
+        options: Any = {"on_event": heard.append}
+        result = await agent_of(model).process("The capital?", EMPTY, **options)
     assert told[-1] == result
     types = [each.type for each in told[:-1]]  # type: ignore[union-attr]
+    assert [each.type for each in heard] == types
     assert (types[0], types[-1]) == ("run_started", "task_completed")
     assert "answer_token" in types
 

@@ -68,7 +68,7 @@ class StatelessAgent:
 
     Of the options, `new_request=True` begins again and abandons what waits. `run_id` names a new
     run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that stops the
-    work; a later call continues it.
+    work; a later call continues it. `on_event` is called with each event as it happens.
     """
 
     def __init__(self, workplace: Workplace) -> None:
