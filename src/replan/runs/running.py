@@ -29,8 +29,8 @@ from replan.runs.asked.asks import state_at_rest
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import Call, prepared
 from replan.runs.calling.team_graph import TeamGraph, alone
-from replan.runs.exchange import told
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, stoppable
+from replan.runs.work_stream import stream_of
 from replan.state.enhanced import EnhancedState
 
 NOBODY_ANSWERS = (
@@ -178,7 +178,7 @@ def _until_stopped(
             async for part in stream:
                 report(part)
 
-    return told(lambda report: stoppable(partial(work, report), stop, grace))
+    return stream_of(lambda report: stoppable(partial(work, report), stop, grace))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
-from replan.runs.exchange import told
+from replan.runs.work_stream import stream_of
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
@@ -108,4 +108,4 @@ def turn_parts(
         # The session is stored here, so no client has to apply updates.
         return result.replace(context_updates={})
 
-    return told(take, served.turns)
+    return stream_of(take, served.turns)

@@ -19,12 +19,12 @@ from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph, services_in, tool_servers_of
-from replan.runs.exchange import told
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Resources
+from replan.runs.work_stream import stream_of
 from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage, read_input
@@ -156,7 +156,7 @@ class StatelessAgent:
         def process(report: Callable[[Event], None]) -> Coroutine[Any, Any, AgentResult]:
             return self.process(user_input, context, **{**options, "on_event": report})
 
-        async with aclosing(told(process)) as parts:
+        async with aclosing(stream_of(process)) as parts:
             async for part in parts:
                 yield part
 

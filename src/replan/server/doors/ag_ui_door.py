@@ -12,7 +12,6 @@ from ag_ui import core as ag_ui
 from ag_ui.encoder import EventEncoder
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
-from starlette.responses import Response
 
 from replan.errors import ReplanError
 from replan.log.report import RunReport
@@ -21,38 +20,10 @@ from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.exchange import Begun, Ended, Exchange, Names, Open, place_of, reply_text
 from replan.server.problems import RefusedError, as_refusal, bad_field
-from replan.server.stream import Stream
-from replan.server.web import Called, api_router, needs, streams
 from replan.state.questions import Question
 
 _NOT_SAID = ("tool", "activity", "reasoning")
 """Messages of a thread that nobody wrote: a front end's record of a run's course."""
-
-
-router = api_router(tags=["experimental"])
-
-
-@router.post(
-    "/ag-ui/{team}",
-    summary="Run a team for a front end",
-    response_model=None,
-    responses=streams(),
-    **needs("run"),
-)
-async def run(call: Called, team: str, body: ag_ui.RunAgentInput) -> Response:
-    """Run the last message of a thread, and stream the course as AG-UI events."""
-    exchange = Exchange(
-        served=call.served,
-        who=call.who,
-        team=call.served.team_at(team),
-        door="ag-ui",
-        next_key=lambda _, __: key_of(body),
-        is_told_again=True,
-    )
-    seat = call.served.stream_seat(call.who)
-    # What cannot be begun is a problem, and no stream.
-    begun = await begin(exchange, body)
-    return Stream(lines(exchange, body, begun), call.served.beat, seat)
 
 
 async def begin(exchange: Exchange, body: ag_ui.RunAgentInput) -> Begun:

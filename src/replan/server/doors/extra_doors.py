@@ -25,7 +25,7 @@ _PARSE_ERROR = -32_700  # JSON-RPC's code
 
 def ag_ui() -> APIRouter | None:
     """The route of AG-UI, if its package is installed."""
-    return _router("ag_ui_door", "ag_ui")
+    return _router("ag_ui_routes", "ag_ui")
 
 
 def a2a() -> APIRouter | None:

@@ -20,7 +20,7 @@ from replan.ports.session_store import (
     SessionTurn,
 )
 from replan.ports.storage import Storage
-from replan.runs.exchange import told
+from replan.runs.work_stream import stream_of
 from replan.sessions.client.kept_turn import (
     KeptTurn,
     check_agent,
@@ -146,7 +146,7 @@ class ClientAgentAdapter(UserSessions):
             all_options: TurnOptions = {**options, "on_event": report}
             return self.process(session_id, user_input, turn_id=turn_id, edit=edit, **all_options)
 
-        async with aclosing(told(process)) as parts:
+        async with aclosing(stream_of(process)) as parts:
             async for part in parts:
                 yield part
 

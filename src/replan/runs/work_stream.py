@@ -1,6 +1,6 @@
-"""What work tells those who follow it: what it reports as it does, and at the end what it came to.
+"""Work as a stream: what it reports as it happens, and at the end what it came to.
 
-Every door reads this one stream, of whatever kind the parts are.
+Whoever follows work in this process reads this one stream, of whatever kind its parts are.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-async def told(
+async def stream_of(
     work: Callable[[Callable[[E], None]], Coroutine[Any, Any, R]],
     outliving: set[asyncio.Task[Any]] | None = None,
 ) -> AsyncGenerator[E | R]:
