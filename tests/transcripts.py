@@ -40,7 +40,7 @@ from replan import open_storage
 from replan.cli.main import app
 from replan.testing import OpenAIServer, Reply, always
 
-_BLOCK = re.compile(r"^(````?)(\S+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(````?)(\S+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(````?)\S+\n.*?^\1$|^## ([^\n]*)$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ .*\n(?:>(?: .*)?\n)*", re.MULTILINE)
 _NOT_SET = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "REPLAN_MODEL", "REPLAN_BASE_URL", "LINES")
@@ -80,8 +80,8 @@ def carry_out(page: Path, heading: str, folder: Path) -> tuple[str, str]:
     sections = sections_of(page)
     told = sections[heading]
     with Session(folder) as session:
-        _BLOCK.sub(session.do, sections[""])
-        now = _BLOCK.sub(session.do, told)
+        BLOCK.sub(session.do, sections[""])
+        now = BLOCK.sub(session.do, told)
     if os.environ.get("REPLAN_TEST_WRITE_SNAPSHOTS"):
         page.write_text(page.read_text("utf-8").replace(told, now), "utf-8")
         told = now
@@ -90,7 +90,7 @@ def carry_out(page: Path, heading: str, folder: Path) -> tuple[str, str]:
 
 def write_files(page: Path, folder: Path) -> None:
     """Write the files that belong to all sessions of a page."""
-    for _, name, text in _BLOCK.findall(sections_of(page)[""]):
+    for _, name, text in BLOCK.findall(sections_of(page)[""]):
         (folder / name).write_text(text, "utf-8")
 
 
@@ -142,7 +142,7 @@ class Session:
         elif kind == "python":
             self._run(text)
         elif kind == "replies":
-            script = {key: _reply(told) for key, told in yaml.safe_load(text).items()}
+            script = {key: reply_of(told) for key, told in yaml.safe_load(text).items()}
             server = self._stack.enter_context(OpenAIServer(script))
             os.environ |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
         else:
@@ -233,17 +233,18 @@ def _number_of(found: str, ids: list[str]) -> int:
     return number + 1
 
 
-def _reply(told: Any) -> Any:
+def reply_of(told: Any) -> Any:
+    """A reply of a script, as a page writes it."""
     match told:
         case list():
-            return [_reply(each) for each in told]
+            return [reply_of(each) for each in told]
         case {"always": each}:
-            return always(_reply(each))
+            return always(reply_of(each))
         case {"call": name, **given}:
             said, number = given.pop("said", ""), f"call-{next(_calls)}"
             return Reply(said, [ToolCall(name=name, args=given, id=number)], usage=(10, 1))
-        case {"text": text, "usage": [ins, out], **given}:
-            return Reply(text, usage=(ins, out), finish_reason=given.get("finish", ""))
+        case dict():
+            return Reply(**{"usage": (100, 50), **told})
     return told
 
 
