@@ -1,13 +1,18 @@
 """Detect by its structure alone whether a reply ends within JSON or a code fence."""
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from replan.plan.markdown.lines import parts
 from replan.replies.keys import HOST, SPECIALIST
 from replan.replies.reply import read_reply
 from replan.replies.wrapping import unwrapped
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _LONGEST = 200_000
 _KEYS = HOST | SPECIALIST
@@ -61,9 +66,24 @@ def _problem_of_json(text: str) -> str:
 
 def _ends_in_fence(text: str) -> bool:
     """Whether the last code block was cut off, and its end not only forgotten."""
-    lines = text.rstrip().split("\n")
-    (*_, (block, start, _)) = parts(lines)
-    # A bare mark at the end closes a fence, also one around others of the same length.
-    if block is None or block.mark == "<!--" or not lines[-1].strip(f" \t{block.mark[0]}"):
+    if "```" not in text and "~~~" not in text:
         return False
-    return bool(_problem_of_json("\n".join(lines[start + 1 :])))
+    source = f"{text.rstrip()}\n"
+    fences = [token for token in _block_parser().parse(source) if token.type == "fence"]
+    if not fences or not _is_open(fences[-1], source.count("\n")):
+        return False
+    info, content = fences[-1].info.strip(), fences[-1].content
+    # A bare mark at the end closes a fence around others of the same length. Whole data is whole.
+    return bool(info or content.strip()) and bool(_problem_of_json(content))
+
+
+@cache
+def _block_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - few replies hold code
+
+    return MarkdownIt("zero").enable(["fence", "code", "list", "blockquote"]).disable("inline")
+
+
+def _is_open(fence: "Token", lines: int) -> bool:
+    first, end = fence.map or (0, 0)
+    return end == lines and end - first == fence.content.count("\n") + 1
