@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 
 def check_golden(path: Path, sections: dict[str, str]) -> None:
@@ -22,13 +23,16 @@ def check_golden(path: Path, sections: dict[str, str]) -> None:
 
 
 def as_yaml(value: object) -> str:
-    """A value of dataclasses, without the fields that have nothing in them."""
+    """A value of dataclasses or models, without the fields that have nothing in them."""
     return yaml.safe_dump(_plain(value), allow_unicode=True, default_flow_style=None, width=100)
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        held = {each.name: getattr(value, each.name) for each in fields(value)}
+    if is_dataclass(value) or isinstance(value, BaseModel):
+        names = (
+            [each.name for each in fields(value)] if is_dataclass(value) else value.model_fields_set
+        )
+        held = {name: getattr(value, name) for name in sorted(names)}
         return _plain({name: each for name, each in held.items() if each not in (None, "", (), 0)})
     match value:
         case Mapping():

@@ -1,7 +1,6 @@
 """What a run did, with whom and at what price, read from its events by who was not there."""
 
 import asyncio
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,7 @@ def check_counts(events):
         fold.apply(event)
     assert anomalies == fold.counts.anomalies
     # They were added up in the order in which they happened.
-    assert asdict(calls) == pytest.approx(asdict(calls_of(events)))
+    assert calls.model_dump() == pytest.approx(calls_of(events).model_dump())
 
 
 async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_the_storage(where):

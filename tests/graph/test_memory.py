@@ -404,7 +404,7 @@ async def test_a_run_that_is_shown_has_the_call_of_its_summary(tmp_path):
             record = await storage.runs.get(begun.run_id)
             shown = await read_report(graph, storage, record, record.updated_at)
             shown = await with_texts(shown, storage, shown.events)
-    assert shown.calls.number == 2
+    assert shown.calls.calls == 2
     lines = prompts_lines(shown, shown.events)
     assert lines[-1].strip() == TALK
     assert "a summary covers 2 messages" in "\n".join(history_lines(shown))

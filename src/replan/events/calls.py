@@ -31,7 +31,7 @@ from replan.state.usage import TokenCount
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calls:
+class CallReporter:
     """The calls of one node of the host, or of one attempt of a step."""
 
     emitter: Emitter
@@ -103,7 +103,7 @@ class ToolOutcome:
     status: ToolStatus = "cancelled"  # how it ended; a call that was cut off says no word
     result: str = ""  # what the model gets
     # What reports it, and the tool, until LangChain reports the same call.
-    awaited: tuple[Calls, str] | None = None
+    awaited: tuple[CallReporter, str] | None = None
 
     def ends(self, status: ToolStatus, result: str = "") -> None:
         self.status, self.result = status, result
@@ -120,7 +120,7 @@ class ToolOutcome:
         elif isinstance(error, Exception):
             self.ends("failed", describe(error))
 
-    def claim(self, calls: Calls, tool: str) -> bool:
+    def claim(self, calls: CallReporter, tool: str) -> bool:
         """Whether LangChain reports this call for the first time; it counts as reported then."""
         if self.awaited is None or self.awaited[0] is not calls or self.awaited[1] != tool:
             return False

@@ -8,7 +8,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
-from replan.events.calls import Calls, ToolOutcome, tool_fields
+from replan.events.calls import CallReporter, ToolOutcome, tool_fields
 
 _EFFECTS = ("pure", "keyed", "unsafe")
 
@@ -21,7 +21,7 @@ class ForeignTools(BaseCallbackHandler):
     ignore_llm = ignore_chat_model = ignore_chain = ignore_retriever = True  # type: ignore[assignment] - properties
     ignore_retry = ignore_custom_event = True  # type: ignore[assignment] - properties
 
-    def __init__(self, calls: Calls, own: Callable[[], ToolOutcome | None]) -> None:
+    def __init__(self, calls: CallReporter, own: Callable[[], ToolOutcome | None]) -> None:
         # `own` gives the call of a tool that a loop of ours makes, and reports.
         self._calls = calls
         self._own = own

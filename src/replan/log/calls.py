@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 from replan.events.types import Event, MemorySummary, ModelCompleted, ModelInvoked
@@ -13,61 +12,44 @@ if TYPE_CHECKING:
     from replan.log.amounts import Spending
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calls:
-    """What calls of models took."""
+class Calls(TokenCount):
+    """What calls of models took, also those of which no count or no end is known.
 
-    number: int = 0  # the calls that came to an end
-    tokens: int = 0  # tokens in and out, as far as they were counted
-    output_tokens: int = 0  # those of them that models wrote
-    cached_tokens: int = 0  # those of them that came from a provider's cache
-    known_cost: float = 0.0  # the cost of the calls that have a price, as it was charged
-    unpriced: int = 0  # the calls whose cost is unknown
-    # The calls that were charged without a count of their tokens: those that were cut off, in full.
-    uncounted: int = 0
-    uncounted_cost: float = 0.0  # what of `known_cost` was charged for them: they cost that at most
-    # The calls without an end: still at work, or cut off by a kill or a stop. What they cost is not
-    # in `known_cost`.
-    unfinished: int = 0
-    unfinished_cost: float = 0.0  # what was charged for them: they cost that at most
-    # What was charged, in addition to `tokens`, for calls without a count.
+    Attributes:
+        uncounted_calls: Those that were charged without a count of their tokens, since they were
+            cut off: in full.
+        uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
+        uncounted_tokens: What was charged, in addition to `total_tokens`, for calls without a
+            count.
+        unfinished_calls: Those without an end, which are not among `calls`: still at work, or cut
+            off by a kill or a stop. What they cost is not in `known_cost`.
+        unfinished_cost: What was charged for them: they cost that at most.
+        seconds: How long the calls took.
+    """
+
+    uncounted_calls: int = 0
+    uncounted_cost: float = 0.0
     uncounted_tokens: int = 0
-    seconds: float = 0.0  # how long the calls took
+    unfinished_calls: int = 0
+    unfinished_cost: float = 0.0
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, usage: Usage) -> Self:
         """What the state of a run has of them."""
-        return cls(
-            number=usage.calls,
-            tokens=usage.total_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            known_cost=usage.known_cost,
-            unpriced=usage.unpriced_calls,
-        )
-
-    @property
-    def input_tokens(self) -> int:
-        """The counted tokens that models read."""
-        return self.tokens - self.output_tokens
-
-    @property
-    def cost(self) -> float | None:
-        """What they were charged; None where the cost of one is not known."""
-        return None if self.unpriced else self.known_cost
+        return cls(**{name: getattr(usage, name) for name in TokenCount.model_fields})
 
 
 def with_charged(calls: Calls, charged: Spending) -> Calls:
     """Return all that was charged: calls of which no event tells, yet or ever, have not ended."""
-    unfinished = max(calls.unfinished, charged.calls - calls.number)
-    has_any = unfinished or calls.uncounted
+    unfinished = max(calls.unfinished_calls, charged.calls - calls.calls)
+    has_any = unfinished or calls.uncounted_calls
     # Sums of the same amounts in another order differ in their last digits.
     more = max(0.0, round(charged.cost - calls.known_cost, 12))
-    return replace(
-        calls,
-        unfinished=unfinished,
+    return calls.replace(
+        unfinished_calls=unfinished,
         unfinished_cost=more if unfinished else 0.0,
-        uncounted_tokens=max(0, charged.tokens - calls.tokens) if has_any else 0,
+        uncounted_tokens=max(0, charged.tokens - calls.total_tokens) if has_any else 0,
     )
 
 
@@ -96,19 +78,19 @@ def calls_of(events: Iterable[Event]) -> Calls:
         # The one event of a summary has all calls that it took, if it took one.
         elif isinstance(event, MemorySummary) and event.calls:
             calls.append(_taken(event, event.calls))
-    return replace(sum_of(calls), unfinished=len(began - ended))
+    return sum_of([*calls, Calls(unfinished_calls=len(began - ended))])
 
 
 def _taken(event: ModelCompleted | MemorySummary, number: int) -> Calls:
     is_uncounted = event.cost and event.input_tokens is None and event.output_tokens is None
     return Calls(
-        number=number,
-        tokens=(event.input_tokens or 0) + (event.output_tokens or 0),
+        calls=number,
+        input_tokens=event.input_tokens or 0,
         output_tokens=event.output_tokens or 0,
         cached_tokens=event.cached_tokens if isinstance(event, ModelCompleted) else 0,
         known_cost=event.cost or 0.0,
-        unpriced=1 if event.cost is None else 0,
-        uncounted=1 if is_uncounted else 0,
+        unpriced_calls=1 if event.cost is None else 0,
+        uncounted_calls=1 if is_uncounted else 0,
         uncounted_cost=(event.cost or 0.0) if is_uncounted else 0.0,
         seconds=event.seconds,
     )
@@ -117,4 +99,4 @@ def _taken(event: ModelCompleted | MemorySummary, number: int) -> Calls:
 def sum_of(calls: Iterable[Calls]) -> Calls:
     """What all of them took together."""
     each = list(calls)
-    return Calls(**{f.name: sum(getattr(one, f.name) for one in each) for f in fields(Calls)})
+    return Calls(**{name: sum(getattr(one, name) for one in each) for name in Calls.model_fields})

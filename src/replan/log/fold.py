@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -151,12 +151,15 @@ class Counts:
     @property
     def calls(self) -> Calls:
         """What the calls of models took."""
-        return sum_of([self._calls, Calls(unfinished=len(self._open))])
+        return sum_of([self._calls, Calls(unfinished_calls=len(self._open))])
 
     @property
     def stats(self) -> dict[str, Any]:
         """The counts as the event of the end has them."""
-        return {"anomalies": self.anomalies.model_dump(), "calls": asdict(self.calls)}
+        return {
+            "anomalies": self.anomalies.model_dump(),
+            "calls": self.calls.model_dump(exclude={"cost"}),
+        }
 
     @property
     def anomalies(self) -> Anomalies:

@@ -387,7 +387,7 @@ class RunReport(StateFacts):
         Where only its last events were read, its end has the counts.
         """
         calls = self._counts[1]
-        if not (calls.number or calls.unfinished):
+        if not (calls.calls or calls.unfinished_calls):
             calls = Calls.of(self.usage)
         charged = self.spent.get("run")
         return calls if charged is None else with_charged(calls, charged)

@@ -23,7 +23,7 @@ from pydantic import JsonValue
 from replan.base.langgraph_inside.tasks import inherited_config
 from replan.declared.fields import Effects
 from replan.events.at_once import Listener
-from replan.events.calls import Calls, ToolOutcome, tool_fields
+from replan.events.calls import CallReporter, ToolOutcome, tool_fields
 from replan.events.emitter import Emitter, RunHooks
 from replan.events.trace import Trace
 from replan.events.types import BaseEvent, ToolDecision, WarningReported
@@ -131,7 +131,7 @@ class Context(NamedTuple):
     emitter: Emitter | None = None
     # The node's configuration, which LangGraph's stream writer looks for.
     config: RunnableConfig = RunnableConfig()
-    calls: Calls | None = None  # reports calls of models and tools; None if nothing listens
+    calls: CallReporter | None = None  # reports calls of models and tools; None if nothing listens
 
     # Of an attempt of a step, or of the host's answer.
     step_id: int | None = None

@@ -26,15 +26,15 @@ class Usage(Value):
 
     model_config = ConfigDict(from_attributes=True)
 
-    calls: int = Field(validation_alias=AliasChoices("calls", "number"))
+    calls: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    tokens: int
+    tokens: int = Field(validation_alias=AliasChoices("tokens", "total_tokens"))
     cost: float | None
     currency: str = ""
     uncounted_cost: float
-    unfinished_calls: int = Field(validation_alias=AliasChoices("unfinished_calls", "unfinished"))
+    unfinished_calls: int
     unfinished_cost: float
 
     @classmethod

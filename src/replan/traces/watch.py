@@ -143,9 +143,9 @@ class Watch:
 
     def _answered(self, team: str, event: ModelCompleted | MemorySummary) -> None:
         result, calls = "failed" if event.error else "ok", calls_of([event])
-        for _ in range(calls.number):
+        for _ in range(calls.calls):
             # Of the calls for one summary, only their sum is known.
-            seconds = calls.seconds / calls.number
+            seconds = calls.seconds / calls.calls
             self._calls.labels(team, event.model, result).observe(seconds)
         for kind, tokens in (("input", calls.input_tokens), ("output", calls.output_tokens)):
             self._tokens.labels(team, event.model, kind).inc(max(0, tokens))

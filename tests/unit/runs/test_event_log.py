@@ -318,5 +318,5 @@ async def test_the_end_has_the_counts_of_all_parts_of_a_run():
     assert (
         calls
         == calls_of(events)
-        == Calls(number=1, unfinished=1, known_cost=0.5, tokens=3, seconds=1)
+        == Calls(calls=1, unfinished_calls=1, known_cost=0.5, input_tokens=3, seconds=1)
     )

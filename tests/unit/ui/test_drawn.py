@@ -119,12 +119,12 @@ def test_bars_and_ticks_never_leave_the_drawing(times, ended):
 def test_a_cost_has_one_rounding_its_currency_and_signs_for_bounds():
     told = {
         "–": Calls(),
-        "0.009325 EUR": Calls(number=1, known_cost=0.009325),
-        "≥ 0.002775 EUR": Calls(number=1, unpriced=1, known_cost=0.002775),
-        "≤ 0.05216 EUR": Calls(number=1, uncounted_cost=0.05, known_cost=0.052157),
-        "0.00000123 EUR": Calls(number=1, known_cost=1.23e-6),
-        "12.34 EUR": Calls(number=1, known_cost=12.34),
-        "unknown": Calls(number=1, unpriced=1),
+        "0.009325 EUR": Calls(calls=1, known_cost=0.009325),
+        "≥ 0.002775 EUR": Calls(calls=1, unpriced_calls=1, known_cost=0.002775),
+        "≤ 0.05216 EUR": Calls(calls=1, uncounted_cost=0.05, known_cost=0.052157),
+        "0.00000123 EUR": Calls(calls=1, known_cost=1.23e-6),
+        "12.34 EUR": Calls(calls=1, known_cost=12.34),
+        "unknown": Calls(calls=1, unpriced_calls=1),
     }
     assert {with_sign(money(each, "EUR")): each for each in told.values()} == told
 

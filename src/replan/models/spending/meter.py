@@ -26,7 +26,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResu
 from replan.base.langgraph_inside.callbacks import either
 from replan.base.texts.storable import well_formed
 from replan.errors import LimitReachedError, UnpricedModelError
-from replan.events.calls import Calls
+from replan.events.calls import CallReporter
 from replan.events.foreign_tools import ForeignTools
 from replan.failures import is_unbilled
 from replan.log.amounts import NOTHING, Spending
@@ -84,7 +84,7 @@ class Meter(BaseCallbackHandler, Allowance):
         new_id: Callable[[], str],
         prices: Mapping[str, Price] | None = None,
         on_token: Callable[[str], None] | None = None,
-        calls: Calls | None = None,
+        calls: CallReporter | None = None,
     ) -> None:
         """Count for a run, on the running event loop."""
         self.calls = calls

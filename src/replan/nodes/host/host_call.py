@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, retry_if_exception
 from replan.base.langgraph_inside.callbacks import has_listener
 from replan.base.langgraph_inside.tasks import stream_is_heard, with_handlers
 from replan.errors import LimitReachedError, ModelCallError, ReplanError
-from replan.events.calls import Calls
+from replan.events.calls import CallReporter
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, ReplyParseFailed
 from replan.failures import describe, is_fatal_for_run, is_prompt_too_long, is_transient
@@ -342,7 +342,7 @@ class HostCall:
         calls, services = None, self.services
         if self.reports_calls and self.emitter.is_heard:
             about = {"node": self.node}
-            calls = Calls(emitter=self.emitter, config=self.config, about=about)
+            calls = CallReporter(emitter=self.emitter, config=self.config, about=about)
         # Those of its tools are reported, too.
         at_work = {"run_id": self.run_id, "node": self.node, "clock": services.clock}
         use(**at_work, emitter=self.emitter, config=self.config, calls=calls)

@@ -172,7 +172,7 @@ def _final_event(ids: Any, report: RunReport, problem: str) -> ag_ui.BaseEvent:
         ag_ui.TokenUsage(
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
-            total_tokens=used.tokens,
+            total_tokens=used.total_tokens,
         )
     ]
     result = {"run_id": report.run_id, "outcome": report.outcome}

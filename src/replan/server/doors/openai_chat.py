@@ -158,5 +158,5 @@ def _usage(report: RunReport) -> CompletionUsage:
     return CompletionUsage(
         prompt_tokens=used.input_tokens,
         completion_tokens=used.output_tokens,
-        total_tokens=used.tokens,
+        total_tokens=used.total_tokens,
     )

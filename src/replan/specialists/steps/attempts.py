@@ -28,7 +28,7 @@ from replan.base.langgraph_inside.tasks import (
 )
 from replan.base.secrets.masking import with_masked_traceback, without_secrets
 from replan.errors import LimitReachedError, QuestionError, StorageError
-from replan.events.calls import Calls
+from replan.events.calls import CallReporter
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached, SpecialistToken
 from replan.failures import describe, is_busy, is_transient, own_traceback
@@ -122,7 +122,7 @@ class StepWork:
         """Make what counts, charges and reports calls of models for the step."""
         services, calls = self.services, None
         if self.emitter.is_heard:
-            calls = Calls(
+            calls = CallReporter(
                 emitter=self.emitter,
                 config=self.config,
                 about={"node": node, **self.names},

@@ -185,7 +185,7 @@ def result_lines(result: SpecialistResult, run: WholeReport) -> list[str]:
     own = [each for each in tried if each.entry.specialist == name]
     # The result itself leaves out what attempts took that asked a person, or came before it.
     all_calls = calls_of(call for each in own for call in each.calls)
-    number, sum_of = max((all_calls.number, all_calls.tokens), (used.calls, used.total_tokens))
+    number, sum_of = max((all_calls.calls, all_calls.total_tokens), (used.calls, used.total_tokens))
     tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
     tokens += f" in {len(own)} attempts" if len(own) > 1 else ""
     whole = f", {one_line(incomplete_text(result.cut))}" if result.cut else ""

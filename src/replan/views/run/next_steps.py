@@ -96,7 +96,7 @@ def raised_limit(report: RunReport) -> str:
     used = {
         "max_cost": money(report.calls, report.currency),
         "max_tokens": tokens(report.calls),
-        "max_model_calls": f"{report.calls.number}",
+        "max_model_calls": f"{report.calls.calls}",
         "max_seconds": seconds(report.worked),
     }.get(limit, "")
     own = (each for each in report.fold.limits if (each.limit, each.scope) == (limit, "run"))

@@ -66,10 +66,10 @@ def money(calls: Calls, currency: str = "") -> str:
     It is what was charged: `at most` that, where some calls were charged in full, and `at least`
     that, where some have no price or no end; `about`, where both is so.
     """
-    if not calls.number and not calls.unfinished:
+    if not calls.calls and not calls.unfinished_calls:
         return "-"
     cost = calls.known_cost + calls.unfinished_cost
-    is_more = bool(calls.unpriced or (calls.unfinished and not calls.unfinished_cost))
+    is_more = bool(calls.unpriced_calls or (calls.unfinished_calls and not calls.unfinished_cost))
     if is_more and not cost:
         return "unknown"
     is_less = bool(calls.uncounted_cost or calls.unfinished_cost)
@@ -80,28 +80,28 @@ def money(calls: Calls, currency: str = "") -> str:
 def tokens(calls: Calls) -> str:
     """The tokens that calls were charged: `at most` this many if some were not counted."""
     most = "at most " if calls.uncounted_tokens else ""
-    return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
+    return f"{most}{calls.total_tokens + calls.uncounted_tokens:,}"
 
 
 def usage_text(calls: Calls, currency: str = "", *, is_running: bool = False) -> str:
     """What calls took, in words."""
     ended = "not over yet" if is_running else "that never ended"
     cost = f"cost {money(calls, currency)}"
-    if not calls.number:
+    if not calls.calls:
         most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
-        open_ones = f"{counted(calls.unfinished, 'model call')} {ended}{most}, {cost}"
-        return open_ones if calls.unfinished else "no model calls"
+        open_ones = f"{counted(calls.unfinished_calls, 'model call')} {ended}{most}, {cost}"
+        return open_ones if calls.unfinished_calls else "no model calls"
     known = round(calls.known_cost - calls.uncounted_cost, 12)
     unknown = {
-        f"{counted(calls.unfinished, 'call')} {ended}": calls.unfinished_cost,
-        f"{counted(calls.uncounted, 'call')} with unknown tokens": calls.uncounted_cost,
+        f"{counted(calls.unfinished_calls, 'call')} {ended}": calls.unfinished_cost,
+        f"{counted(calls.uncounted_calls, 'call')} with unknown tokens": calls.uncounted_cost,
     }
     parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
     parts = [f"{amount(known)} known", *parts] if parts else []
-    if calls.unpriced:
-        parts.append(f"{counted(calls.unpriced, 'call')} without a price")
-    number = counted(calls.number, "model call")
-    more = f" and {calls.unfinished} {ended}" if calls.unfinished else ""
+    if calls.unpriced_calls:
+        parts.append(f"{counted(calls.unpriced_calls, 'call')} without a price")
+    number = counted(calls.calls, "model call")
+    more = f" and {calls.unfinished_calls} {ended}" if calls.unfinished_calls else ""
     breakdown = f" ({', '.join(parts)})" if parts else ""
     return f"{number}{more}, {tokens(calls)} tokens, {cost}{breakdown}"
 
