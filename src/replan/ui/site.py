@@ -39,6 +39,7 @@ from replan.views.run.history import time_text, why_text
 from replan.views.run.next_steps import corrections, raised_limit
 from replan.views.run.overview import day_and_time, money, tokens, usage_text
 from replan.views.run.repairs import repair_of
+from replan.views.session_messages import message_text
 
 
 @dataclass
@@ -174,6 +175,7 @@ def templates() -> Environment:
         "tick": _tick,
         "json": _json,
         "text": _text,
+        "said": message_text,
         "seen": ask_fingerprint,
         "asked": question_shown,
         "subject": subject_text,

@@ -13,10 +13,13 @@ _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 
 def messages_text(messages: Sequence[Message]) -> str:
     """The messages as Markdown, each under its author."""
-    return "\n\n".join(f"**{_WHO[each.role]}:**\n{harmless(_text(each))}" for each in messages)
+    return "\n\n".join(
+        f"**{_WHO[each.role]}:**\n{harmless(message_text(each))}" for each in messages
+    )
 
 
-def _text(message: Message) -> str:
+def message_text(message: Message) -> str:
+    """What a message says; answers by key as decisions."""
     answers = message.metadata.get("answers")
     if isinstance(answers, dict):
         return "; ".join(_answer(key, each) for key, each in answers.items())

@@ -1,8 +1,7 @@
 """A chat over the sessions that the terminal and the server keep, too."""
 
 import asyncio
-import json
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -19,7 +18,6 @@ from replan.server.session_turns import client_of
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import Question, fingerprint_of
-from replan.state.session.context import Message
 from replan.ui.acts.acting import error_text
 from replan.ui.acts.answering import LETS_HAPPEN, Asked, confirm_answer, find_ask, read_answer
 from replan.ui.forms import read_form, read_upload
@@ -62,7 +60,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         "chat",
         422 if problem else 200,
         session_id=session_id,
-        messages=[_readable(each) for each in messages],
+        messages=messages,
         earlier=earlier,
         asks=asks,
         evidence={each.ask.key: each.evidence for each in evidence},
@@ -74,26 +72,6 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         text=text,
         turn_id=site.served.new_id(),
         seen=_asks_fingerprint(asks),
-    )
-
-
-def _readable(message: Message) -> Message:
-    """A message; answers by key, which are stored as JSON, are written as a person would."""
-    text = message.content
-    if message.role != "user" or not isinstance(text, str) or not text.startswith("{"):
-        return message
-    try:
-        answers: Any = json.loads(text)
-    except ValueError:
-        return message
-    if not isinstance(answers, dict):
-        return message
-    said = cast("dict[str, Any]", answers)
-    if "action" not in said:
-        return message
-    others = [said.get(name) for name in ("reason", "text", "arguments", "plan")]
-    return message.replace(
-        content=": ".join(str(each) for each in (said["action"], *others) if each)
     )
 
 
