@@ -125,20 +125,19 @@ def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, An
 
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
-    run, report = reading.run, reading.run
+    run = reading.run
     evidence = {ask.key: evidence_of(ask, run) for ask in run.pending_questions}
     asks = ";".join(
         f"{each.key} {each.fingerprint} {each.problem} {evidence[each.key].answered}"
         for each in run.pending_questions
     )
-    why, drawn = why_text(report), run.plan.version if run.plan else 0
-    failed = report.count(StepStatus.FAILED)
+    why, drawn = why_text(run), run.plan.version if run.plan else 0
+    failed = run.count(StepStatus.FAILED)
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)} {failed}"
-    parts += "".join(each.request for each in report.steers)
+    parts += "".join(each.request for each in run.steers)
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
-        "report": report,
         "doer": reading.doer,
         "lacks": reading.lacks,
         "tab": tab,
@@ -149,16 +148,16 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "settled": reading.settled,
         "mark": mark,
         "pace": _poll_interval(reading, tab),
-        "goal": goal_text(report),
+        "goal": goal_text(run),
         "why": why,
-        "took": duration_text(report),
-        "remarks": remarks_of(report),
-        "used": used_text(report),
-        "counts": step_counts(report),
-        "done": report.count(StepStatus.COMPLETED),
+        "took": duration_text(run),
+        "remarks": remarks_of(run),
+        "used": used_text(run),
+        "counts": step_counts(run),
+        "done": run.count(StepStatus.COMPLETED),
         "failed_steps": failed,
-        "steps_at_work": report.count(StepStatus.EXECUTING),
-        "total": 0 if report.is_planning else len(report.planned),
+        "steps_at_work": run.count(StepStatus.EXECUTING),
+        "total": 0 if run.is_planning else len(run.planned),
         "oob": False,
     }
 
