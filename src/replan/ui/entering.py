@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +82,7 @@ class Entrance:
         """What a request shows: the token in its header `Authorization`, else its cookie."""
         if given := bearer(request.headers):
             return given
-        name = self._name(request)
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load("; ".join(request.headers.getlist("cookie")))
-        except CookieError:
-            return ""
-        return jar[name].value if name in jar else ""
+        return request.cookies.get(self._name(request), "")
 
     async def identity_of(self, request: HTTPConnection) -> Identity | None:
         """Who sends a request; None if it shows neither a token nor a session.

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
+from pydantic import BaseModel, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,6 +15,7 @@ from replan.plan.model import StepStatus
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
 from replan.server.problems import bad_field
+from replan.server.request_body import read_query
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
 from replan.state.outcomes import Outcome
@@ -37,15 +39,17 @@ _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
 _KEPT = 1_000  # rows of runs at rest that are not read again
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filter:
+Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+
+
+class Filter(BaseModel):
     """Which runs are listed."""
 
-    q: str = ""
-    outcome: str = ""
-    label: str = ""
-    order: str = "began"
-    cursor: str = ""
+    q: Text = ""
+    outcome: RunOutcome | Literal[""] = ""
+    label: Text = ""
+    order: RunOrder = "began"
+    cursor: Text = ""
 
     @property
     def is_any(self) -> bool:
@@ -54,7 +58,7 @@ class Filter:
 
     def query(self, **changed: str) -> str:
         """The filter as the query of an address, from the first page on."""
-        fields = {**vars(self), "cursor": "", **changed}
+        fields = {**self.model_dump(), "cursor": "", **changed}
         return urlencode({name: value for name, value in fields.items() if value})
 
 
@@ -75,16 +79,7 @@ class Row:
 
 async def runs(site: Site, request: Request) -> Response:
     """List runs."""
-    asked = request.query_params
-    wanted = Filter(
-        **{name: asked.get(name, default).strip()[:200] for name, default in vars(Filter()).items()}
-    )
-    if wanted.outcome and wanted.outcome not in OUTCOMES:
-        fix = f"Give one of: {', '.join(OUTCOMES)}."
-        raise bad_field("outcome", wanted.outcome, "there is no such outcome", fix)
-    if wanted.order not in ORDERS:
-        fix = f"Give one of: {', '.join(ORDERS)}."
-        raise bad_field("order", wanted.order, "there is no such order", fix)
+    wanted = read_query(request, Filter)
     is_first = not wanted.cursor and not wanted.is_any
     waiting = await _waiting(site, request) if is_first else []
     found, cursor = await _find_page(site.served, request, wanted)
@@ -130,7 +125,7 @@ async def _find_page(
             _labels(request, wanted.label),
             behind=last,
             outcomes=_recorded_outcomes(wanted.outcome),
-            order=cast("RunOrder", wanted.order),
+            order=wanted.order,
         )
         for record in records:
             if len(found) == _PAGE:
@@ -147,10 +142,11 @@ async def _page_start(served: ServedTeams, request: Request, name: str) -> RunRe
     return await find_record(served, name, request.state.who) if name else None
 
 
-def _recorded_outcomes(outcome: str) -> Sequence[RunOutcome]:
+def _recorded_outcomes(outcome: RunOutcome | Literal[""]) -> Sequence[RunOutcome]:
     """The status of the records of runs with an outcome: a killed process could not say so."""
-    own = ("running",) if outcome in ("waiting", "interrupted") else ()
-    return cast("Sequence[RunOutcome]", (outcome, *own)) if outcome else ()
+    if outcome in ("waiting", "interrupted"):
+        return (outcome, "running")
+    return (outcome,) if outcome else ()
 
 
 def _labels(request: Request, given: str = "") -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A server with the pages, from the start of `replan ui` to its end."""
 
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -140,12 +141,13 @@ def _stored_token(where: Path | None) -> str:
         ) from None
 
 
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+
+
 def _check_prefix(prefix: str) -> str:
     """Check the prefix of all paths, and return it without a slash at its end."""
     prefix = prefix.rstrip("/")
-    plain = prefix.replace("/", "").replace("-", "").replace("_", "").replace(".", "")
-    is_path = prefix.startswith("/") and "//" not in prefix and plain.isascii() and plain.isalnum()
-    if prefix and not is_path:
+    if not _PREFIX.fullmatch(prefix):
         raise InputError(
             f"--prefix {prefix} is not a path. "
             "Write one of letters and digits such as /tools/replan."
