@@ -49,7 +49,10 @@ _CHANGING = {
     r"(?<=127.0.0.1:)\d{4,}": "PORT",
     r"20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)?)?": "TIME",
     r"\d\d:\d\d:\d\d": "TIME",
-    r"(?<![\d.])\d+\.\d s\b|(?<=, )\d+\.\d\d s$|(?:(?<=\()|(?<=took ))\d+ ms\b": "N s",
+    r"(?<![\d.])\d+\.\d s\b": "N s",
+    r"(?:(?<=TIME  )|(?<=took )|(?<=, )(?=\S+ \w+$)|(?<=\()(?=\S+ \w+\)))"
+    r"[\d.]+ (?:ms|s|min)\b": "N s",
+    r"(?<=^tokens  ).*": "N  N",
     r"(?<=seconds=)[\d.]+|(?<=seq=)\d+|[\d,]+(?= tokens)": "N",
     r"\d+ in \+ \d+ out(?= tokens)": "N in + N out",
     r" \(it waited for a person for [^)]*\)": "",
