@@ -8,7 +8,7 @@ from acts_teams import END, Fence
 from kept_runs import KeptRun, kill
 from page_forms import form, parsed, rested, seen, sent
 from pages import shown
-from replan import open_storage
+from replan import Host, Specialist, Team, ask_user, open_storage
 from replan.log.rows import KeptText
 from replan.testing import ScriptedModel, always
 from replan.ui.routes import PAGES
@@ -58,6 +58,23 @@ async def test_a_run_is_started_with_a_file_answered_and_a_late_answer_is_refuse
         assert 'class="badge o-completed"' in twice.text
         events = str([e async for e in _events(storage, where)])
         assert "hues" in events or "blue" in events
+
+
+async def test_of_choices_there_is_a_button_each_and_no_other_answer_at_any_door():
+    asker = Specialist("painter", "Paints.", run=lambda _: f"{ask_user('Hue?', ['red', '<b>'])}")
+    team = Team(Host(model=ScriptedModel(END)), [asker])
+    async with open_storage(":memory:") as storage, shown(team, storage) as client:
+        where = await begun(client, "- [ ] 1. Paint @painter\n")
+        page = await rested(client, where, "waiting")
+        buttons = re.findall(r'<button name="text" value="([^"]*)">([^<]*)</button>', page)
+        assert [tuple(map(unescape, each)) for each in buttons] == [("red", "red"), ("<b>", "<b>")]
+        action, fields = parsed(page)
+        wrong = await sent(client, action, {**fields, "text": "blue"}, 422)
+        assert "must be one of: red, &lt;b&gt; (got" in wrong.text
+        await sent(client, action, {**fields, "text": "Red"})
+        assert "owner answered 1/painter/1: red" in await seen(
+            client, f"{where}?tab=history", "red"
+        )
 
 
 async def _events(storage, where):

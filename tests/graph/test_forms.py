@@ -1,6 +1,7 @@
 """Every property of what Studio draws as a form says what it is."""
 
 import re
+from typing import get_args
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -8,7 +9,7 @@ from pydantic import create_model
 
 from forms import unnamed_in
 from replan import Host, Specialist, Team, ask_user, build_graph
-from replan.state.questions import RESPONSES
+from replan.state.questions import Question, QuestionKind
 from replan.testing import ScriptedModel
 
 FORMS = ["input_schema", "output_schema", "state_schema", "context_schema"]
@@ -53,7 +54,8 @@ async def test_what_answers_a_question_says_what_it_is():
     (interrupt,) = state["__interrupt__"]
     by_key = interrupt.response_schema["anyOf"][1]["properties"]
     assert by_key["1/asker/1"]["description"] == "Which colour?"
-    schemas = [interrupt.response_schema, *RESPONSES.values()]
+    kinds = [Question(key="1/a/1", text="?", kind=each) for each in get_args(QuestionKind)]
+    schemas = [interrupt.response_schema, *(each.response_schema for each in kinds)]
     described = [each for schema in schemas for each in _properties(schema)]
     assert [each for each in described if not each.get("description")] == []
 

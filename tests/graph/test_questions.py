@@ -656,6 +656,46 @@ async def test_a_wrong_answer_to_the_only_question_is_asked_for_again(wrong):
     assert state["current_specialist_results"]["1/a"].text == "0"
 
 
+COLOURS = ["Red", "dark green"]
+
+
+@pytest.mark.parametrize("wrong", ["blue", "red and dark green", 7, {"1/a/1": ["Red"]}])
+async def test_of_choices_one_is_the_answer_and_nothing_else(wrong):
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(lambda _: str(ask_user("Which?", COLOURS)), model, InMemorySaver())
+        state = (await run(graph, given(ONE), config=THREAD)).state
+        (asked,) = waiting_for(state)
+        assert (asked.text, asked.choices) == ("Which? (one of: Red, dark green)", (*COLOURS,))
+        assert asked.payload["response_schema"] == {"enum": COLOURS}
+        state = await answer(graph, wrong)
+        assert "must be one of: Red, dark green (got " in state["__interrupt__"][0].value["problem"]
+        state = await answer(graph, " DARK green ")
+    assert state["current_specialist_results"]["1/a"].text == "dark green"
+
+
+async def test_an_answer_that_came_before_its_question_is_one_of_the_choices_or_is_asked_for():
+    def work(context):
+        return f"{ask_user('Which?', COLOURS)} {ask_user('And?', COLOURS)}"
+
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(work, model, InMemorySaver())
+        early = {"1/a/1": "red", "1/a/2": "blue"}
+        state = (await run(graph, given(ONE) | {"answers": early}, config=THREAD)).state
+        (asked,) = waiting_for(state)
+        assert asked.text == "And? (one of: Red, dark green)"
+        assert 'must be one of: Red, dark green (got "blue")' in asked.problem
+        state = await answer(graph, "dark green")
+    assert state["current_specialist_results"]["1/a"].text == "Red dark green"
+
+
+@pytest.mark.parametrize("choices", ["red", [1, 2], ["a", "A"], ["a", ""], [" a"]])
+async def test_choices_that_are_none_are_a_fault_of_the_specialist(choices):
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(lambda _: ask_user("Which?", choices), model)
+        state = (await run(graph, given(ONE))).state
+    assert "The choices " in state["current_specialist_results"]["1/a"].error
+
+
 async def test_a_step_that_interrupts_by_itself_and_one_that_asks_wait_side_by_side():
     def work(context):
         if context.plan_step.id == 1:

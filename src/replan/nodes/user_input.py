@@ -81,6 +81,6 @@ async def _ask(
         return {key.removeprefix(path): each for key, each in answers.items()}
 
     def ask(problem: str, _: object) -> list[Question]:
-        return [question.replace(problem=problem) for question in shown]
+        return [each.replace(problem=problem or each.problem) for each in shown]
 
     return await newest_answer(log, run_id, f"questions/{asked_at}", ask, judged)

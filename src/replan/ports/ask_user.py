@@ -4,12 +4,14 @@ A question is state: it is known by its step and its words, not by the moment in
 So a step that is done again up to its question gets the answer, wherever the answer was kept.
 """
 
+from collections.abc import Sequence
+
 from langgraph.errors import GraphBubbleUp
 from pydantic import JsonValue
 
 from replan.errors import QuestionError
 from replan.ports.run_context import here
-from replan.state.questions import Question, QuestionKind
+from replan.state.questions import CHOICES, Question, QuestionKind
 
 
 class Waiting(GraphBubbleUp):
@@ -20,20 +22,31 @@ class Waiting(GraphBubbleUp):
         super().__init__(question.text)
 
 
-def ask_user(text: str) -> JsonValue:
+def ask_user(text: str, choices: Sequence[str] = ()) -> JsonValue:
     """Ask a person, from a specialist, from one of its tools, or from a graph that it runs.
 
     If there is an answer, it is returned. Otherwise the step stops here and waits, while other
     branches continue. When the answer arrives, the step runs again from its beginning, and gets the
     answer here. A question is identified by its words, so ask the same thing in the same words.
 
+    Args:
+        text: The question.
+        choices: The answers that it takes, if it does not take any; they are shown with it. What is
+            none of them, in lower or upper case, is refused, and the question stays open.
+
     Returns:
-        The answer, unchanged: text, or any JSON value.
+        The answer, unchanged: text, or any JSON value; the choice, if there are some.
 
     Raises:
-        QuestionError: Nobody can be asked: this is not a specialist's step, or it asked too much.
+        QuestionError: Nobody can be asked: this is not a specialist's step, or it asked too much;
+            or the choices are none.
     """
-    return ask(text)
+    if not choices:
+        return ask(text)
+    if problem := _problem_of(choices):
+        raise QuestionError(f"The choices {problem}. Give texts, such as ['red', 'green'].")
+    shown = f"{text} (one of: {', '.join(choices)})" if text.strip() else text
+    return ask(shown, details={CHOICES: [*choices]})
 
 
 def ask(
@@ -57,6 +70,15 @@ def ask(
             "of its tools, or in a graph that it runs; pass the context to threads of your own."
         )
     return asker.ask(text, kind, details, secret=secret)
+
+
+def _problem_of(choices: Sequence[object]) -> str:
+    texts = [each for each in choices if isinstance(each, str)]
+    if isinstance(choices, str) or len(texts) < len(choices):
+        return "are not a list of texts"
+    if not all(each.strip() == each and each for each in texts):
+        return "hold an empty one, or spaces around one"
+    return "" if len({each.casefold() for each in texts}) == len(texts) else "repeat one"
 
 
 def path_of_step() -> str:

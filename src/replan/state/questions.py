@@ -20,6 +20,9 @@ an answer lets something happen."""
 PLAN = "plan"
 """The key of the first plan that a run asks about; the keys of later ones begin with it."""
 
+CHOICES = "choices"
+"""In the details of a question, the answers that it takes, if it does not take any."""
+
 Approving = Literal["never", "plan", "revisions", "always"]
 """Which plans a person is asked to approve: none, the first one, revised ones, or all."""
 
@@ -96,7 +99,19 @@ class Question(Value):
         shown = self.model_dump(mode="json", exclude={*_NOT_SHOWN})
         last = {"problem": self.problem, "draft": self.draft}
         used = {name: text for name, text in last.items() if text}
-        return {**shown, **used, "response_schema": RESPONSES[self.kind]}
+        return {**shown, **used, "response_schema": self.response_schema}
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The answers that it takes; empty if it takes any."""
+        details = self.details if self.kind == "question" and isinstance(self.details, dict) else {}
+        given = details.get(CHOICES)
+        return tuple(map(str, given)) if isinstance(given, list) else ()
+
+    @property
+    def response_schema(self) -> dict[str, JsonValue]:
+        """The JSON schema of an answer."""
+        return {"enum": [*self.choices]} if self.choices else dict(_RESPONSES[self.kind])
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -243,7 +258,7 @@ _FINGERPRINT: dict[str, JsonValue] = {
 }
 
 
-def _decision(**edited: JsonValue) -> JsonValue:
+def _decision(**edited: JsonValue) -> Mapping[str, JsonValue]:
     fields: dict[str, JsonValue] = {
         "action": {"enum": ["approve", "edit", "reject"], "description": "What is decided."},
         "reason": {"type": "string", "description": "Why it is rejected."},
@@ -266,7 +281,7 @@ _VERDICT: JsonValue = {
     },
     "required": ["action"],
 }
-RESPONSES: Mapping[str, JsonValue] = {
+_RESPONSES: Mapping[str, Mapping[str, JsonValue]] = {
     "question": {"description": "Text, or any JSON value; not empty."},
     "approval": _decision(
         arguments={"type": "object", "description": "All arguments of the call, as changed."}

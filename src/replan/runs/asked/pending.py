@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import JsonValue
 
 from replan.base.values import Value
-from replan.state.questions import RESPONSES, Question, QuestionKind
+from replan.state.questions import Question, QuestionKind
 
 
 class PendingQuestion(Value):
@@ -19,6 +19,7 @@ class PendingQuestion(Value):
         who: The step and the specialist that ask; empty if the host does.
         details: For a tool's call, the tool and its arguments; for a plan, its `version`, the
             `reason` for it and its `changes`.
+        choices: The answers that it takes; empty if it takes any.
         remarks: For a plan, its reason and its changes.
         problem: Why the last answer could not be used.
         draft: For a plan, the changed document that could not be used.
@@ -32,6 +33,7 @@ class PendingQuestion(Value):
     step_id: int
     who: str
     details: JsonValue
+    choices: tuple[str, ...]
     remarks: tuple[str, ...]
     problem: str
     draft: str
@@ -41,6 +43,4 @@ class PendingQuestion(Value):
     @classmethod
     def of(cls, question: Question) -> Self:
         """Select what a person is shown of a question."""
-        names = cls.model_fields.keys() - {"response_schema"}
-        shown = {name: getattr(question, name) for name in names}
-        return cls(**shown, response_schema=RESPONSES[question.kind])
+        return cls(**{name: getattr(question, name) for name in cls.model_fields})

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from replan.base.texts.storable import storable, storable_text
 from replan.base.values import restored
-from replan.errors import QuestionError
+from replan.errors import InputError, QuestionError
 from replan.events.announcement import Announcement
 from replan.events.emitter import Emitter
 from replan.events.types import (
@@ -42,6 +42,7 @@ from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
 from replan.state.outcomes import AttemptOutcome
+from replan.state.person.answers import read_answer
 from replan.state.person.verdicts import problem_in
 from replan.state.questions import (
     Question,
@@ -360,30 +361,39 @@ class Asker:
             identity = _identity(question.kind, question.text, question.details, question.place)
             if question.key not in self._taken and identity == wanted:
                 return question
-        # An answer from before the question may not be what the person would have approved.
-        for question in self._known if kind == "question" else ():
-            # An answer that was handed in before its question is found by its position.
-            position = self._skipped + len(self._taken) + 1
-            if not question.text and question.ordinal == position:
-                return question
+        early = self._answered_before(kind)
         used = {question.ordinal for question in self._known}
         ordinal = next(number for number in count(1) if number not in used)
         key = question_key(self._step_id, self._specialist, ordinal)
-        question = self._admit(
-            Question(
-                key=key,
-                fingerprint=fingerprint_of(key, kind, text, details),
-                step_id=self._step_id,
-                specialist=self._specialist,
-                text=text,
-                kind=kind,
-                details=details,
-                secret=secret,
-                place=place,
-            )
+        question = Question(
+            key=key,
+            fingerprint=fingerprint_of(key, kind, text, details),
+            step_id=self._step_id,
+            specialist=self._specialist,
+            text=text,
+            kind=kind,
+            details=details,
+            secret=secret,
+            place=place,
         )
+        if early is not None:
+            try:
+                return early.replace(answer=read_answer(question, early.answer))
+            except InputError as error:
+                question = question.replace(problem=f"{error}")
+        question = self._admit(question)
         self._known.append(question)
         return question
+
+    def _answered_before(self, kind: QuestionKind) -> Question | None:
+        """The answer that was handed in before its question: it is found by its position."""
+        if kind != "question":
+            # It may not be what the person would have approved.
+            return None
+        position = self._skipped + len(self._taken) + 1
+        return next(
+            (each for each in self._known if not each.text and each.ordinal == position), None
+        )
 
 
 def _identity(

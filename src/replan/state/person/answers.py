@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from replan.base.secrets.masking import masked_beginning
 from replan.base.texts.bounds import ANSWER
 from replan.base.texts.storable import unstorable
 from replan.errors import InputError
@@ -27,6 +28,7 @@ _WORDS = {
     **dict.fromkeys(("approve", "approved", "accept", "yes", "y", "a", "ok", "true"), "approve"),
     **dict.fromkeys(("reject", "rejected", "decline", "no", "n", "r", "false"), "reject"),
 }
+_SHOWN = 80  # characters of an answer that is none
 _REASON = re.compile(r"(?is)(?:reject|no)\s*[:,]\s*(?P<reason>.+)\Z")
 _HOW_TO_DECIDE = (
     "This is not a decision. Answer 'approve', 'reject', or a mapping: "
@@ -165,10 +167,23 @@ def read_answer(question: Question, answer: object) -> JsonValue:
             kind = type(answer).__name__
             problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
             raise InputError(problem) from error
+        value = _chosen(question, value)
     _check_answer(question.key, value)
     if _is_empty(value):
         raise InputError(f"The answer to {question.key} is empty. Write one.")
     return value
+
+
+def _chosen(question: Question, answer: JsonValue) -> JsonValue:
+    """The answer; where there are choices, the one that it means."""
+    if not question.choices:
+        return answer
+    word = answer.strip().casefold() if isinstance(answer, str) else None
+    for choice in question.choices:
+        if choice.casefold() == word:
+            return choice
+    listed, given = ", ".join(question.choices), masked_beginning(json.dumps(answer), _SHOWN)
+    raise InputError(f"The answer to {question.key} must be one of: {listed} (got {given}).")
 
 
 def _decision_on(question: Question, answer: object) -> JsonValue:

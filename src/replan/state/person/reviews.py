@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from replan.errors import InputError
-from replan.state.questions import RESPONSES, Question
+from replan.state.questions import Question
 
 PLAN = "run_plan"
 """The name of the action that a plan's approval is about."""
@@ -93,11 +93,10 @@ def interrupt_about(questions: Sequence[Question]) -> dict[str, Any]:
 def schema_of(questions: Sequence[Question]) -> dict[str, Any]:
     """The JSON schema of answers to these questions: by key, or the answer to the only one."""
     by_key: dict[str, JsonValue] = {
-        each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
-        for each in questions
+        each.key: {**each.response_schema, "description": each.text} for each in questions
     }
     answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
-    only = [RESPONSES[each.kind] for each in questions] if len(questions) == 1 else []
+    only = [each.response_schema for each in questions] if len(questions) == 1 else []
     return {"anyOf": [*only, answers, _DECISIONS]}
 
 
