@@ -5,7 +5,7 @@ from posixpath import normpath
 
 from replan.plan.dependencies import blocked_steps, skippable_steps
 from replan.plan.model import PlanStep, TaskPlan, Value
-from replan.plan.order import open_order
+from replan.plan.order import waits_of
 
 
 class WriteConflict(Value):
@@ -39,7 +39,7 @@ def write_conflicts(plan: TaskPlan) -> tuple[WriteConflict, ...]:
         for name in () if step.id in never else step.writes:
             writers.setdefault(normpath(name), {})[step.id] = step
             names.setdefault(normpath(name), name)
-    places, ahead = open_order(plan) if writers else ({}, {})
+    places, ahead = waits_of(plan.open_steps()) if writers else ({}, {})
     conflicts: list[WriteConflict] = []
     for name, steps in writers.items():
         found: set[int] = set()

@@ -125,16 +125,16 @@ def width(plan: TaskPlan) -> int:
     By Dilworth's theorem that is the number of open steps less the size of the largest matching
     between steps and steps that they wait for. Exact; about a second for 2,000 steps.
     """
-    places, ahead = open_order(plan)
+    places, ahead = waits_of(plan.open_steps())
     return len(places) - _largest_matching(list(ahead.values()))
 
 
-def open_order(plan: TaskPlan) -> tuple[dict[int, int], dict[int, int]]:
-    """Return a place for each open step, and the open steps that it waits for, directly or not.
+def waits_of(steps: Iterable[PlanStep]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return a place for each step, and those of the steps that it waits for, directly or not.
 
-    These are their places, as the bits of a number. Settled steps hold up none.
+    These are their places, as the bits of a number.
     """
-    ordered = run_order(plan.open_steps())
+    ordered = run_order(steps)
     places = {step.id: at for at, step in enumerate(ordered)}
     ahead: dict[int, int] = {}
     for step in ordered:

@@ -15,6 +15,12 @@ VERSION = "version"
 AGENT = "agent"  # the entry of `session_metadata` with the name of the agent that takes the turns
 
 
+def version_in(context: AgentContext) -> int:
+    """The version of a session that its metadata names; 0 if it never had one."""
+    number = context.session_metadata.get(VERSION)
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
+
+
 class SessionKey(NamedTuple):
     """Which session it is: an id means nothing to another tenant or user."""
 

@@ -14,13 +14,13 @@ from pydantic import JsonValue
 from replan.base.values import restored
 from replan.errors import InputError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import (
-    VERSION,
     ContextStore,
     HistoryPage,
     KeptSession,
     SessionKey,
     SessionRecord,
     SessionTurn,
+    version_in,
 )
 from replan.state.session.context import AgentContext, Message, checked_session
 
@@ -73,7 +73,7 @@ class ContextSessions:
             return None
         if version is not None:
             self._cannot("go back to an earlier turn")
-        number = _version_of(context)
+        number = version_in(context)
         metadata = context.session_metadata.items()
         shown = {name: each for name, each in metadata if name not in (_TURN, _OWNER)}
         return KeptSession(context.replace(session_metadata=shown), number, number)
@@ -90,7 +90,7 @@ class ContextSessions:
         context = await self._context(key)
         if context is not None and not _belongs(context, key):
             raise InputError(f"The id '{key.session_id}' is taken. Use another one.")
-        stored_version = 0 if context is None else _version_of(context)
+        stored_version = 0 if context is None else version_in(context)
         if stored_version != version:
             raise SessionConflictError(key.session_id, version, stored_version)
         await _call(self._store.update_session_context, key.session_id, updates)
@@ -142,11 +142,6 @@ async def _call(method: Callable[..., object], *arguments: object) -> Any:
         return await method(*arguments)
     value = await asyncio.to_thread(method, *arguments)
     return await value if inspect.isawaitable(value) else value
-
-
-def _version_of(context: AgentContext) -> int:
-    number = context.session_metadata.get(VERSION)
-    return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
 
 def _owner_of(key: SessionKey) -> list[JsonValue] | None:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import JsonValue
 
 from replan.base.values import same
-from replan.plan.model import TaskPlan
-from replan.plan.order import run_order
+from replan.plan.order import waits_of
 from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import SpecialistResult
@@ -26,7 +25,7 @@ def step_changes(
         before: The run that the turn continued, or None.
     """
     plan = plan_of(state)
-    places = {step.id: place for place, step in enumerate(run_order(plan))}
+    waits = places, _ = waits_of(plan.steps)
     found = state.get("current_specialist_results", {})
     done = [each for each in found.values() if each.project_state and not each.is_failed]
     new = [each for each in done if not _is_recorded(each, before)]
@@ -39,7 +38,7 @@ def step_changes(
             if name in OWN_NAMES:
                 continue
             other = writers.get(name)
-            if other and not same(changes[name], value) and _are_parallel(plan, other, result):
+            if other and not same(changes[name], value) and _are_parallel(waits, other, result):
                 warnings.append(
                     f"Steps {other.step_id} and {result.step_id} both changed {name!r} in the "
                     f"project state. The value of step {result.step_id} counts."
@@ -72,21 +71,12 @@ def _same_work(one: SpecialistResult, two: SpecialistResult) -> bool:
     return all(getattr(one, name) == getattr(two, name) for name in fields)
 
 
-def _are_parallel(plan: TaskPlan, one: SpecialistResult, two: SpecialistResult) -> bool:
+def _are_parallel(
+    waits: tuple[Mapping[int, int], Mapping[int, int]], one: SpecialistResult, two: SpecialistResult
+) -> bool:
     """Whether two results are of one round, and neither step waited for the other."""
-    if one.round != two.round:
-        return False
-    awaits = {step.id: step.awaits for step in plan.steps}
-    return not (
-        _waits_for(one.step_id, two.step_id, awaits) or _waits_for(two.step_id, one.step_id, awaits)
-    )
-
-
-def _waits_for(step: int, other: int, awaits: Mapping[int, Iterable[int]]) -> bool:
-    """Whether a step waits for another one, directly or not."""
-    reached, waiting = {step}, [step]
-    while waiting:
-        new = set(awaits.get(waiting.pop(), ())) - reached
-        reached |= new
-        waiting.extend(new)
-    return step != other and other in reached
+    places, ahead = waits
+    ids = ((one.step_id, two.step_id), (two.step_id, one.step_id))
+    nowhere = len(places)
+    is_ordered = any(ahead.get(a, 0) >> places.get(b, nowhere) & 1 for a, b in ids)
+    return one.round == two.round and not is_ordered

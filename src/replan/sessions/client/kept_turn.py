@@ -127,12 +127,6 @@ def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:
     return str(order.get("set")) if isinstance(order, dict) else context.current_stage
 
 
-def version_in(context: AgentContext) -> int:
-    """The version of a session that was exported; 0 if it never had one."""
-    number = context.session_metadata.get(VERSION)
-    return number if isinstance(number, int) and not isinstance(number, bool) else 0
-
-
 def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
     """The result of a turn that was taken before."""
     if turn.given != given:

@@ -16,13 +16,13 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionStore,
     SessionTurn,
+    version_in,
 )
 from replan.ports.storage import Storage
 from replan.sessions.client.kept_turn import (
     UndoneTurn,
     taken_back,
     title_of_history,
-    version_in,
     with_version,
 )
 from replan.sessions.context_sessions import ContextSessions
