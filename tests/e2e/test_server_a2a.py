@@ -105,6 +105,11 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         assert "- [ ] 1. Paint the hall" in task.status.message.parts[0].text
         with pytest.raises(A2AError, match="not a decision"):
             await sent(agent, "Looks interesting", "m2", task_id=task.id)
+        looser = {"action": "edit", "plan": "- [ ] 1. Paint the hall @painter (retries 9)\n"}
+        for _ in range(2):
+            # What could not be used is no answer that came before.
+            with pytest.raises(A2AError, match="retries"):
+                await sent(agent, {"plan": looser}, "looser", task_id=task.id)
         (asked,) = await sent(agent, {"plan": {"action": "approve"}}, "m3", task_id=task.id)
         assert "Which colour?" in asked.task.status.message.parts[0].text
         gone = await agent.cancel_task(CancelTaskRequest(id=task.id))

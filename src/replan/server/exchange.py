@@ -169,13 +169,21 @@ class Exchange:
     async def answer(self, waiting: Open, reply: object, names: Names | None = None) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem."""
         check_role(self.who, "answer")
-        report = waiting.report
+        report, names = waiting.report, names or Names()
+        now = await self.from_now(report)
         try:
             answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
-            act = partial(answer_run, self.served, self.who, report, answers, tokens=self.tokens)
-            return await self.act_and_follow(report, act, names or Names())
-        except InputError as error:
-            return replace(await self.from_now(report), problem=str(error))
+            # Before it is answered: a repetition may come at any time.
+            await self._note_answered(names, now)
+            run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
+        except ReplanError as error:
+            # Nothing was answered.
+            for name in names.noted(answers=True):
+                await self.served.storage.store.adelete(self._place, _digest(name))
+            if isinstance(error, InputError):
+                return replace(now, problem=str(error))
+            raise
+        return replace(now, run=run, names=names, has_answered=True)
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
         """Continue a run that was stopped."""
@@ -183,21 +191,14 @@ class Exchange:
         return await self.act_and_follow(report, resume, names)
 
     async def act_and_follow(
-        self, report: RunReport, act: Callable[[], Awaitable[Run | None]], names: Names
+        self, report: RunReport, act: Callable[[], Awaitable[object]], names: Names
     ) -> Begun:
-        """Do something with a run, such as answering it, and follow it from there."""
+        """Do something with a run, and follow it from there."""
         now = await self.from_now(report)
-        # Before it is done: a repetition may come at any time.
-        noted = {"run_id": report.run_id, "after": now.after, "answered": True}
-        await self._note_request(names, noted)
-        try:
-            run = await act()
-        except ReplanError:
-            # Nothing was done.
-            for name in names.noted(answers=True):
-                await self.served.storage.store.adelete(self._place, _digest(name))
-            raise
-        return replace(now, run=run or now.run, names=names, has_answered=True)
+        await act()
+        # Once it is done: who is cut off before does it again.
+        await self._note_answered(names, now)
+        return replace(now, names=names, has_answered=True)
 
     async def from_now(self, report: RunReport) -> Begun:
         """Follow a run from what happens next."""
@@ -280,6 +281,10 @@ class Exchange:
         if not session_id:
             return None
         return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
+
+    async def _note_answered(self, names: Names, now: Begun) -> None:
+        value = {"run_id": now.run.run_id, "after": now.after, "answered": True}
+        await self._note_request(names, value)
 
     async def _note_request(self, names: Names, value: dict[str, Any]) -> None:
         for name in names.noted(answers=bool(value.get("answered"))):
