@@ -22,8 +22,8 @@ class JobContext(Value):
         job_id: Its id, where a server keeps jobs.
     """
 
-    job: dict[str, JsonValue] | None = None
-    job_id: str | None = None
+    job: dict[str, JsonValue] | None = Field(default=None, exclude_if=lambda job: job is None)
+    job_id: str | None = Field(default=None, exclude_if=lambda name: name is None)
 
 
 class JobMetadata(Value):
@@ -43,11 +43,7 @@ class JobMetadata(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metadata as JSON, without empty parts of the context."""
-        written = self.model_dump(mode="json")
-        written["context"] = {
-            name: each for name, each in written["context"].items() if each is not None
-        }
-        return written
+        return self.model_dump(mode="json")
 
 
 class FlowOutput(Value):

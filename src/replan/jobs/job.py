@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from operator import not_
 from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue, computed_field, model_validator
@@ -95,7 +96,7 @@ class IntermediateResult(Value):
     result: JsonValue = None
     timestamp: datetime
     success: bool
-    error_msg: str = ""
+    error_msg: str = Field(default="", exclude_if=not_)
     key: str = ""
     in_doubt: bool = False
 
@@ -142,14 +143,12 @@ class Asked(Value):
     Attributes:
         names: All that is missing, the first of them is what the question is about.
         count: How often it asked in a row without progress, whatever it asked for.
-        text: The question that is open where an action asks; else empty.
         corrections: The corrections of the job when it asked.
     """
 
     names: tuple[str, ...] = ()
-    count: int = 0
-    corrections: int = 0
-    text: str = ""
+    count: int = Field(default=0, ge=0)
+    corrections: int = Field(default=0, ge=0)
 
 
 class Job(Value):
@@ -199,8 +198,8 @@ class Job(Value):
     planned_secrets: dict[str, PlannedSecret] = Field(default_factory=dict)
     intermediate_results: tuple[IntermediateResult, ...] = ()
     context: JobExecutionContext | None = None
-    error: str = ""
-    error_code: FailureCode = ""
+    error: str = Field(default="", exclude_if=not_)
+    error_code: FailureCode = Field(default="", exclude_if=not_)
     language: Language = "en"
     confirmed: str = ""
     refused: bool = False
@@ -251,14 +250,7 @@ class Job(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as JSON; error is left out where it is empty."""
-        written = self.model_dump(mode="json")
-        for name in ("error", "error_code"):
-            if not written[name]:
-                del written[name]
-        for result in written["intermediate_results"]:
-            if not result["error_msg"]:
-                del result["error_msg"]
-        return written
+        return self.model_dump(mode="json")
 
 
 _DERIVED = frozenset({"missing_info", "status", "stage"})

@@ -44,10 +44,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
 
 def unconfirmed(job: Job) -> Job:
     """A job that its client may have changed: its plan is made and confirmed anew."""
-    asked = job.asked.replace(
-        count=max(0, job.asked.count), corrections=max(0, job.asked.corrections)
-    )
-    return job.replace(plan=None, confirmed="", asked=asked)
+    return job.replace(plan=None, confirmed="")
 
 
 _MOST_BYTES = 4_000_000
@@ -113,11 +110,8 @@ def _recomputed(job: Job, spec: JobSpec) -> Job:
         # A view has a mask in place of a secret value: then the value is missing.
         if name in names and not (each == MASK and spec.slot(name).secret)
     }
-    command = spec.command(job.command)
-    required: tuple[str, ...] = ()
-    if command is not None:
-        more = [name for name in job.required_info if name in names]
-        required = spec.in_order(tuple(dict.fromkeys((*command.needs, *more))))
+    more = [name for name in job.required_info if name in names and job.command]
+    required = spec.in_order((*spec.needs_of(job.command), *more))
     issues = merge_values(spec, names, {}, values, job.language).issues
     known = {issue.field for issue in issues}
     before = tuple(each for each in job.validation_errors if each.field not in known)

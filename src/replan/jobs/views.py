@@ -56,7 +56,6 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
             for each in job.intermediate_results
         ),
         error=bare(job.error),
-        asked=job.asked.replace(text=bare(job.asked.text)),
         remarks=masked_issues(job.remarks),
         validation_errors=masked_issues(job.validation_errors),
     )

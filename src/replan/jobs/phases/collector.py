@@ -26,8 +26,7 @@ class InformationCollector:
 
     def get_required_info(self, command: str) -> tuple[str, ...]:
         """The slots that a command needs, each after those on which it depends."""
-        found = self.spec.command(command)
-        return () if found is None else self.spec.in_order(found.needs)
+        return self.spec.needs_of(command)
 
     async def extract_info(
         self, messages: Sequence[JobMessage], required_info: Sequence[str], today: date

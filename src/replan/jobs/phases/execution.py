@@ -179,7 +179,7 @@ class ExecutionHandler(PhaseHandler):
         gone = {name, *engine.spec.dependents_of(name)}
         kept = {each: v for each, v in job.collected_info.items() if each not in gone}
         # A slot that is only taken is needed from here on: its value was meant to be used.
-        required = engine.spec.in_order(tuple(dict.fromkeys((*job.required_info, name))))
+        required = engine.spec.in_order((*job.required_info, name))
         job = job.replace(
             collected_info=kept,
             required_info=required,

@@ -42,7 +42,7 @@ def decompose_goals(spec: JobSpec, command: str, job: Job | None = None) -> tupl
         return ()
     collected = {} if job is None else job.collected_info
     goals: list[Goal] = []
-    for place, name in enumerate(spec.in_order(wanted.needs), start=1):
+    for place, name in enumerate(spec.needs_of(command), start=1):
         goals.append(
             Goal(
                 id=f"collect_{name}",

@@ -69,7 +69,7 @@ class PlanGenerationHandler(PhaseHandler):
         known = spec.slots_of(job.command)
         lacks = [name for name in draft.lacks if name in known and name not in job.collected_info]
         if lacks:
-            required = spec.in_order(tuple(dict.fromkeys((*job.required_info, *lacks))))
+            required = spec.in_order((*job.required_info, *lacks))
             job = job.replace(required_info=required, plan=None)
             return go_on(job, JobPhase.INFORMATION_COLLECTION)
         if draft.lacks or not draft.items:

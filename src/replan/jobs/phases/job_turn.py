@@ -90,8 +90,9 @@ def with_command(spec: JobSpec, job: Job, command: str) -> Job:
     wanted = spec.command(command)
     names = () if wanted is None else wanted.slots
     kept = {name: each for name, each in job.collected_info.items() if name in names}
-    required = () if wanted is None else spec.in_order(wanted.needs)
-    return job.replace(command=command, required_info=required, collected_info=kept, plan=None)
+    return job.replace(
+        command=command, required_info=spec.needs_of(command), collected_info=kept, plan=None
+    )
 
 
 def _reopened(

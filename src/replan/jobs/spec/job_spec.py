@@ -1,6 +1,6 @@
 """A job spec: its commands, the information that each needs, its rules and its actions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -159,9 +159,14 @@ class JobSpec(Part):
         """The slots whose values depend on that of a slot, directly or through others."""
         return self._dependents.get(name, frozenset())
 
-    def in_order(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Order slots so that each comes after those on which it depends."""
-        left, ordered = [*names], list[str]()
+    def needs_of(self, command: str) -> tuple[str, ...]:
+        """The slots that a command needs, each after those on which it depends."""
+        found = self.command(command)
+        return () if found is None else self.in_order(found.needs)
+
+    def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Order slots, each once, so that it comes after those on which it depends."""
+        left, ordered = [*dict.fromkeys(names)], list[str]()
         while left:
             ready = (each for each in left if not {*self.slot(each).depends_on} & {*left})
             ordered.append(next(ready))
