@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime
 
 from hypothesis import given, settings, strategies as st
@@ -112,6 +113,8 @@ def test_a_text_with_the_form_of_a_secret_is_shown_nowhere(secret, asked, around
         for each in ("hello", said):
             told = await agent.process(each, context)
             context = context.apply(told.context_updates)
-        assert digits not in json.dumps([context.to_dict(), told.response, told.metadata])
+        # What is encrypted has any digits in it, as parts of longer words.
+        own = re.compile(rf"(?<![\w/]){digits}(?![\w/+])")
+        assert not own.search(json.dumps([context.to_dict(), told.response, told.metadata]))
 
     asyncio.run(story())
