@@ -1,8 +1,9 @@
 """What models say and what becomes of it, in this process and over HTTP, as pages have it.
 
 A page is as `transcripts.py` says. `$ ask TEXT` asks a team, whose host and chat specialists follow
-the `replies` of the session; a `plan.md` of the session goes with it. Below stand the calls of the
-host (with what it was told, if it was asked again), the results of steps, and the end.
+the `replies` of the session; a `plan.md` of the session goes with it. A `team` block has options of
+the team, and `members`: their cards, for specialists that need no model. Below stand the calls of
+the host (with what it was told, if it was asked again), the results of steps, and the end.
 """
 
 import os
@@ -11,13 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from replan import Limits, Specialist, stream
+from replan import InputError, Limits, Specialist, stream
 from transcripts import BLOCK, reply_of, sections_of
 from two_ways import calls_of
 
 PAGES = sorted((Path(__file__).parent / "conversations").glob("*.md"))
 SESSIONS = [(page, name) for page in PAGES for name in sections_of(page) if name]
-COMPLAINT = 150
+COMPLAINT = 200
 
 
 def shortened(text):
@@ -49,11 +50,17 @@ def results(model, events):
 
 def end(events):
     last = events[-1]
+    for event in events:
+        if event.type == "steps_routed":
+            yield f"routed: {event.assignments}"
+        elif event.type == "plan_parse_warning":
+            yield from (f"line {each.line}, as text: {each.text}" for each in event.parse_warnings)
+        elif event.type == "limit_reached":
+            yield f"limit {event.limit}, {event.value}"
     plans = [event.plan for event in events if event.type in ("plan_created", "plan_updated")]
     for line in plans[-1].content.splitlines() if plans else ():
         if line.startswith("- ["):
             yield f"{line} (version {plans[-1].version})"
-    yield from (f"limit {e.limit}, {e.value}" for e in events if e.type == "limit_reached")
     yield f"{last.outcome}: {shortened(last.answer.text)}"
     streamed = "".join(event.text for event in events if event.type == "answer_token")
     if streamed not in ("", last.answer.text):
@@ -61,27 +68,35 @@ def end(events):
     yield from (f"warning: {each}" for each in last.warnings)
 
 
-async def carried_out(section, on_script, team):
+def done(context):
+    return f"{context.task_description} is done"
+
+
+async def carried_out(above, section, on_script, team):
     """A session with what becomes of it now."""
-    blocks = {kind: text for _, kind, text in BLOCK.findall(section)}
+    blocks = {kind: text for _, kind, text in BLOCK.findall(above + section)}
     script = {key: reply_of(told) for key, told in yaml.safe_load(blocks["replies"]).items()}
     options = yaml.safe_load(blocks.get("team", "{}"))
     limits = Limits(**options.pop("limits", {}))
+    members = options.pop("members", {"payer": {"intended_use": "Pays invoices."}})
     command = blocks["console"].partition("\n")[0]
-    request = command.removeprefix("$ ask ")
-    given = {"messages": [("user", request)]}
+    given = {"messages": [("user", command.removeprefix("$ ask "))]}
     given |= {"plan": blocks["plan.md"]} if "plan.md" in blocks else {}
-    payer = Specialist("payer", "Pays invoices.", run=lambda _: "paid")
     with on_script(script) as model:
-        chat = getattr(model, "chat", model)
-        own = [
-            Specialist("researcher", "Finds facts.", chat_model=chat),
-            Specialist("analyst", "Compares things.", chat_model=chat),
-            payer,
-        ]
+        own = [Specialist(name, run=done, **card) for name, card in members.items()]
+        if [*members] == ["payer"]:
+            chat = getattr(model, "chat", model)
+            own += [
+                Specialist("researcher", "Finds facts.", chat_model=chat),
+                Specialist("analyst", "Compares things.", chat_model=chat),
+            ]
         graph = team(model, specialists=own, limits=limits, **options)
-        events = [event async for event in stream(graph, given)]
-    lines = [command, *calls(model, events), *results(model, events), *end(events)]
+        try:
+            events = [event async for event in stream(graph, given)]
+            lines = [*calls(model, events), *results(model, events), *end(events)]
+        except InputError as refused:
+            lines = [f"refused: {refused}"]
+    lines = [command, *lines]
     told = "".join(f"{line}\n" for line in lines)
     return section.replace(f"```console\n{blocks['console']}```", f"```console\n{told}```")
 
@@ -90,8 +105,9 @@ async def carried_out(section, on_script, team):
     ("page", "name"), SESSIONS, ids=[f"{page.stem}: {name}" for page, name in SESSIONS]
 )
 async def test_of_what_models_say_becomes_what_the_page_has(page, name, on_script, team):
-    told = sections_of(page)[name]
-    now = await carried_out(told, on_script, team)
+    sections = sections_of(page)
+    told = sections[name]
+    now = await carried_out(sections[""], told, on_script, team)
     if os.environ.get("REPLAN_TEST_WRITE_SNAPSHOTS"):
         page.write_text(page.read_text("utf-8").replace(told, now), "utf-8")
         told = now
