@@ -191,7 +191,7 @@ class Fold:
     def __init__(self, started_at: datetime | None = None) -> None:
         self.counts = Counts()
         # The calls of each attempt, by step, specialist and number, each as its newest event.
-        self.calls = dict[tuple[Any, ...], dict[Any, CallEvent]]()
+        self.calls = dict[_AttemptAt, dict[Any, CallEvent]]()
         self.host_calls = dict[Any, HostCall | CallEvent]()  # those of the host
         self.begun = dict[Any, events.ModelInvoked | events.ToolInvoked]()  # their beginnings
         self.attempts = dict[_AttemptAt, LedgerEntry]()  # in the order in which they began
@@ -228,10 +228,7 @@ class Fold:
         self._apply_to_calls(event)
         self._apply_to_plan(event)
         self._apply_to_steps(event)
-        self._apply_to_attempts(event)
         self._apply_to_run(event)
-        if isinstance(event, events.RunSteered):
-            self.steered[event.request] = event
 
     def _apply_to_calls(self, event: Event) -> None:
         match event:
@@ -244,8 +241,8 @@ class Fold:
                 pass
         if isinstance(event, CallEvent):
             # The end of a call takes the place of its beginning.
-            attempt = event.step_id, event.specialist, event.attempt
-            own = self.host_calls if event.step_id is None else self.calls.setdefault(attempt, {})
+            is_hosts = event.step_id is None
+            own = self.host_calls if is_hosts else self.calls.setdefault(_attempt_of(event), {})
             own[event.call_key] = event
 
     def _apply_to_plan(self, event: Event) -> None:
@@ -286,27 +283,17 @@ class Fold:
         )
         self.revisions.append(revision)
 
-    def _apply_to_steps(self, event: Event) -> None:
-        match event:
-            case events.SpecialistInvoked():
-                self.tasks.setdefault(event.step_id, event.task)
-            case events.SpecialistCompleted():
-                self.cuts[event.step_id, event.specialist] = event.cut
-            case events.InputRequested():
-                if event.at is not None:
-                    self.asked_at.setdefault(event.key, event.at)
-                if event.kind == "unknown_outcome":
-                    attempt = event.step_id, event.specialist, event.attempt
-                    self.doubted[attempt] = self._time_of(event)
-            case _:
-                pass
-
-    def _apply_to_attempts(self, event: Event) -> None:
+    def _apply_to_steps(self, event: Event) -> None:  # noqa: C901 - one for each kind
         match event:
             case events.SpecialistInvoked():
                 self._begin(event)
             case events.SpecialistRetried() | events.AttemptEnded() | events.SpecialistCompleted():
                 self._end(event)
+            case events.InputRequested():
+                if event.at is not None:
+                    self.asked_at.setdefault(event.key, event.at)
+                if event.kind == "unknown_outcome":
+                    self.doubted[_attempt_of(event)] = self._time_of(event)
             case events.StepDeferred(waiting_for=()):
                 self.deferred.add(event.step_id)
             case events.EarlyStepDropped():
@@ -359,7 +346,8 @@ class Fold:
         return any(ends.values()) if ends and named <= ends.keys() else None
 
     def _begin(self, event: events.SpecialistInvoked) -> None:
-        attempt = event.step_id, event.specialist, event.attempt
+        attempt = _attempt_of(event)
+        self.tasks.setdefault(event.step_id, event.task)
         self.retried.discard(attempt[:2])
         self.deferred.discard(event.step_id)
         if (at := self._time_of(event)) is not None:
@@ -376,7 +364,7 @@ class Fold:
 
     def _end(self, event: events.AttemptEnd) -> None:
         """Take how an attempt ended; a final end stays."""
-        attempt = event.step_id, event.specialist, event.attempt
+        attempt = _attempt_of(event)
         self.retried.discard(attempt[:2])
         begun = self.attempts.get(attempt)
         if begun is not None and begun.outcome in UNKNOWN_ENDS:
@@ -385,6 +373,7 @@ class Fold:
         if isinstance(event, events.SpecialistRetried):
             self.retried.add(attempt[:2])
         if isinstance(event, events.SpecialistCompleted):
+            self.cuts[attempt[:2]] = event.cut
             done = self.ends.setdefault(event.step_id, {})
             done[event.specialist.casefold()] = event.outcome == "done"
 
@@ -396,7 +385,7 @@ class Fold:
         for step in steps:
             self.ends.pop(step, None)
 
-    def _apply_to_run(self, event: Event) -> None:
+    def _apply_to_run(self, event: Event) -> None:  # noqa: C901 - one for each kind
         match event:
             case events.RunStarted() if not self.request:
                 self.request = event.request
@@ -410,6 +399,8 @@ class Fold:
                 self.stopped = event
             case events.RunResumed():
                 self.resumed = event
+            case events.RunSteered():
+                self.steered[event.request] = event
             case _:
                 pass
         if event.at is not None:
@@ -429,3 +420,7 @@ class Fold:
             case _:
                 self.why_paused = ""
         self.first_at, self.last_at = self.first_at or at, at
+
+
+def _attempt_of(event: events.StepEvent | CallEvent) -> _AttemptAt:
+    return event.step_id or 0, event.specialist, event.attempt or 0
