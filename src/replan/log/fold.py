@@ -26,7 +26,9 @@ ASKED_AGAIN = "asked again"
 
 _AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}
 _StepAt = tuple[int, str]  # a step at a specialist
-_AttemptAt = tuple[int, str, int]  # an attempt of it
+
+AttemptAt = tuple[int, str, int]
+"""An attempt: its step, its specialist and its number there."""
 
 
 @dataclass(frozen=True)
@@ -191,11 +193,13 @@ class Fold:
     def __init__(self, started_at: datetime | None = None) -> None:
         self.counts = Counts()
         # The calls of each attempt, by step, specialist and number, each as its newest event.
-        self.calls = dict[_AttemptAt, dict[Any, CallEvent]]()
+        self.calls = dict[AttemptAt, dict[Any, CallEvent]]()
         self.host_calls = dict[Any, HostCall | CallEvent]()  # those of the host
         self.begun = dict[Any, events.ModelInvoked | events.ToolInvoked]()  # their beginnings
-        self.attempts = dict[_AttemptAt, LedgerEntry]()  # in the order in which they began
-        self.retried = set[_StepAt]()  # those whose next attempt is to come
+        self.attempts = dict[AttemptAt, LedgerEntry]()  # in the order in which they began
+        # The steps at specialists who have begun them, or are about to try again.
+        self.at_work = set[_StepAt]()
+        self.asking = set[_StepAt]()  # those whose newest attempt asked a person
         # The specialists that are done with a step since it was opened last, and whether well.
         self.ends = dict[int, dict[str, bool]]()
         self.deferred = set[int]()  # the steps that are left for another round
@@ -209,7 +213,7 @@ class Fold:
         self.first_plan_at: datetime | None = None
         self.cuts = dict[_StepAt, str]()  # why the newest results are incomplete, or nothing
         # When a person was asked what attempts did, or by attempts what their calls of tools did.
-        self.doubted = dict[_AttemptAt, datetime | None]()
+        self.doubted = dict[AttemptAt, datetime | None]()
         self.asked_at = dict[str, datetime]()  # when questions were asked, by their keys
         self.decision: events.AnswerReceived | None = None  # the newest one about a plan
         self.steered = dict[str, events.RunSteered]()  # what became of requests, by their names
@@ -300,8 +304,12 @@ class Fold:
                 # It began before a plan that does not hold it.
                 self.dropped[event.step_id] = event.task
                 self._reopen([event.step_id])
-            case events.RunStopped() | events.RunResumed() | events.TaskCompleted():
-                self.retried.clear()
+            case events.RunStopped() | events.TaskCompleted():
+                self.at_work.clear()
+            case events.RunResumed():
+                # What was asked before may have its answer.
+                self.at_work.clear()
+                self.asking.clear()
             case _:
                 self._apply_to_ends(event)
 
@@ -348,7 +356,8 @@ class Fold:
     def _begin(self, event: events.SpecialistInvoked) -> None:
         attempt = _attempt_of(event)
         self.tasks.setdefault(event.step_id, event.task)
-        self.retried.discard(attempt[:2])
+        self.at_work.add(attempt[:2])
+        self.asking.discard(attempt[:2])
         self.deferred.discard(event.step_id)
         if (at := self._time_of(event)) is not None:
             begun = LedgerEntry(
@@ -365,13 +374,14 @@ class Fold:
     def _end(self, event: events.AttemptEnd) -> None:
         """Take how an attempt ended; a final end stays."""
         attempt = _attempt_of(event)
-        self.retried.discard(attempt[:2])
         begun = self.attempts.get(attempt)
         if begun is not None and begun.outcome in UNKNOWN_ENDS:
             own = {"outcome": event.outcome, "error": event.error}
             self.attempts[attempt] = begun.replace(ended_at=self._time_of(event), **own)
-        if isinstance(event, events.SpecialistRetried):
-            self.retried.add(attempt[:2])
+        if not isinstance(event, events.SpecialistRetried):
+            self.at_work.discard(attempt[:2])
+        if event.outcome == "waiting":
+            self.asking.add(attempt[:2])
         if isinstance(event, events.SpecialistCompleted):
             self.cuts[attempt[:2]] = event.cut
             done = self.ends.setdefault(event.step_id, {})
@@ -422,5 +432,5 @@ class Fold:
         self.first_at, self.last_at = self.first_at or at, at
 
 
-def _attempt_of(event: events.StepEvent | CallEvent) -> _AttemptAt:
+def _attempt_of(event: events.StepEvent | CallEvent) -> AttemptAt:
     return event.step_id or 0, event.specialist, event.attempt or 0

@@ -24,6 +24,7 @@ from replan.log.equal_calls import EqualCall
 from replan.log.fold import (
     HANDED_IN,
     Anomalies,
+    AttemptAt,
     Fold,
     HostCall,
     Pause,
@@ -230,51 +231,33 @@ class RunReport(StateFacts):
     @cached_property
     def attempts(self) -> tuple[AttemptReport, ...]:
         """The attempts of its steps, in the order in which they began."""
-        tried = self.fold.attempts.values()
-        newest = {(each.step_id, each.specialist): each.number for each in tried}
-        calls, doubted = self.fold.calls, {attempt[:2] for attempt in self.fold.doubted}
-        return tuple(
-            AttemptReport(
-                entry=each,
-                calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
-                running_at=self.last_seen_at if self._is_running(each) else None,
-                is_asked_about=(each.step_id, each.specialist) in doubted,
-                until=self._until(each),
-                went_on=each.number < newest[each.step_id, each.specialist],
-                asked_at=self._asked_at(each),
-            )
-            for each in tried
+        return tuple(self._attempt(at, entry) for at, entry in self.fold.attempts.items())
+
+    def _attempt(self, at: AttemptAt, entry: LedgerEntry) -> AttemptReport:
+        fold, is_open = self.fold, entry.ended_at is None
+        following = fold.attempts.get((*at[:2], entry.number + 1))
+        is_at_work = self.outcome == "running" and at[:2] in fold.at_work
+        # When it asked a person, or a person was asked what it did.
+        asked_at = (entry.ended_at if entry.outcome == "waiting" else None) or fold.doubted.get(at)
+        if asked_at is not None and entry.outcome not in ("done", "failed"):
+            until = following.started_at if following else self.ended
+        else:
+            cuts = (each.began for each in self.pauses if each.began >= entry.started_at)
+            until = entry.ended_at or next(cuts, self.ended)
+        return AttemptReport(
+            entry=entry,
+            calls=tuple(fold.calls.get(at, {}).values()),
+            # Of one before it, the process may have been killed.
+            running_at=self.last_seen_at if is_at_work and is_open and not following else None,
+            is_asked_about=any(each[:2] == at[:2] for each in fold.doubted),
+            until=until,
+            went_on=following is not None,
+            asked_at=asked_at,
         )
-
-    def _asked_at(self, entry: LedgerEntry) -> datetime | None:
-        """When an attempt asked a person, or a person was asked what it did."""
-        attempt = entry.step_id, entry.specialist, entry.number
-        ended = entry.ended_at if entry.outcome == "waiting" else None
-        return ended or self.fold.doubted.get(attempt)
-
-    def _until(self, entry: LedgerEntry) -> datetime:
-        is_settled = entry.outcome in ("done", "failed")
-        if not is_settled and self._asked_at(entry) is not None:
-            own = (e for e in self.fold.attempts.values() if e.step_id == entry.step_id)
-            same = (each for each in own if each.specialist == entry.specialist)
-            later = (each.started_at for each in same if each.number > entry.number)
-            return next(later, self.ended)
-        cuts = (each.began for each in self.pauses if each.began >= entry.started_at)
-        return entry.ended_at or next(cuts, self.ended)
 
     def attempts_of(self, step: int | None = None) -> list[AttemptReport]:
         """The attempts of a step; None: of all."""
         return [each for each in self.attempts if step in (None, each.entry.step_id)]
-
-    def _is_running(self, entry: LedgerEntry) -> bool:
-        """Whether the process that works on it began it; one before it may have been killed."""
-        is_open = self.outcome == "running" and entry.ended_at is None
-        return is_open and self._is_of_now(entry)
-
-    def _is_of_now(self, entry: LedgerEntry) -> bool:
-        """Whether an attempt began since the run was last resumed."""
-        since = self.fold.resumed.at if self.fold.resumed is not None else None
-        return since is None or entry.started_at >= since
 
     @cached_property
     def steps(self) -> tuple[StepReport, ...]:
@@ -291,8 +274,7 @@ class RunReport(StateFacts):
         left = [*map(self.fold.marked, left)]
         removed = self._texts_of_removed(gone, removed_by)
         asking = self._asking_steps
-        at_work = {each.entry.step_id for each in self.attempts if each.outcome == "running"}
-        at_work |= {step for step, _ in self.fold.retried if self.outcome == "running"}
+        at_work = {step for step, _ in self.fold.at_work if self.outcome == "running"}
         return tuple(
             StepReport.of(
                 step,
@@ -320,11 +302,7 @@ class RunReport(StateFacts):
         """The steps that wait for a person: where work is in doubt, no attempt says so."""
         if self.is_over:
             return set()
-        tried = self.fold.attempts.values()
-        newest = {(each.step_id, each.specialist): each for each in tried}.values()
-        waiting = (each for each in newest if each.outcome == "waiting")
-        # What was asked before a resumption may have its answer.
-        own = {e.step_id for e in waiting if self.outcome != "running" or self._is_of_now(e)}
+        own = {step for step, _ in self.fold.asking}
         return (own - self.answered) | {each.step_id for each in self.pending_questions}
 
     def _texts_of_removed(
