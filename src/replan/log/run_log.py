@@ -583,7 +583,9 @@ def _end(attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str) ->
 
 
 def _result(key: str, result: SpecialistResult) -> NewRow:
-    value = result_as_json(result.replace(log_key=""), is_short=True)
+    value = result_as_json(result, is_short=True)
+    # It is the key of this row.
+    value.pop("log_key", None)
     return NewRow(f"{RESULT}{key}", "specialist_completed", value)
 
 
