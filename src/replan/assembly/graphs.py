@@ -17,6 +17,7 @@ from langgraph.store.base import BaseStore
 from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
 from replan.base.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.base.langgraph_inside.lean_branches import with_lean_branches
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import host_graph
@@ -121,6 +122,7 @@ def compile_graph(
     )
     graph.channels[START] = entrance
     entrance.key = START
+    with_lean_branches(graph)
     return graph
 
 

@@ -52,6 +52,11 @@ def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
     return configurable(config)[_READ](list(keys))
 
 
+def reader_in(config: RunnableConfig) -> Any:
+    """What reads the channels of a task's super-step."""
+    return configurable(config).get(_READ)
+
+
 def answers_to_interrupts(config: RunnableConfig) -> Mapping[str, Any]:
     """What a run continues with, by the ids of the interrupts that it answers."""
     return configurable(config).get(_RESUMED) or {}

@@ -24,6 +24,7 @@ from replan.base.langgraph_inside import (
     callbacks,
     checkpoints,
     delta_channel,
+    lean_branches,
     models,
     tool_internals,
 )
@@ -50,6 +51,44 @@ def test_a_delta_channel_has_no_slots_but_those_that_a_twin_takes_over():
     slots = {name for kind in DeltaChannel.__mro__ for name in getattr(kind, "__slots__", ())}
     taken = {"key", "typ", "reducer", "value", "snapshot_frequency"}
     assert slots - {"__weakref__", "__dict__", "__orig_class__"} <= taken
+
+
+async def test_a_lean_branch_reads_what_its_own_reader_does_and_copies_only_what_was_written():
+    copied, read = [], []
+
+    class Watched(delta_channel.Delta):
+        __slots__ = ()
+
+        def copy(self):
+            copied.append(self.key)
+            return super().copy()
+
+    class Watching(TypedDict):
+        numbers: Annotated[list[int], Watched(appended, list[int])]
+        others: Annotated[list[int], Watched(appended, list[int])]
+
+    async def branch(state: Watching, config: RunnableConfig):
+        reader = config["configurable"]["__pregel_read"]
+        here = len(copied)
+        copied_by_it = copied[before[0] :]
+        assert reader(["numbers", "others"], fresh=True) == state
+        read.append((state, copied_by_it))
+        del copied[here:]
+        return END
+
+    async def node(_: Watching):
+        before[0] = len(copied)
+        return {"numbers": [2]}
+
+    before = [0]
+    graph = StateGraph(Watching)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    graph.add_conditional_edges("node", branch)
+    compiled = graph.compile()
+    lean_branches.with_lean_branches(compiled)
+    await compiled.ainvoke({"numbers": [1], "others": [0]})
+    assert read == [({"numbers": [1, 2], "others": [0]}, ["numbers"])]
 
 
 def test_savers_give_the_writes_of_delta_channels_by_keyword():
