@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import openai
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
+
+from replan.base.langgraph_inside.callbacks import is_fed_by_streams
 
 _BOUND, _OLD_BOUND = "max_completion_tokens", "max_tokens"
 _REASONING = ("reasoning_content", "reasoning")
@@ -55,6 +58,19 @@ class OpenAIChat(ChatOpenAI):
             payload["extra_body"] = {"messages": payload["messages"], **body}
             payload["messages"] = []
         return payload
+
+    def _should_stream(
+        self,
+        *,
+        async_api: bool,
+        run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> bool:
+        # To ask whether a callback makes it stream, LangChain looks for the members of a protocol,
+        # which takes a tenth of the calls of its own part. Hardly any callback has such a member.
+        handlers = run_manager.handlers if run_manager else []
+        manager = run_manager if any(map(is_fed_by_streams, handlers)) else None
+        return super()._should_stream(async_api=async_api, run_manager=manager, **options)
 
     async def _agenerate(self, *arguments: Any, **named: Any) -> ChatResult:
         try:
