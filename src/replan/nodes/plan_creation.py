@@ -32,12 +32,19 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     plan, settings = state.get("current_plan"), settings_of(state)
     by_model = plan is None or state.get("plan_author") == "model"
     withheld: tuple[ParseWarning, ...] = ()
+    made_at = None
     if plan is None:
         plan = await _read_or_ask(state, call)
+        made_at = plan.created_at
     if by_model:
         plan, withheld = bounded_plan(plan, services, settings.limits.step_timeout)
-    now = services.clock()
-    steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
+    now = made_at or services.clock()
+    steps = tuple(
+        step
+        if step.created_at == step.updated_at == now
+        else step.replace(created_at=now, updated_at=now)
+        for step in plan.steps
+    )
     plan = plan.replace(
         steps=steps,
         version=1,

@@ -1,6 +1,7 @@
 """The changes of a plan: the difference between two plans, and how it changes the steps."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -142,14 +143,15 @@ def changed(plan: TaskPlan, changes: PlanChanges) -> TaskPlan:
     return plan.replace(steps=_reordered(steps, changes.reordered), title=title)
 
 
-def unstarted(step: PlanStep) -> PlanStep:
-    """Return a step as if it had never run."""
+def unstarted(step: PlanStep, **more: Any) -> PlanStep:
+    """Return a step as if it had never run, with `more` changes of its fields."""
     return step.replace(
         status=StepStatus.PENDING,
         result="",
         feedback="",
         actual_duration=None,
         retry_count=0,
+        **more,
     )
 
 

@@ -20,7 +20,7 @@ def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
         plan: The plan as its document shows it.
         at: The time of its making.
     """
-    steps = tuple(unstarted(step).replace(created_at=at, updated_at=at) for step in plan.steps)
+    steps = tuple(unstarted(step, created_at=at, updated_at=at) for step in plan.steps)
     content = unsealed(plan.content)
     return refresh_content(plan.replace(steps=steps, content=content, created_at=at, updated_at=at))
 

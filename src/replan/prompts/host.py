@@ -292,7 +292,7 @@ def _judged_plan(plan: TaskPlan, shown: Sequence[SpecialistResult]) -> str:
     """The plan without what its reader does not need: briefs of done steps, and shown failures."""
     told = {result.step_id for result in shown if result.error}
     steps = (
-        step.replace(brief="", parameters={})
+        step.replace(brief="", parameters={}, result="")
         if step.is_finished
         else step.replace(feedback="")
         if step.id in told

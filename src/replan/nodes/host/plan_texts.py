@@ -38,7 +38,10 @@ def read_plan(reply: str, team: Sequence[SpecialistCard], end: ReplyEnd = WHOLE)
     document = PlanDocument.recover("" if is_unread else text)
     if not end.cut:
         # The marks of a model's own plan do not count: all of its steps are to be done.
-        steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
+        steps = [
+            step if step.status is StepStatus.PENDING else step.replace(status=StepStatus.PENDING)
+            for step in document.plan.steps
+        ]
         refused = (refusal_text(each, document) for each in refusals_of(steps, team))
         problem = "\n".join([*mistakes_in(text, document, team), *refused])
     done = "the steps that could be read" if document.plan.steps else "a plan of one step"
