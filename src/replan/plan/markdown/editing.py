@@ -1,7 +1,7 @@
 """Change the lines of one step in its document, and only those that must change."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 
 from replan.plan.markdown.body import write_body, write_quotes
@@ -21,6 +21,9 @@ _MARKER = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _COUNTER = re.compile(r"\d{1,9}([.)])")
 _LARGEST_COUNTER = 999_999_999
 
+WHOLE = 2
+"""All lines of a step are written anew, and not its own line alone."""
+
 
 def ended_lines(lines: Sequence[Line], end: str, last: str) -> list[Line]:
     """End every line that has no end; the last one as it was."""
@@ -33,17 +36,10 @@ class BlockEditor:
 
     Args:
         end: The line end of new lines.
-        numbered: The ids of the steps that need their number written.
     """
 
-    def __init__(self, end: str, numbered: Collection[int]) -> None:
+    def __init__(self, end: str) -> None:
         self._end = end
-        self._numbered = numbered
-
-    def rewritten(self, block: Block, step: PlanStep) -> list[Line]:
-        """Return the lines of a step in the canonical form, at the place that they have."""
-        title = self._title(block, step)
-        return [title, *self._under(write_body(step), block)]
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
         """Return the lines of an added step, written like a step beside it."""
@@ -56,13 +52,20 @@ class BlockEditor:
             marker = f"{step.id}{ordered[1]} " if step.id <= _LARGEST_COUNTER else "- "
         return self._lines_of(step_lines(step, indent, marker))
 
-    def edited(self, block: Block, step: PlanStep) -> list[Line]:
-        """Return the lines of a step after a change; those that still fit stay as they are."""
+    def edited(self, block: Block, step: PlanStep, anew: int) -> list[Line]:
+        """Return the lines of a step after a change; those that still fit stay as they are.
+
+        Args:
+            block: The step in its document.
+            step: The step as it now is.
+            anew: Whether its own line is written anew, or all of it (`WHOLE`).
+        """
         lines = list(block.lines)
-        is_renamed = _in_title(block.step) != _in_title(step)
+        is_renamed = anew or _in_title(block.step) != _in_title(step)
         # Once the options are all in the title, the key lines must go.
-        if _in_body(block.step) != _in_body(step) or (is_renamed and block.said.key_lines):
-            return self.rewritten(block, step)
+        is_moved = is_renamed and block.said.key_lines
+        if anew >= WHOLE or is_moved or _in_body(block.step) != _in_body(step):
+            return [self._title(block, step), *self._under(write_body(step), block)]
         if is_renamed:
             lines[: block.said.head] = [self._title(block, step)]
         else:
@@ -78,17 +81,16 @@ class BlockEditor:
         return Line(line.text[: item.content] + _mark(step) + title, line.end or self._end)
 
     def _marked(self, block: Block, step: PlanStep) -> Line:
-        """Change the mark of a line, or add a box or a number that it now needs."""
+        """Change the mark of a line, or add a box."""
         item, (text, end) = block.item, block.lines[0]
-        number = f"{step.id}. " if step.id in self._numbered else ""
         if item.mark is None:
-            return Line(text[: item.text] + _mark(step) + number + text[item.text :], end)
+            return Line(text[: item.text] + _mark(step) + text[item.text :], end)
         mark, old = MARKS[step.status], item.mark or ""
         if mark.strip(PENDING_MARKS) == old.strip(PENDING_MARKS).lower():
             # Both are the same, or pending in two ways: what a person set to "executing" stays.
             mark = "~" if step.status is StepStatus.EXECUTING else old
         box = f"[{mark}]" + text[item.content + len(old) + 2 : item.text]
-        return Line(text[: item.content] + box + number + text[item.text :], end)
+        return Line(text[: item.content] + box + text[item.text :], end)
 
     def _requoted(self, block: Block, step: PlanStep, lines: list[Line]) -> list[Line]:
         """Replace the block quotes of a step; the new ones are at its end."""

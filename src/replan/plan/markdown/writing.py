@@ -1,8 +1,9 @@
 """Write a changed plan into its document, touching only the lines that changed."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
-from replan.plan.markdown.editing import BlockEditor, ended_lines
+from replan.plan.markdown.editing import WHOLE, BlockEditor, ended_lines
 from replan.plan.markdown.lines import Line, is_blank
 from replan.plan.markdown.normal import normalised, visible_parts
 from replan.plan.markdown.outline import continues_text
@@ -10,7 +11,7 @@ from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
-_MOST_TRIES = 3
+_MOST_TRIES = WHOLE + 1
 
 
 def write_document(reading: Reading, plan: TaskPlan) -> str:
@@ -21,16 +22,14 @@ def write_document(reading: Reading, plan: TaskPlan) -> str:
     (normalised), if the plan is valid at all.
     """
     wanted = normalised(plan)
-    rewritten, numbered = _wrong_steps(reading), set[int]()
-    unnumbered = {block.step.id for block in reading.blocks if not block.explicit}
+    anew = Counter[int](dict.fromkeys(_wrong_steps(reading), WHOLE))
     for _ in range(_MOST_TRIES):
-        text = _Composition(reading, wanted, rewritten, numbered).written()
+        text = _Composition(reading, wanted, anew).written()
         new = read_document(text)
         if _shows(new, wanted):
             return text
-        # A step without a number may have got another one, and then it has to be written.
-        rewritten |= _unlike(new, wanted) if numbered == unnumbered else set[int]()
-        numbered = unnumbered
+        # Among them are steps without a number that get another one, and have to say it now.
+        anew.update(_unlike(new, wanted))
     return reading.bom + render(wanted).replace("\n", reading.end)
 
 
@@ -74,22 +73,16 @@ def _is_grown(lines: Sequence[Line], block: Block) -> bool:
 class _Composition:
     """Puts the steps of a plan into the places that the document has for steps."""
 
-    def __init__(
-        self,
-        reading: Reading,
-        plan: TaskPlan,
-        rewritten: Collection[int],
-        numbered: Collection[int],
-    ) -> None:
+    def __init__(self, reading: Reading, plan: TaskPlan, anew: Mapping[int, int]) -> None:
         self._reading = reading
         self._plan = plan
         self._end = reading.end
         self._lines: list[Line] = []
         self._blocks = {block.step.id: block for block in reading.blocks}
-        self._editor = BlockEditor(self._end, numbered)
-        is_free = not (numbered or reading.mistakes)
-        self._same = {step.id for step in plan.steps if is_free and self._fits(step)}
-        self._rewritten = rewritten
+        self._editor = BlockEditor(self._end)
+        self._anew = anew  # how much of steps is written anew, if any
+        others = () if reading.mistakes else (step for step in plan.steps if step.id not in anew)
+        self._same = {step.id for step in others if self._fits(step)}
 
     def written(self) -> str:
         reading = self._reading
@@ -113,8 +106,7 @@ class _Composition:
         is_boxed = block.item.mark is not None
         if step.id in self._same and (is_boxed or len(self._same) == len(self._plan.steps)):
             return block.lines
-        is_anew = step.id in self._rewritten
-        return (self._editor.rewritten if is_anew else self._editor.edited)(block, step)
+        return self._editor.edited(block, step, self._anew.get(step.id, 0))
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
