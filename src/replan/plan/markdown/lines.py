@@ -15,7 +15,7 @@ class Line(NamedTuple):
     """One line: its text, and the line end that followed it (empty at the end of the text)."""
 
     text: str
-    end: str
+    end: str = ""
 
     def __str__(self) -> str:
         return self.text + self.end

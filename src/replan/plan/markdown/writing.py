@@ -1,9 +1,10 @@
 """Write a changed plan into its document, touching only the lines that changed."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from replan.plan.markdown.editing import WHOLE, BlockEditor, ended_lines
+from replan.plan.markdown.editing import WHOLE, edited_lines, new_lines
 from replan.plan.markdown.lines import Line, is_blank
 from replan.plan.markdown.normal import normalised, visible_parts
 from replan.plan.markdown.outline import continues_text
@@ -12,6 +13,7 @@ from replan.plan.markdown.rendering import heading_line, render
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 _MOST_TRIES = WHOLE + 1
+_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 
 
 def write_document(reading: Reading, plan: TaskPlan) -> str:
@@ -76,10 +78,8 @@ class _Composition:
     def __init__(self, reading: Reading, plan: TaskPlan, anew: Mapping[int, int]) -> None:
         self._reading = reading
         self._plan = plan
-        self._end = reading.end
         self._lines: list[Line] = []
         self._blocks = {block.step.id: block for block in reading.blocks}
-        self._editor = BlockEditor(self._end)
         self._anew = anew  # how much of steps is written anew, if any
         others = () if reading.mistakes else (step for step in plan.steps if step.id not in anew)
         self._same = {step.id for step in others if self._fits(step)}
@@ -90,8 +90,8 @@ class _Composition:
         self._add_steps()
         self._lines.extend(reading.rest)
         had_end = not reading.lines or bool(reading.lines[-1].end)
-        lines = ended_lines(self._lines, self._end, self._end if had_end else "")
-        return reading.bom + "".join([text + end for text, end in lines])
+        text = "".join([text + (end or reading.end) for text, end in self._lines])
+        return reading.bom + (text if had_end else _END.sub("", text))
 
     def _fits(self, step: PlanStep) -> bool:
         block = self._blocks.get(step.id)
@@ -106,7 +106,7 @@ class _Composition:
         is_boxed = block.item.mark is not None
         if step.id in self._same and (is_boxed or len(self._same) == len(self._plan.steps)):
             return block.lines
-        return self._editor.edited(block, step, self._anew.get(step.id, 0))
+        return edited_lines(block, step, self._anew.get(step.id, 0))
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
@@ -129,16 +129,16 @@ class _Composition:
             is_loose = bool(gap) and last != block.lines[-1].text and continues_text(gap[0].text)
             is_apart = is_last or (bool(gap) and is_blank(gap[0].text))
             if is_loose or (is_grown and not is_apart):
-                gap = (Line("", self._end), *gap)
+                gap = (Line(""), *gap)
             self._lines.extend(gap)
 
     def _add_new(self, steps: Sequence[PlanStep], beside: Block | None) -> None:
         for step in steps:
-            lines = self._editor.new(step, beside)
+            lines = new_lines(step, beside)
             before = self._lines[-1].text if self._lines else ""
             apart = beside is None or len(lines) > 1 or self._is_separated(beside)
             if (apart or before.startswith((" ", "\t", "#"))) and not is_blank(before):
-                self._lines.append(Line("", self._end))
+                self._lines.append(Line(""))
             self._lines.extend(lines)
 
     def _is_separated(self, block: Block) -> bool:
@@ -160,9 +160,9 @@ class _Composition:
         reading, lines, wanted = self._reading, self._reading.head, self._plan.title
         if reading.title == wanted:
             return lines
-        new = [Line(heading_line(wanted), self._end)] if wanted else []
+        new = [Line(heading_line(wanted))] if wanted else []
         if reading.title_at is None:
-            return [*lines[: reading.start], *new, Line("", self._end), *lines[reading.start :]]
+            return [*lines[: reading.start], *new, Line(""), *lines[reading.start :]]
         after = reading.title_at + 1
         while not wanted and after < len(lines) and is_blank(lines[after].text):
             after += 1
