@@ -76,19 +76,18 @@ class JobWork:
         return {JOB: (unconfirmed(job) if self._key is None else job).to_dict()}
 
     def copied(self, run: PortableRun, session_id: str) -> Mapping[str, JsonValue]:
-        job = self._waiting(run, session_id)
-        if job is None:
+        written = self._waiting(run, session_id)
+        if written is None:
             return {}
-        shown = shown_job(self.spec, job) if self._has_secrets else job
-        return {JOB: cast("JsonValue", shown.replace(history=()).to_dict())}
+        if self._has_secrets:
+            written = shown_job(self.spec, read_job(written, self.spec)).to_dict()
+        return {JOB: {**written, "history": []}}
 
-    def _waiting(self, run: PortableRun, session_id: str) -> Job | None:
+    def _waiting(self, run: PortableRun, session_id: str) -> dict[str, Any] | None:
         """The job of a run that waits, or was stopped behind its last question."""
-        for key, note in reversed(run.rows.notes):
-            if key.startswith(REPLY):
-                written = opened_note(note, self.seal(session_id)).get(JOB)
-                return None if written is None else read_job(written, self.spec)
-        return None
+        replies = (note for key, note in reversed(run.rows.notes) if key.startswith(REPLY))
+        note = next(replies, None)
+        return None if note is None else opened_note(note, self.seal(session_id)).get(JOB)
 
     def is_unfinished(self, session: AgentContext) -> bool:
         del session
@@ -114,11 +113,9 @@ class JobWork:
         self, session: AgentContext, run: PortableRun | None
     ) -> Mapping[str, JsonValue] | None:
         """The status of a session's job, without secrets; None if the session has no job."""
-        job = None if run is None else self._waiting(run, session.session_id)
-        if job is None:
-            written = self.before(session, None).get(JOB)
-            job = None if written is None else read_job(written, self.spec)
-        return None if job is None else view_of(self.spec, job)
+        written: Any = None if run is None else self._waiting(run, session.session_id)
+        written = written or self.before(session, None).get(JOB)
+        return None if written is None else view_of(self.spec, read_job(written, self.spec))
 
     def _written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
         """The project state of a session with a job in it."""

@@ -223,8 +223,9 @@ async def exported(
 
 def _without_used_parts(question: Question) -> Question:
     """A question; of an answered one, without what only its reader and its answer needed."""
-    is_told = question.kind == "question" and not question.is_open
-    return question.replace(details=None, fingerprint="") if is_told else question
+    if question.kind != "question" or question.is_open or not question.fingerprint:
+        return question
+    return question.model_copy(update={"details": None, "fingerprint": ""})
 
 
 def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
