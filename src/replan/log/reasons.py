@@ -6,9 +6,9 @@ from datetime import datetime
 from replan.base.texts.signs import one_line
 from replan.events.types import ToolInvoked
 from replan.log.report import VERSION, RunReport
-from replan.log.statuses import INCOMPLETE
 from replan.plan.model import PlanStep, StepStatus
 from replan.state.cuts import CUTS
+from replan.state.outcomes import INCOMPLETE
 
 _MOST_FAILURES = _MOST_CUT_OFF = 3
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")

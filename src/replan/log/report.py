@@ -273,19 +273,24 @@ class RunReport(StateFacts):
         left = [PlanStep(id=n, description=words[n] or self.fold.tasks.get(n, "")) for n in gone]
         left = [*map(self.fold.marked, left)]
         removed = self._texts_of_removed(gone, removed_by)
-        asking = self._asking_steps
-        at_work = {step for step, _ in self.fold.at_work if self.outcome == "running"}
-        return tuple(
-            StepReport.of(
-                step,
-                tuple(attempts.get(step.id, ())),
+        asking, at_work = self._asking_steps, set[int]()
+        if self.outcome == "running":
+            at_work = {step for step, _ in self.fold.at_work}
+
+        def report_of(step: PlanStep) -> StepReport:
+            status = StepStatus.SKIPPED if step.id in removed else step.status
+            is_at_work = status.is_open and step.id in at_work
+            status = StepStatus.EXECUTING if is_at_work else status
+            return StepReport(
+                step=step,
+                status=status,
+                attempts=tuple(attempts.get(step.id, ())),
                 removed=removed.get(step.id, ""),
                 is_early=self._has_early_steps and step.id not in {*ids, *removed},
-                is_asking=step.id in asking,
-                is_at_work=step.id in at_work,
+                is_asking=step.id in asking and status is StepStatus.PENDING,
             )
-            for step in [*planned, *left]
-        )
+
+        return tuple(map(report_of, [*planned, *left]))
 
     @property
     def is_planning(self) -> bool:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from replan.base.values import Value
 from replan.events.types import ModelCompleted, ToolCompleted, ToolInvoked
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import CallEvent
 from replan.log.rows import LedgerEntry
-from replan.log.statuses import RUNNING, WAITING
 from replan.plan.model import PlanStep, StepStatus
+
+RUNNING, WAITING, CUT_OFF = "running", "waiting", "cut off"
+
+WORDS = {
+    StepStatus.PENDING: "pending",
+    StepStatus.EXECUTING: "running",
+    StepStatus.COMPLETED: "done",
+    StepStatus.FAILED: "failed",
+    StepStatus.SKIPPED: "skipped",
+}
+"""The statuses of steps, in the words that the terminal and the page have in common."""
 
 
 class AttemptReport(Value):
@@ -86,30 +97,6 @@ class StepReport(Value):
     is_asking: bool = False  # whether it waits for a person
     is_early: bool = False  # whether it began before the plan that will have it is complete
 
-    @classmethod
-    def of(
-        cls,
-        step: PlanStep,
-        attempts: tuple[AttemptReport, ...],
-        *,
-        removed: str,
-        is_early: bool,
-        is_asking: bool,
-        is_at_work: bool,
-    ) -> Self:
-        """Report a step by its attempts; `removed` says why it is no longer in the plan, if so."""
-        status = StepStatus.SKIPPED if removed else step.status
-        if status.is_open and is_at_work:
-            status = StepStatus.EXECUTING
-        return cls(
-            step=step,
-            status=status,
-            attempts=attempts,
-            removed=removed,
-            is_early=is_early,
-            is_asking=is_asking and status is StepStatus.PENDING,
-        )
-
     @property
     def is_cut_off(self) -> bool:
         """Whether its last attempt was ended from outside, by a stop or a kill."""
@@ -159,3 +146,11 @@ class StepReport(Value):
     def tools(self) -> list[ToolInvoked | ToolCompleted]:
         calls = [call for each in self.attempts for call in each.calls]
         return [call for call in calls if isinstance(call, ToolInvoked | ToolCompleted)]
+
+
+def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocked") -> str:
+    """What a step that has not begun waits for: steps that failed, or that are coming."""
+    if names := ", ".join(map(str, failed)):
+        return f"{left}: {names} failed"
+    names = ", ".join(map(str, coming))
+    return f"waits for {names or 'its turn'}"

@@ -12,7 +12,6 @@ from replan.base.secrets.known import MASK
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
-from replan.log.statuses import INCOMPLETE
 from replan.log.whole_results import whole_values
 from replan.memory.conversation import MemoryPolicy, resolved
 from replan.ports.run_context import using
@@ -33,6 +32,7 @@ from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
+from replan.state.outcomes import INCOMPLETE
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Content, Message, Stage

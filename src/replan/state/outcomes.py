@@ -7,6 +7,9 @@ Outcome = Literal["answered", "completed", "partial", "failed", "rejected"]
 """How a run ended: a simple answer, a finished plan, a part of it, nothing of it, or a plan that a
 person did not want to run."""
 
+INCOMPLETE: tuple[Outcome, ...] = ("partial", "failed")
+"""The outcomes of a run that is over and did not do all."""
+
 RunOutcome = Literal["running", "waiting", "interrupted", Outcome]
 """The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
 

@@ -20,7 +20,6 @@ from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.log.apply import apply
 from replan.log.report import RunReport
-from replan.log.statuses import INCOMPLETE as INCOMPLETE_RUNS
 from replan.plan.model import StepStatus
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
@@ -28,6 +27,7 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
+from replan.state.outcomes import INCOMPLETE as INCOMPLETE_RUNS
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.state.results import SpecialistResult

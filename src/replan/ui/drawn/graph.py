@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from replan.log.report import RunReport
-from replan.log.statuses import CUT_OFF, WAITING, WORDS, awaited
-from replan.log.step_reports import StepReport
+from replan.log.step_reports import CUT_OFF, WAITING, WORDS, StepReport, awaited
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
 from replan.ui.drawn.revision_diffs import changed_steps

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from replan.events import types as events
 from replan.log.report import RunReport
-from replan.log.statuses import WAITING, WORDS, awaited
-from replan.log.step_reports import StepReport
+from replan.log.step_reports import WAITING, WORDS, StepReport, awaited
 from replan.plan.model import StepStatus
 from replan.state.person.verdicts import question_shown
 from replan.state.questions import PLAN

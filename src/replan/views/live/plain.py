@@ -5,7 +5,7 @@ from pathlib import Path
 from replan.base.texts.signs import harmless
 from replan.events import types as events
 from replan.log.report import RunReport
-from replan.log.statuses import awaited
+from replan.log.step_reports import awaited
 from replan.plan.model import PlanStep
 from replan.state.cuts import cut_in_words
 from replan.state.results import ExecutionStatus

@@ -14,8 +14,7 @@ from replan.events.types import (
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import Anomalies, HostCall
 from replan.log.report import RunReport
-from replan.log.statuses import CUT_OFF, WAITING, WORDS
-from replan.log.step_reports import EARLY, AttemptReport, StepReport
+from replan.log.step_reports import CUT_OFF, EARLY, WAITING, WORDS, AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
 from replan.views.cells import amount, counted, cut, folded, one_line, padded, seconds
