@@ -1,13 +1,15 @@
 """Turns a model's text into a plan: read, with what is wrong, and recovered."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from replan.base.texts.bounds import MODEL_PLAN
 from replan.models.reply_end import WHOLE, ReplyEnd
 from replan.nodes.host.plan_mistakes import mistakes_in
 from replan.plan.markdown.document import PlanDocument, refresh_content, too_large
 from replan.plan.markdown.rendering import render
-from replan.plan.merging import as_new_plan
+from replan.plan.merging import as_new_plan, without_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.replies.readings import SHORTER, Reading, read_answer
 from replan.specialists.services import Services
@@ -15,6 +17,10 @@ from replan.state.team import SpecialistCard, find_specialist, refusal_text, ref
 
 LONGEST_LINE = 300
 """Characters of a request that fit into the line of a step."""
+
+
+_MOST_MISFITS = 20
+"""Steps that cannot wait as they say; with more of them, nothing of a plan is taken."""
 
 
 class PlanReading(Reading):
@@ -44,15 +50,53 @@ def read_plan(reply: str, team: Sequence[SpecialistCard], end: ReplyEnd = WHOLE)
         ]
         refused = (refusal_text(each, document) for each in refusals_of(steps, team))
         problem = "\n".join([*mistakes_in(text, document, team), *refused])
-    done = "the steps that could be read" if document.plan.steps else "a plan of one step"
+    plan = _held_back(document) if problem else document.plan
     return PlanReading(
         body=text,
         odd=answer.odd,
         wrong=problem,
-        done=done,
-        plan=document.plan,
-        is_empty=not document.plan.steps,
+        done="the steps that could be read" if plan.steps else "a plan of one step",
+        plan=plan,
+        is_empty=not plan.steps,
     )
+
+
+def _held_back(document: PlanDocument) -> TaskPlan:
+    """The steps that could be read, none of them earlier than its line may mean.
+
+    In the place of a step that cannot be waited for, one waits for all above it; one whose
+    condition is lost is left out.
+    """
+    misfits, steps = document.misfits, {**document.plan.by_id}
+    if len(misfits) > _MOST_MISFITS:
+        return TaskPlan()
+    unconditional = set[int]()
+    for written in misfits:
+        step, behind = steps[written.id], _waiting_for(written.id, steps)
+        above = takewhile(lambda each, end=step.id: each != end, steps)
+        waits = (*step.dependencies, *(each for each in above if each not in behind))
+        steps[step.id] = step.replace(dependencies=tuple(dict.fromkeys(waits)))
+        if written.condition != step.condition:
+            unconditional.add(step.id)
+    changed = tuple(steps.values())
+    if changed == document.plan.steps and not unconditional:
+        return document.plan
+    kept = without_steps(document.plan.replace(steps=changed), unconditional)
+    return with_fitting_document(kept)
+
+
+def _waiting_for(step_id: int, steps: Mapping[int, PlanStep]) -> set[int]:
+    """The steps that wait for a step, directly or for one that does."""
+    waiting = defaultdict[int, list[int]](list)
+    for step in steps.values():
+        for each in step.awaits:
+            waiting[each].append(step.id)
+    found, left = set[int](), [step_id]
+    while left:
+        new = set(waiting[left.pop()]) - found
+        found |= new
+        left += new
+    return found
 
 
 def plan_with_team_names(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:

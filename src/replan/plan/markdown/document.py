@@ -9,7 +9,7 @@ from typing import Self
 
 from replan.base.texts.bounds import PLAN, Bounds, excess_of
 from replan.errors import Mistake, PlanDocumentError
-from replan.plan.markdown.reading import Reading, mistake_at, read_document
+from replan.plan.markdown.reading import Reading, mistake_at, read_document, step_of
 from replan.plan.markdown.rendering import render
 from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.markdown.writing import write_document
@@ -69,6 +69,15 @@ class PlanDocument:
         reading = self._reading
         steps = tuple(_with_own_parameters(block.step) for block in reading.blocks)
         return TaskPlan(content=self.text, title=reading.title, steps=steps)
+
+    @property
+    def misfits(self) -> tuple[PlanStep, ...]:
+        """The steps that cannot wait for what their lines say, with what these say."""
+        written = (
+            step_of(each.item.mark, each.said, each.step.id) for each in self._reading.blocks
+        )
+        steps = self.plan.by_id
+        return tuple(each for each in written if each.awaits != steps[each.id].awaits)
 
     def write(self, plan: TaskPlan) -> "PlanDocument":
         """Return the document with a changed plan in it.
