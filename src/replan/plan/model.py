@@ -134,6 +134,8 @@ class PlanStep(Value):
     @property
     def awaits(self) -> tuple[int, ...]:
         """The ids of all steps that this one waits for: dependencies and the condition's step."""
+        if self.condition is None and len(self.dependencies) <= 1:
+            return self.dependencies
         extra = () if self.condition is None else (self.condition.step,)
         return tuple(dict.fromkeys((*self.dependencies, *extra)))
 

@@ -136,7 +136,7 @@ def data_message(*data: str, blocks: Sequence[Any] = ()) -> HumanMessage:
 def content_of(*parts: Any) -> Any:
     """Join texts to a text, or texts and lists of content blocks to such a list."""
     filled = [part for part in parts if part]
-    if all(isinstance(part, str) for part in filled):
+    if {str}.issuperset(map(type, filled)) or all(isinstance(part, str) for part in filled):
         return "\n\n".join(filled)
     blocks = [block for part in filled for block in ([part] if isinstance(part, str) else part)]
     return [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]

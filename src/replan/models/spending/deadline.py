@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from replan.errors import LimitReachedError, StepElsewhereError
@@ -190,7 +191,7 @@ async def in_time(
     try:
         with clocks.at_work(scopes):
             while not task.done():
-                end = _next_end(timed, seconds, started)
+                end = _next_end(timed, seconds, started, is_bounded=is_bounded)
                 if end.left <= 0:
                     break
                 await _wait_for(task, _longest_wait(end.left, is_bounded=is_bounded))
@@ -242,17 +243,23 @@ class _End(NamedTuple):
     error: Callable[[], Exception]
 
 
-def _next_end(timed: HasDeadline, seconds: float, started: float) -> _End:
+def _next_end(timed: HasDeadline, seconds: float, started: float, *, is_bounded: bool) -> _End:
     """The bound that ends work first, if it does not end by itself."""
     own = started + seconds + timed.waiting.seconds - time.monotonic()
+    if timed.idle == math.inf and not is_bounded:
+        return _End(own, partial(_no_answer_within, seconds))
     left, scope = timed.clocks.left(timed.scopes)
     idle = timed.idle
     ends = (
-        _End(own, lambda: StepTimeoutError(f"no answer within {seconds:g} s")),
+        _End(own, partial(_no_answer_within, seconds)),
         _End(_idle_left(timed), lambda: StepTimeoutError(f"no sign of work for {idle:g} s")),
         _End(left, lambda: _reached_at_work(scope)),
     )
     return min(ends, key=lambda end: end.left)
+
+
+def _no_answer_within(seconds: float) -> StepTimeoutError:
+    return StepTimeoutError(f"no answer within {seconds:g} s")
 
 
 def _idle_left(timed: HasDeadline) -> float:
