@@ -56,6 +56,7 @@ _CHANGING = {
     r"(?<=seconds=)[\d.]+|(?<=seq=)\d+|[\d,]+(?= tokens)": "N",
     r"\d+ in \+ \d+ out(?= tokens)": "N in + N out",
     r" \(it waited for a person for [^)]*\)": "",
+    r"^ *waited \S+ \w+ for its turn\n": "",
     r"(?<=key )[0-9a-f]{16,}": "KEY",
 }
 """What is different each time, and what is shown instead."""
