@@ -91,6 +91,30 @@ async def test_a_run_that_asks_goes_on_elsewhere_as_the_same_run(elsewhere, tmp_
     assert [each for each, _ in first] == ["Look around"]
 
 
+async def test_the_report_of_a_run_that_travelled_has_the_attempts_before(elsewhere, tmp_path):
+    def attempts_of(report):
+        own = [(e.entry.step_id, e.entry.number, e.entry.outcome) for e in report.attempts]
+        return own, [each.entry.idempotency_key for each in report.attempts]
+
+    world = World()
+    with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+        async with open_runtime(world.team(model), storage=tmp_path / "here.sqlite") as here:
+            await here.run({"plan": PLAN}, run_id="r")
+            before = attempts_of(await here.get("r"))
+            run = sent(await here.export("r"))
+        async with open_runtime(world.team(model), storage=elsewhere) as there:
+            await there.adopt(run)
+            assert attempts_of(await there.get("r")) == before
+            await (await there.answer("r", "blue"))
+            report = await there.get("r")
+    ends, keys = attempts_of(report)
+    assert (ends[: len(before[0])], keys[: len(before[1])]) == before
+    assert [outcome for *_, outcome in before[0]] == ["done", "waiting"]
+    # Between the two it waited, and was not killed.
+    assert [each.why for each in report.pauses] == ["waiting"]
+    assert [each.seq for each in report.events] == [*range(1, len(report.events) + 1)]
+
+
 async def test_the_keys_are_those_of_a_run_that_never_travelled(tmp_path):
     worlds = World(), World()
     with ScriptedModel({"feedback": always(COMPLETE)}) as model:
