@@ -68,31 +68,7 @@ def lines_of(asks, resume=""):
     return waiting_lines(asks, [evidence_of(each, NONE) for each in asks], "a1b2", resume)
 
 
-def test_the_last_line_says_how_to_go_on():
-    resume = "replan resume a1b2"
-    assert lines_of([ask()], resume) == [
-        "run a1b2 waits for 1 answer:",
-        "  1/writer/1: Why?",
-        "continue with: replan resume a1b2 --answer TEXT",
-    ]
-    two = lines_of([ask(), ask(key="2/writer/1")], resume)
-    assert two[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
-    call = lines_of([ask(), ask(kind="approval", key="2/writer/1")], resume)
-    # A decision is none to be made in passing.
-    assert call[-3:] == [
-        f'reject 2/writer/1 with: {resume} --answer "2/writer/1=reject: WHY"',
-        f"answer 1/writer/1 with: {resume} --answer 1/writer/1=TEXT",
-        f"approve 2/writer/1 with: {resume} --answer 2/writer/1=approve",
-    ]
-    plan = lines_of([ask(kind="plan", problem="line 1: no.")], resume)
-    assert plan == [
-        "the answer could not be taken: line 1: no.",
-        "run a1b2 waits for your approval of its plan",
-        f'reject it with: {resume} --answer "reject: WHY"',
-        f"change it with: {resume} --plan FILE",
-        f"continue with: {resume} --answer approve",
-    ]
-    # What is not kept cannot go on.
+def test_what_is_not_kept_cannot_go_on():
     for asks in ([ask()], [ask(kind="plan")]):
         assert "with: " not in "".join(lines_of(asks))
 
