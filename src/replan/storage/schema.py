@@ -244,5 +244,7 @@ def _release() -> str:
         return "0+source"
 
 
-SCHEMA = hashlib.sha256(repr((_TABLES, _INDEXES)).encode()).hexdigest()[:16]
+_ROWS = 2  # counts what rows came to mean while the format is not released
+
+SCHEMA = hashlib.sha256(repr((_TABLES, _INDEXES, _ROWS)).encode()).hexdigest()[:16]
 """What tells one state of the unreleased format from another."""

@@ -27,8 +27,14 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
     if report.outcome == "running":
         return [f"stop it with: replan stop {run}"]
     if SESSION in report.labels:
-        session = shlex.quote(report.labels[SESSION])
-        return [f"continue its session with: replan chat --session {session}{option}"]
+        session = f"replan chat --session {shlex.quote(report.labels[SESSION])}{option}"
+        if report.team_source == PYTHON:
+            return [
+                f"a job, a pipeline or a program began it: {one_line(report.team)}",
+                f"continue the session of a job with: {session} --job FILE",
+                f"continue the session of a pipeline with: {session} --pipeline MODULE:CLASS",
+            ]
+        return [f"continue its session with: {session}{_file_option(report)}"]
     return [
         *_team_lines(report),
         *_refused_edits(report),
@@ -248,15 +254,18 @@ def _begun_anew(report: RunReport, option: str) -> Iterator[str]:
     task = shlex.quote(title) if 0 < len(title) <= _LONGEST_TASK else "TASK"
     if any(each.is_first and each.by.startswith(HANDED_IN) for each in report.revisions):
         task = "PLAN.md"
-    file = shlex.quote(report.team_source)
-    team = "" if report.team_source in ("", DEFAULT) else f" --team {file}"
-    team = _team_option(report) or team
+    team = _team_option(report) or _file_option(report)
     yield "a rejected plan is not run; write another one and name its file, or ask anew"
     yield f"begin anew with: replan run {task}{team}{option}"
 
 
 def _team_option(report: RunReport) -> str:
     return " --team FILE" if report.team_source == PYTHON else ""
+
+
+def _file_option(report: RunReport) -> str:
+    source = report.team_source
+    return "" if source in ("", DEFAULT) else f" --team {shlex.quote(source)}"
 
 
 def _team_lines(report: RunReport) -> Iterable[str]:
