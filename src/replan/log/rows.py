@@ -1,14 +1,13 @@
 """The rows of a log, and what keeps them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
-from replan.base.values import restored
 from replan.errors import StorageError
 from replan.events.announcement import Announcement
 from replan.log.amounts import Spending
@@ -100,18 +99,6 @@ class LedgerEntry(Attempt):
     ended_at: datetime | None = None  # when it ended; none for one that is in doubt
     outcome: AttemptOutcome = "unknown_outcome"  # how it ended
     error: str = ""  # why it failed
-
-
-def ledger_of(begun: Iterable[object], ends: Iterable[object]) -> list[LedgerEntry]:
-    """The attempts of a run, in the order in which they began, from the values of their rows."""
-    entries = [restored(LedgerEntry, value) for value in begun]
-    merged = {(each.key, each.number): each for each in entries}
-    for value in ends:
-        end = restored(LedgerEntry, value)
-        recorded = merged.setdefault((end.key, end.number), end)
-        if recorded.outcome in UNKNOWN_ENDS:
-            merged[end.key, end.number] = end.replace(started_at=recorded.started_at)
-    return [*merged.values()]
 
 
 class Reported(NamedTuple):

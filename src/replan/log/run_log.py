@@ -55,7 +55,6 @@ from replan.log.rows import (
     Rows,
     Totals,
     begun_already,
-    ledger_of,
 )
 from replan.log.uninterrupted import uninterrupted
 from replan.plan.model import Value
@@ -548,8 +547,15 @@ NO_TOTALS: Totals = (NOTHING, NOTHING)
 
 
 def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
-    begun, ends = _below(rows, ATTEMPT), _below(rows, END)
-    return ledger_of((each for _, each in begun), (each for _, each in ends))
+    """The attempts of a run, in the order in which they began."""
+    begun = [restored(LedgerEntry, value) for _, value in _below(rows, ATTEMPT)]
+    merged = {(each.key, each.number): each for each in begun}
+    for _, value in _below(rows, END):
+        end = restored(LedgerEntry, value)
+        recorded = merged.setdefault((end.key, end.number), end)
+        if recorded.outcome in UNKNOWN_ENDS:
+            merged[end.key, end.number] = end.replace(started_at=recorded.started_at)
+    return [*merged.values()]
 
 
 def _spent(rows: Rows) -> Mapping[str, Spending]:
