@@ -10,7 +10,7 @@ from langgraph.pregel import _algo
 
 from replan.base.langgraph_inside.tasks import reader_in
 
-_local_read = cast("Any", _algo).local_read
+_local_read = getattr(_algo, "local_read", None)
 
 
 def with_lean_branches(graph: object) -> None:
