@@ -146,7 +146,7 @@ async def test_an_owner_whose_thread_was_taken_adds_no_event_and_no_outcome(wher
         cut_off(where)
         assert (await elsewhere.resume("r")).outcome == "waiting"
         told = await elsewhere.storage.log.events("r")
-        work = here._works.begun_work("r")  # noqa: SLF001 - whatever the run does would be refused before
+        work = here._runs_at_work.begun_run("r")  # noqa: SLF001 - whatever the run does would be refused before
         work.log.take(RunStarted(run_id="r", request="late"))
         with pytest.raises(ThreadLostError, match="another run has taken the thread"):
             await run

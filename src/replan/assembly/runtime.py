@@ -159,9 +159,9 @@ async def _opened(
     on_event: Callable[[Event], None] | None,
 ) -> "AsyncGenerator[Runtime[Any]]":
     # What `run` and `run_sync` do without is loaded when a runtime is opened.
+    from replan.runs.run_at_work import Resources  # noqa: PLC0415
     from replan.runs.service import Runtime  # noqa: PLC0415
     from replan.runs.team_on_record import identity_of  # noqa: PLC0415
-    from replan.runs.work import Resources  # noqa: PLC0415
     from replan.storage.memory_runs import memory_runs  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:

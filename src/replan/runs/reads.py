@@ -20,8 +20,8 @@ from replan.runs.asked.requests import BEAT
 from replan.runs.calling.compiled import shapes_of
 from replan.runs.reports import of_record, read_run, with_equal_calls
 from replan.runs.result import RunResult, result_of
+from replan.runs.run_at_work import Resources
 from replan.runs.snapshots import snapshot_of
-from replan.runs.work import Resources
 from replan.state.enhanced import EnhancedState
 
 

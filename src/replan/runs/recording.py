@@ -3,12 +3,12 @@
 from typing import NoReturn
 
 from replan.errors import InputError
+from replan.runs.run_at_work import Resources, RunJob
+from replan.runs.runs_at_work import RunsAtWork
 from replan.runs.service import Runtime
-from replan.runs.work import Resources, RunJob
-from replan.runs.works import Works
 
 
-class RecordingWorks(Works):
+class RecordingRuns(RunsAtWork):
     """Puts answers, stops, edits and messages on record, and refuses all other work."""
 
     def __init__(self, resources: Resources, why: str) -> None:
@@ -27,4 +27,4 @@ class RecordingWorks(Works):
 
 def recording_beside(runtime: Runtime, why: str) -> Runtime:
     """A runtime for the same runs that only records what is asked of them, and says why."""
-    return Runtime(runtime.resources, RecordingWorks(runtime.resources, why))
+    return Runtime(runtime.resources, RecordingRuns(runtime.resources, why))

@@ -48,12 +48,12 @@ from replan.runs.reads import (
 )
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
+from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import input_mapping, stored_input, title_of
+from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
 from replan.runs.team_on_record import has_team_of, team_for, with_team
-from replan.runs.work import Following, Resources, RunJob
-from replan.runs.works import RequestFields, Works
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.questions import fingerprint_of
@@ -85,10 +85,10 @@ class ResumeOptions(Following, total=False):
 class Runtime(Generic[T_co]):
     """The runs of one team in one storage; `open_runtime` opens it."""
 
-    def __init__(self, resources: Resources, works: Works | None = None) -> None:
+    def __init__(self, resources: Resources, runs_at_work: RunsAtWork | None = None) -> None:
         """Prepare; `open_runtime` does it."""
         self._resources = resources
-        self._works = works if works is not None else Works(resources)
+        self._runs_at_work = runs_at_work if runs_at_work is not None else RunsAtWork(resources)
         self._is_closed = False
 
     @property
@@ -104,7 +104,7 @@ class Runtime(Generic[T_co]):
     @property
     def at_work(self) -> int:
         """How many runs this process works on."""
-        return self._works.number
+        return self._runs_at_work.number
 
     @property
     def storage(self) -> Storage | None:
@@ -180,11 +180,13 @@ class Runtime(Generic[T_co]):
         record = await self._resources.runs.get(job.run_id)
         if record is not None:
             job = replace(job, record=record, goes_on=True)
-        return Run(self, job.run_id, await self._works.start_or_join(job, is_new=record is None))
+        return Run(
+            self, job.run_id, await self._runs_at_work.start_or_join(job, is_new=record is None)
+        )
 
     async def execute(self, job: RunJob) -> Run[T_co]:
         """Work on a run as a job says; for code that extends a runtime."""
-        return Run(self, job.run_id, await self._works.start_or_join(job))
+        return Run(self, job.run_id, await self._runs_at_work.start_or_join(job))
 
     @overload
     async def resume(
@@ -220,7 +222,7 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, or runs are not kept.
             ThreadBusyError: Another process works on the run.
         """
-        self._works.check_can_work()
+        self._runs_at_work.check_can_work()
         record = await kept_record_of(run_id, self._resources)
         job = RunJob(
             record=record,
@@ -231,7 +233,7 @@ class Runtime(Generic[T_co]):
             by=by,
         )
         left = await remaining_work(job, self._resources)
-        run = Run(self, run_id, left and await self._works.start_or_join(left))
+        run = Run(self, run_id, left and await self._runs_at_work.start_or_join(left))
         return await run if wait else run
 
     async def resume_interrupted(
@@ -268,7 +270,7 @@ class Runtime(Generic[T_co]):
         wanted = RecoveryWanted(
             at_once=at_once, limit=limit, by=by, config=config, following=following
         )
-        return await Recoverer[T_co](wanted, self._resources, self._works).recovery()
+        return await Recoverer[T_co](wanted, self._resources, self._runs_at_work).recovery()
 
     async def answer(
         self,
@@ -300,12 +302,12 @@ class Runtime(Generic[T_co]):
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, answer_of[ask.key]) for ask in asks if ask.key in answer_of
         }
-        await self._works.ask(run_id, "answer", by, answers=rows)
-        await self._works.wait_if_resting(run_id)
+        await self._runs_at_work.ask(run_id, "answer", by, answers=rows)
+        await self._runs_at_work.wait_if_resting(run_id)
         job = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following
         )
-        return Run(self, run_id, await self._works.start_or_join(job))
+        return Run(self, run_id, await self._runs_at_work.start_or_join(job))
 
     async def edit_plan(
         self, run_id: str, plan: str, *, version: int, by: str = ""
@@ -381,7 +383,7 @@ class Runtime(Generic[T_co]):
             await state_of(run_id, resources),
             services_in(resources.graph) if has_team_of(record, resources.graph) else None,
         )
-        request = await self._works.ask(run_id, kind, by, name, **fields)
+        request = await self._runs_at_work.ask(run_id, kind, by, name, **fields)
         await refuse_if_over(request, await self.get(run_id), resources.log, resources.clock())
         return at_work
 
@@ -442,7 +444,7 @@ class Runtime(Generic[T_co]):
     async def _correct(
         self, run_id: str, correction: Correction, options: CorrectionOptions
     ) -> Run[T_co]:
-        self._works.check_can_work()
+        self._runs_at_work.check_can_work()
         record = await kept_record_of(run_id, self._resources)
         if (await self._report(record)).is_final:
             return await self._begin(await in_new_run(correction, record, options, self._resources))
@@ -465,7 +467,7 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such run.
         """
-        if work := self._works.begun_work(run_id):
+        if work := self._runs_at_work.begun_run(run_id):
             # Whatever happens to the storage.
             work.stop(by=by, force=force)
         record = await record_of(run_id, self._resources)
@@ -473,7 +475,7 @@ class Runtime(Generic[T_co]):
         if is_at_rest and not (await self._report(record)).is_held:
             return
         # Also of a run that was shut down: it then stays so.
-        request = await self._works.ask(run_id, "stop", by)
+        request = await self._runs_at_work.ask(run_id, "stop", by)
         if work is not None:
             return
         report = await self.get(run_id)
@@ -505,7 +507,7 @@ class Runtime(Generic[T_co]):
                 f"after={after} is not the number of an event. The first is 1; write 0."
             )
         await record_of(run_id, self._resources)
-        work = self._works.begun_work(run_id)
+        work = self._runs_at_work.begun_run(run_id)
         kept = follow_events(run_id, after, self._resources)
         async with aclosing(work.log.follow(after, tokens=tokens) if work else kept) as following:
             async for event in following:
@@ -583,11 +585,11 @@ class Runtime(Generic[T_co]):
         Raises:
             InputError: There is no such run.
         """
-        while run_id in self._works or await is_worked_on(
+        while run_id in self._runs_at_work or await is_worked_on(
             run_id, self._resources, is_followed=True
         ):
-            if run_id in self._works:
-                await self._works.wait_until_ended(run_id)
+            if run_id in self._runs_at_work:
+                await self._runs_at_work.wait_until_ended(run_id)
             elif self._is_closed:
                 # Another process works on it, and may do so for days.
                 break
@@ -638,7 +640,7 @@ class Runtime(Generic[T_co]):
     async def close(self) -> None:
         """Stop what runs here, and wait until it rests; it can continue later."""
         self._is_closed = True
-        await self._works.close()
+        await self._runs_at_work.close()
 
     async def _report(self, record: RunRecord) -> RunReport:
-        return await report_of(record, self._resources, is_here=record.run_id in self._works)
+        return await report_of(record, self._resources, is_here=record.run_id in self._runs_at_work)

@@ -12,9 +12,9 @@ from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
+from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime, StartOptions
 from replan.runs.statuses import RunStatus
-from replan.runs.work import Following
 from replan.state.limits import RunSettings
 
 

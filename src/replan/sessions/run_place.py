@@ -29,12 +29,12 @@ from replan.runs.calling.compiled import Graph
 from replan.runs.calling.new_or_continued import Call, Input, check_storable
 from replan.runs.calling.team_graph import TeamGraph
 from replan.runs.result import RunResult
+from replan.runs.run_at_work import Following
 from replan.runs.running import followed
 from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, adopted
-from replan.runs.work import Following
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.specialists.steps.step_record import ANSWERS

@@ -19,11 +19,11 @@ from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph, services_in, tool_servers_of
+from replan.runs.run_at_work import Resources
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.team_on_record import identity_of
 from replan.runs.travel.portable import PortableRun
-from replan.runs.work import Resources
 from replan.runs.work_stream import stream_of
 from replan.sessions.carried_run import RunCarrier, within_team
 from replan.sessions.history import whole_summary

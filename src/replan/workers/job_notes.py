@@ -13,8 +13,8 @@ from replan.base.values import restored
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.log.run_log import RunLog
+from replan.runs.run_at_work import RunJob
 from replan.runs.run_input import stored_input
-from replan.runs.work import RunJob
 from replan.state.limits import RunSettings
 
 NOTES = "queue/"  # how the keys of these notes begin

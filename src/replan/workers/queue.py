@@ -20,7 +20,7 @@ from procrastinate import App, exceptions
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, StorageError
-from replan.runs.work import JobStatus
+from replan.runs.run_at_work import JobStatus
 from replan.storage.postgres import shown
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector

@@ -15,9 +15,9 @@ from replan.log.rows import Request, RequestKind
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
+from replan.runs.run_at_work import JobStatus, Resources, RunJob
+from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.service import Runtime
-from replan.runs.work import JobStatus, Resources, RunJob
-from replan.runs.works import RequestFields, Works
 from replan.workers.job_notes import write_job_note
 from replan.workers.queue import NewJob, Queue
 
@@ -29,8 +29,8 @@ def lock_of(run_id: str) -> str:
     return f"run:{run_id}"
 
 
-class QueuedWorks(Works):
-    """Puts the work on runs into a queue, where `Works` does it."""
+class QueuedRuns(RunsAtWork):
+    """Puts the work on runs into a queue, where `RunsAtWork` does it."""
 
     def __init__(self, resources: Resources, queue: Queue, digest: str) -> None:
         super().__init__(resources)
@@ -111,4 +111,4 @@ def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
         return await queue.followed.status(lock_of(run_id), is_followed=is_followed)
 
     resources = replace(runtime.resources, queued=status)
-    return Runtime(resources, QueuedWorks(resources, queue, digest))
+    return Runtime(resources, QueuedRuns(resources, queue, digest))

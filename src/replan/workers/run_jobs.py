@@ -14,9 +14,9 @@ from replan.errors import ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
+from replan.runs.run_at_work import RunJob
 from replan.runs.service import Runtime
 from replan.runs.snapshots import snapshot_of
-from replan.runs.work import RunJob
 from replan.workers.job_notes import JobNotes, read_job_notes
 
 _SOON, _LATER = 1, 5

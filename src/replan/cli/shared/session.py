@@ -24,9 +24,9 @@ from replan.plan.model import StepStatus
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.run import Run
+from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
-from replan.runs.work import Following
 from replan.state.outcomes import INCOMPLETE as INCOMPLETE_RUNS
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question

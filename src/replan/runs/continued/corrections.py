@@ -19,9 +19,9 @@ from replan.runs.continued.correcting import (
     repeated_by,
 )
 from replan.runs.reads import report_of, state_of
+from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import stored_input
 from replan.runs.snapshots import config_of
-from replan.runs.work import Following, Resources, RunJob
 from replan.specialists.steps.outcomes import note_kept
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings

@@ -20,12 +20,12 @@ from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import SESSION
 from replan.runs.reads import events_on_record, result_at_rest
 from replan.runs.result import RunResult, T_co
+from replan.runs.run_at_work import Following, Resources, RunJob
+from replan.runs.runs_at_work import RunsAtWork
 from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.statuses import records_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.team_on_record import is_of_team
-from replan.runs.work import Following, Resources, RunJob
-from replan.runs.works import Works
 
 LeftAloneReason = Literal[
     "waiting",
@@ -120,11 +120,13 @@ class RecoveryWanted:
 class Recoverer(Generic[T_co]):
     """One look at the runs that are not over, by one runtime."""
 
-    def __init__(self, wanted: RecoveryWanted, resources: Resources, works: Works) -> None:
+    def __init__(
+        self, wanted: RecoveryWanted, resources: Resources, runs_at_work: RunsAtWork
+    ) -> None:
         """Prepare; `recovery` does it."""
         self._wanted = wanted
         self._resources = resources
-        self._works = works
+        self._runs_at_work = runs_at_work
         self._storage = cast("Storage", resources.storage)
         self._resumed: list[RunResult[Any]] = []
         self._left: list[LeftAlone] = []
@@ -190,14 +192,14 @@ class Recoverer(Generic[T_co]):
         run_id = job.run_id
         if self._is_ended():
             return LeftAlone(run_id=run_id, reason="not_begun")
-        if run_id in self._works:
+        if run_id in self._runs_at_work:
             return LeftAlone(run_id=run_id, reason="held")
         stop = asyncio.Event()
         self._stops.append(stop)
         job = replace(job, following={**job.following, "stop": stop})
         try:
             # Who is cancelled leaves the run to the runtime, which stops it when it is closed.
-            self._resumed.append(await asyncio.shield(self._works.begin(job)))
+            self._resumed.append(await asyncio.shield(self._runs_at_work.begin(job)))
         except ThreadBusyError:
             return await self._of_faster(run_id)
         except Exception as error:  # noqa: BLE001 - one run that breaks off stops no other
@@ -206,7 +208,7 @@ class Recoverer(Generic[T_co]):
 
     def _is_ended(self) -> bool:
         stop = self._wanted.following.get("stop")
-        return self._works.is_closed or bool(stop and stop.is_set())
+        return self._runs_at_work.is_closed or bool(stop and stop.is_set())
 
     async def _job_of(self, run_id: str) -> RunJob | LeftAlone | None:
         record = await self._unfinished(run_id)
@@ -234,7 +236,9 @@ class Recoverer(Generic[T_co]):
         """Why a run is left alone as its records are; None if it can be resumed."""
         if whose := self._of_others(record):
             return whose
-        if record.run_id in self._works or await self._storage.holds.is_held(record.thread_id):
+        if record.run_id in self._runs_at_work or await self._storage.holds.is_held(
+            record.thread_id
+        ):
             return "held"
         if record.outcome == "waiting" and not await self._is_answered(record):
             return "waiting"

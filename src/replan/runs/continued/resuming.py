@@ -12,9 +12,9 @@ from replan.errors import InputError
 from replan.runs.asked.steers import settle_missed
 from replan.runs.calling.compiled import Graph, is_served, loosened
 from replan.runs.reads import only_waits
+from replan.runs.run_at_work import Resources, RunJob
 from replan.runs.run_input import input_of_record
 from replan.runs.snapshots import config_of, snapshot_of
-from replan.runs.work import Resources, RunJob
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings

@@ -25,6 +25,7 @@ from replan.runs.calling.compiled import Graph, services_in
 from replan.runs.calling.team_graph import alone
 from replan.runs.labels import checked_labels
 from replan.runs.reads import is_worked_on, kept_record_of
+from replan.runs.run_at_work import Resources
 from replan.runs.run_input import title_of
 from replan.runs.snapshots import config_of, snapshot_of
 from replan.runs.team_on_record import team_for, with_team
@@ -35,7 +36,6 @@ from replan.runs.travel.graph_questions import (
 )
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
-from replan.runs.work import Resources
 from replan.specialists.steps.board import QUESTIONS
 from replan.state.enhanced import EnhancedState
 from replan.state.questions import Question

@@ -15,8 +15,8 @@ from replan.runs.calling.compiled import services_in
 from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, record_of, report_of, result_at_rest, state_of
 from replan.runs.result import RunResult
+from replan.runs.run_at_work import Resources, RunAtWork, RunJob
 from replan.runs.stopping import RunStopped
-from replan.runs.work import Resources, RunJob, Work
 
 logger = logging.getLogger(__name__)
 
@@ -31,30 +31,30 @@ class RequestFields(TypedDict, total=False):
     version: int
 
 
-class Works:
+class RunsAtWork:
     """The runs that this process works on, each in the background."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._works: dict[str, tuple[Work, Doing]] = {}
+        self._at_work: dict[str, tuple[RunAtWork, Doing]] = {}
         self._reading: asyncio.Task[None] | None = None
         self.is_closed = False
 
     @property
     def number(self) -> int:
         """How many runs are worked on."""
-        return len(self._works)
+        return len(self._at_work)
 
     def __contains__(self, run_id: str) -> bool:
-        return run_id in self._works
+        return run_id in self._at_work
 
     def check_can_work(self) -> None:
-        """Refuse work, where none can be done here."""
+        """Refuse run, where none can be done here."""
 
     def begin(self, job: RunJob, *, is_new: bool = False) -> Doing:
         """Work on a run, unless it is worked on here already."""
-        if job.run_id in self._works:
-            return self._works[job.run_id][1]
+        if job.run_id in self._at_work:
+            return self._at_work[job.run_id][1]
         both = (job.following.get("on_event"), self._resources.on_event)
         listeners = tuple(each for each in both if each is not None)
         keeps_texts = self._resources.storage is not None
@@ -65,12 +65,10 @@ class Works:
             listeners,
             keeps_texts=keeps_texts,
         )
-        work = Work(job, self._resources, log)
-        doing = (
-            self._work_or_leave(work) if job.gives_way else self._work_alone(work, is_new=is_new)
-        )
+        run = RunAtWork(job, self._resources, log)
+        doing = self._work_or_leave(run) if job.gives_way else self._work_alone(run, is_new=is_new)
         task = asyncio.ensure_future(doing)
-        self._works[job.run_id] = work, task
+        self._at_work[job.run_id] = run, task
         task.add_done_callback(lambda _: self._forget(job.run_id))
         if self._resources.storage is not None and self._reading is None:
             self._reading = asyncio.ensure_future(self._read_requests())
@@ -79,27 +77,27 @@ class Works:
     async def start_or_join(self, job: RunJob, *, is_new: bool = False) -> Doing | None:
         """Begin the work on a run; wait until its thread is held, here or by another process."""
         self.begin(job, is_new=is_new)
-        work, task = self._works[job.run_id]
-        waiting = asyncio.ensure_future(work.settled.wait())
+        run, task = self._at_work[job.run_id]
+        waiting = asyncio.ensure_future(run.settled.wait())
         try:
             await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-        if not work.settled.is_set():
+        if not run.settled.is_set():
             await task
         return task
 
-    def begun_work(self, run_id: str) -> Work | None:
-        """The work on a run whose thread is held here; another work may still own it."""
-        work, _ = self._works.get(run_id, (None, None))
-        return work if work is not None and work.has_begun else None
+    def begun_run(self, run_id: str) -> RunAtWork | None:
+        """A run whose thread is held here; another process may still own it."""
+        run, _ = self._at_work.get(run_id, (None, None))
+        return run if run is not None and run.has_begun else None
 
     async def wait_until_ended(self, run_id: str) -> None:
-        await asyncio.wait({self._works[run_id][1]})
+        await asyncio.wait({self._at_work[run_id][1]})
 
     async def wait_if_resting(self, run_id: str) -> None:
         """Wait until the work on a run has ended, if it takes no more answers."""
-        if run_id in self._works and self._works[run_id][0].is_resting:
+        if run_id in self._at_work and self._at_work[run_id][0].is_resting:
             await self.wait_until_ended(run_id)
 
     async def ask(
@@ -130,39 +128,39 @@ class Works:
     async def close(self) -> None:
         """Stop what is worked on, and wait until it rests; it can continue later."""
         self.is_closed = True
-        for work, _ in self._works.values():
-            work.stop()
-        if tasks := [task for _, task in self._works.values()]:
+        for run, _ in self._at_work.values():
+            run.stop()
+        if tasks := [task for _, task in self._at_work.values()]:
             await asyncio.wait(tasks)
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})
 
     def _forget(self, run_id: str) -> None:
-        _, task = self._works.pop(run_id)
+        _, task = self._at_work.pop(run_id)
         if not task.cancelled() and (error := task.exception()):
             # The error goes to whoever waits for the run, if anyone does.
             logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
 
-    async def _work_alone(self, work: Work, *, is_new: bool) -> RunResult:
+    async def _work_alone(self, run: RunAtWork, *, is_new: bool) -> RunResult:
         try:
-            return await work.run_to_rest()
+            return await run.run_to_rest()
         except UsageError:
-            if is_new and work.has_begun:
+            if is_new and run.has_begun:
                 # Nothing was started that anybody could continue with.
-                await self._resources.runs.remove(work.job.run_id)
+                await self._resources.runs.remove(run.job.run_id)
             raise
 
-    async def _work_or_leave(self, work: Work) -> RunResult:
+    async def _work_or_leave(self, run: RunAtWork) -> RunResult:
         """Work on a run, unless its owner handles the request, or was told to stop."""
-        run_id, is_handled = work.job.run_id, False
+        run_id, is_handled = run.job.run_id, False
         while not is_handled:
             try:
-                return await work.run_to_rest()
+                return await run.run_to_rest()
             except RunStopped:
                 break
             except ThreadBusyError:
-                work.settled.set()
+                run.settled.set()
                 requests = await self._resources.log.requests([run_id])
                 is_handled = not any(each.kind not in STEERS for each in requests)
         while await is_worked_on(run_id, self._resources):  # noqa: ASYNC110 - by another process
@@ -171,25 +169,25 @@ class Works:
 
     async def _read_requests(self) -> None:
         """Read the requests to the runs that this process works on, as long as there are any."""
-        while self._works:
+        while self._at_work:
             await asyncio.sleep(BEAT)
             with suppress(StorageError):  # the run itself reports it
-                here = [run_id for run_id in self._works if self.begun_work(run_id)]
+                here = [run_id for run_id in self._at_work if self.begun_run(run_id)]
                 for request in await self._resources.log.requests(here):
                     await self._handle(request)
         self._reading = None
 
     async def _handle(self, request: Request) -> None:
-        work = self.begun_work(request.run_id)
-        if work is None or not work.is_unhandled(request):
+        run = self.begun_run(request.run_id)
+        if run is None or not run.is_unhandled(request):
             return
         if request.kind not in STEERS:
-            await work.handle(request)
+            await run.handle(request)
             return
-        with work.steering.checking():
-            await self._steer(request, work)
+        with run.steering.checking():
+            await self._steer(request, run)
 
-    async def _steer(self, request: Request, work: Work) -> None:
+    async def _steer(self, request: Request, run: RunAtWork) -> None:
         """Let a run take a request that steers it, or refuse it."""
         resources = self._resources
         record = await record_of(request.run_id, resources)
@@ -200,6 +198,6 @@ class Works:
             await refuse_second_edit(request, resources.log)
             at_work = check_steer(request, report, state, services)
         except InputError as error:
-            await work.refuse(request, str(error), report.plan)
+            await run.refuse(request, str(error), report.plan)
         else:
-            await work.handle(request, at_work)
+            await run.handle(request, at_work)

@@ -113,8 +113,8 @@ class RunJob:
         return Call(run_input, settings, config, self.run_id, warnings)
 
 
-class Work:
-    """The work of this process on one run."""
+class RunAtWork:
+    """One run that this process works on."""
 
     def __init__(self, job: RunJob, resources: Resources, log: EventLog) -> None:
         """Prepare; `run_to_rest` does it."""
