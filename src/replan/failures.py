@@ -196,8 +196,8 @@ def reason_of(error: BaseException) -> str:
         return str(error)
     mistakes = error.errors(include_url=False, include_context=False, include_input=False)
     texts = [
-        ": ".join([*filter(None, [".".join(map(str, each["loc"]))]), each["msg"]])
-        for each in mistakes[:_MOST_FIELDS]
+        ": ".join([*filter(None, [".".join(map(str, details["loc"]))]), details["msg"]])
+        for details in mistakes[:_MOST_FIELDS]
     ]
     more = [f"{len(mistakes) - len(texts)} more"] if len(mistakes) > len(texts) else []
     return f"not a valid {error.title}: {'; '.join([*texts, *more])}"

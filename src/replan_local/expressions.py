@@ -83,7 +83,7 @@ def _percent(part: Fraction, whole: Fraction) -> Fraction:
 
 def _function(name: str, *arguments: Fraction | Sequence[Fraction]) -> Fraction:
     """Compute of several; an argument is a number, or all figures of a column."""
-    parts = ([each] if isinstance(each, Fraction) else each for each in arguments)
+    parts = ([argument] if isinstance(argument, Fraction) else argument for argument in arguments)
     return _FUNCTIONS[name]([number for part in parts for number in part])
 
 

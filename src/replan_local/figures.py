@@ -75,7 +75,7 @@ def select_of(asked: Figures, source: str) -> str:
 
 def source_of(asked: Figures, view: str) -> str:
     """The part of the SELECT that says which rows count."""
-    where = f" WHERE {' AND '.join(each.sql for each in asked.where)}" if asked.where else ""
+    where = f" WHERE {' AND '.join(part.sql for part in asked.where)}" if asked.where else ""
     return f"FROM {quoted(view)}{where}"
 
 

@@ -63,7 +63,7 @@ def meaning(part: Any, meanings: Mapping[str, Callable[..., Any]]) -> Any:
     if part is None:
         return None
     if hasattr(part, "children"):
-        return meanings[part.data](*(meaning(each, meanings) for each in part.children))
+        return meanings[part.data](*(meaning(child, meanings) for child in part.children))
     return meanings.get(part.type, str.lower)(part)
 
 
@@ -137,11 +137,11 @@ def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:
 def _called(terminals: set[str]) -> list[str]:
     """What may come next, as people call it, in the order of the grammar."""
     called = [
-        f"'{each.pattern.value}'"
-        if each.pattern.type == "str"
-        else each.name.strip("_").replace("_", " ").lower()
-        for each in _parser().terminals
-        if each.name in terminals
+        f"'{terminal.pattern.value}'"
+        if terminal.pattern.type == "str"
+        else terminal.name.strip("_").replace("_", " ").lower()
+        for terminal in _parser().terminals
+        if terminal.name in terminals
     ]
     return called + (["the end"] if "$END" in terminals else [])
 

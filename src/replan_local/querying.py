@@ -126,7 +126,7 @@ def _figures_by_key(table: AnswerTable, by: str) -> Mapping[str, Sequence[float 
     keys = [name for name in table.columns if name not in figures]
     one_of(by, keys, f"key in '{table.title}'")
     columns = [table.values(name) for name in figures]
-    return {label: each for label, *each in zip(table.labels(), *columns, strict=True)}
+    return {label: column for label, *column in zip(table.labels(), *columns, strict=True)}
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:

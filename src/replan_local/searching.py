@@ -29,12 +29,12 @@ def passages_on(search: Search, directory: Path) -> str:
         found = FolderRetriever(directory).search(request)
     except RetrievalError as error:
         raise CannotAnswerError(str(error)) from error
-    chunks = [each for each in found.chunks if not _is_report(directory / each.source)]
+    chunks = [chunk for chunk in found.chunks if not _is_report(directory / chunk.source)]
     if not chunks:
         where = search.file or "the texts of the folder"
         raise CannotAnswerError(f"No passage in {where} has a word of '{search.query}'.")
     parts = [f"**Passages on {search.query}**", *map(_quote, chunks[: search.top])]
-    parts += ["\n".join(f"- {each}" for each in found.skipped)] if found.skipped else []
+    parts += ["\n".join(f"- {path}" for path in found.skipped)] if found.skipped else []
     return "\n\n".join(parts)
 
 

@@ -72,7 +72,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
 
     make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)
     readers = (query_tables, search_notes, calculate)
-    return (*(make(each, metadata={"effects": "pure"}) for each in readers), make(write_report))
+    return (*(make(reader, metadata={"effects": "pure"}) for reader in readers), make(write_report))
 
 
 query_tables, search_notes, calculate, write_report = _tools(folders_of_step)

@@ -100,14 +100,22 @@ def compile_graph(
     services = replace(services, is_served=served, client_overrides=opened, store=store)
     check_prices(team.limits, services)
     if services.remembers and store is None and not served:
-        places = (f"specialists[{i}]" for i, each in enumerate(team.specialists) if each.remembers)
+        places = (
+            f"specialists[{i}]"
+            for i, specialist in enumerate(team.specialists)
+            if specialist.remembers
+        )
         place = "host" if team.host.remembers else next(places)
         problem = "there is no store for what is remembered"
         fix = "Give build_graph a storage from open_storage, or a LangGraph store."
         raise ConfigurationError(f"{place}.remembers", "true", problem, fix)
     nodes = host_graph(services)
     SERIALIZER_LOG.addFilter(is_of_other_code)
-    inner = [part for each in team.specialists for part in (each.invokable, each.streamable)]
+    inner = [
+        part
+        for specialist in team.specialists
+        for part in (specialist.invokable, specialist.streamable)
+    ]
     graph = TeamGraph.of(
         nodes.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)
     )

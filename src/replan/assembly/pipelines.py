@@ -99,7 +99,7 @@ def pipeline_agent(
             used.
     """
     fields = {"limits": limits, "prices": prices}
-    set_fields = {name: each for name, each in fields.items() if each is not None}
+    set_fields = {name: value for name, value in fields.items() if value is not None}
     team = pipeline_team(agent, model=model, **set_fields)
     return build_agent(team, base_url=base_url, context_key=context_key)
 

@@ -81,7 +81,7 @@ def services_of(
     prompts = _host_prompts(team, models, memory)
     if host.structured_output:
         models = _enforcing(models)
-    parts = {HOST: host, **{each.name: each for each in team.specialists}}
+    parts = {HOST: host, **{specialist.name: specialist for specialist in team.specialists}}
     log_unused(memory)
     if team.knowledge is None:
         log_unused_knowledge_options(team.rag, *(part.rag for part in parts.values()))
@@ -94,9 +94,9 @@ def services_of(
         log=log or memory_log(),
         settings=team.settings.replace(memory=memory),
         memory={
-            each.name: own
-            for each in team.specialists
-            if (own := joined(team.memory, each.memory)) != memory
+            specialist.name: own
+            for specialist in team.specialists
+            if (own := joined(team.memory, specialist.memory)) != memory
         },
         knowledge=cast("Retriever | None", team.knowledge),
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
@@ -105,7 +105,9 @@ def services_of(
         early_members=_early_members(team),
         is_direct=team.is_direct,
         remembers=any(part.remembers for part in parts.values()),
-        queues={each.name: each.queue for each in team.specialists if each.queue},
+        queues={
+            specialist.name: specialist.queue for specialist in team.specialists if specialist.queue
+        },
         tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),
@@ -135,15 +137,18 @@ def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:
 def _unsafe(team: Team, built: Mapping[str, SpecialistPort]) -> tuple[str, ...]:
     """The specialists whose work, or a call of whose tools, must not happen twice."""
     return tuple(
-        each.name
-        for each in team.specialists
-        if "unsafe" in (each.effects, built[each.name].card.effects) or each.approve
+        specialist.name
+        for specialist in team.specialists
+        if "unsafe" in (specialist.effects, built[specialist.name].card.effects)
+        or specialist.approve
     )
 
 
 def _early_members(team: Team) -> frozenset[str]:
     is_on = team.host.early_steps and not team.is_direct
-    return frozenset(each.name for each in team.specialists if is_on and each.begins_early)
+    return frozenset(
+        specialist.name for specialist in team.specialists if is_on and specialist.begins_early
+    )
 
 
 def _enforcing(models: HostModels) -> HostModels:

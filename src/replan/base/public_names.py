@@ -53,5 +53,5 @@ def names_of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[]
 def _modules(file: str) -> dict[str, str]:
     """The module of each public name, from the imports of the stub."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [each for each in stub.body if isinstance(each, ast.ImportFrom)]
-    return {name.name: str(each.module) for each in imports for name in each.names}
+    imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
+    return {name.name: str(imported.module) for imported in imports for name in imported.names}

@@ -96,11 +96,11 @@ def _arguments_for(
     parameters = parameters_of(function)
     # A parameter with a default is often bound by a closure, and not meant to be passed.
     needed = [
-        each
-        for name, each in parameters.items()
-        if each.kind in _POSITIONAL
+        parameter
+        for name, parameter in parameters.items()
+        if parameter.kind in _POSITIONAL
         and name != KEY
-        and (each.default is inspect.Parameter.empty or name == "config")
+        and (parameter.default is inspect.Parameter.empty or name == "config")
     ]
     arguments = (argument, config) if len(needed) > 1 else (argument,)
     key = config.get("metadata", {}).get(KEY, "")

@@ -42,8 +42,8 @@ def texts_of(kind: type[Any]) -> dict[str, str]:
     """What the docstrings of a class and of those above it say about its fields."""
     return {
         match["name"]: " ".join(match["text"].split())
-        for each in reversed(kind.__mro__)
-        for match in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
+        for base in reversed(kind.__mro__)
+        for match in _ATTRIBUTE.finditer(inspect.cleandoc(base.__doc__ or ""))
         if match["name"] in getattr(kind, "model_fields", kind.__annotations__)
     }
 
@@ -121,7 +121,7 @@ def fitted(kind: Any, stored: Any) -> Any:
     if isinstance(stored, Mapping):
         return _fitted_mapping(kind, cast("Mapping[Any, Any]", stored))
     if origin in (list, tuple) and isinstance(stored, list | tuple):
-        return [fitted(parts[0], each) for each in cast("list[Any]", stored)]
+        return [fitted(parts[0], item) for item in cast("list[Any]", stored)]
     return (
         _fitted_name(kind, stored) if isinstance(kind, type) and issubclass(kind, Enum) else stored
     )
@@ -133,7 +133,7 @@ def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
         # What has little in common with the value is something else, and is refused for it.
         return fields if 2 * len(fields) >= len(stored) else stored
     if get_origin(kind) is dict:
-        return {key: fitted(get_args(kind)[1], each) for key, each in stored.items()}
+        return {key: fitted(get_args(kind)[1], value) for key, value in stored.items()}
     return stored
 
 
@@ -141,8 +141,8 @@ def known_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]
     """Return those stored fields of a value that this version knows."""
     fields = kind.model_fields
     return {
-        name: fitted(fields[name].annotation, each)
-        for name, each in stored.items()
+        name: fitted(fields[name].annotation, value)
+        for name, value in stored.items()
         if name in fields
     }
 
@@ -155,7 +155,7 @@ def _fitted_option(kinds: tuple[Any, ...], stored: Any) -> Any:
 
 def _fitted_name(kind: type[Enum], stored: Any) -> Any:
     """Return a name that this version knows; for others, the enumeration's `unknown`, or None."""
-    if stored in [each.value for each in kind]:
+    if stored in [member.value for member in kind]:
         return stored
     _log.warning("a stored name is unknown", extra={"kind": kind.__name__, "stored": repr(stored)})
     return getattr(kind, "unknown", None)

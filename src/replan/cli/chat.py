@@ -83,7 +83,7 @@ def chat(
     from replan.user_files.order_signature import user_name
     from replan.user_files.orders import Order, read_settings
 
-    if sum(each is not None for each in (team, job, pipeline)) > 1:
+    if sum(source is not None for source in (team, job, pipeline)) > 1:
         raise InputError(
             "A conversation has one of --team, --job and --pipeline. Give only one of them."
         )

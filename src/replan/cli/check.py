@@ -125,7 +125,7 @@ class _Report:
     def with_mistakes(self, error: DeclaredFileError) -> _Report:
         """Add the mistakes of a file; nothing can be said about what is ahead then."""
         of_plan = cast("list[JsonValue]", self.record["mistakes"])
-        of_team = [{"file": str(error.path), **asdict(each)} for each in error.mistakes]
+        of_team = [{"file": str(error.path), **asdict(mistake)} for mistake in error.mistakes]
         record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}
         return _Report(mistakes=self.mistakes, record=record, is_good=False)
 
@@ -133,13 +133,13 @@ class _Report:
         """Add the tool servers of a team, with their tools where they were asked."""
         if not servers:
             return self
-        lines = [line for each in servers for line in each.lines]
-        record: list[JsonValue] = [each.record for each in servers]
+        lines = [line for server in servers for line in server.lines]
+        record: list[JsonValue] = [server.record for server in servers]
         return replace(
             self,
             lines=[*self.lines, f"tool servers: {len(servers)}", *lines],
             record={**self.record, "tool_servers": record},
-            is_good=all(not each.problem for each in servers),
+            is_good=all(not server.problem for server in servers),
         )
 
     def json(self) -> str:

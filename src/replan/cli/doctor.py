@@ -59,14 +59,16 @@ async def doctor(
         _key(base_url),
         await _server(base_url),
     ]
-    for each in findings:
-        typer.echo(str(each))
-    return INCOMPLETE if any(each.state == "problem" for each in findings) else GOOD
+    for finding in findings:
+        typer.echo(str(finding))
+    return INCOMPLETE if any(finding.state == "problem" for finding in findings) else GOOD
 
 
 def _extras() -> Iterator[Finding]:
     """Which optional parts are there: those that are not, and what installs them."""
-    extras = sorted({name for each in requires("replan") or () for name in _EXTRA.findall(each)})
+    extras = sorted(
+        {name for requirement in requires("replan") or () for name in _EXTRA.findall(requirement)}
+    )
     missing = {extra: [*_missing("replan", extra)] for extra in extras if extra not in _GROUPS}
     there = [extra for extra, gone in missing.items() if not gone]
     yield Finding("ok", "installed parts", ", ".join(there) or "none")
@@ -78,9 +80,9 @@ def _extras() -> Iterator[Finding]:
 
 def _missing(package: str, extra: str) -> Iterator[str]:
     """The packages of an extra that are not installed; an extra may want those of others."""
-    for each in requires(package) or ():
-        named = _NAME.match(each)
-        if named is None or extra not in _EXTRA.findall(each):
+    for requirement in requires(package) or ():
+        named = _NAME.match(requirement)
+        if named is None or extra not in _EXTRA.findall(requirement):
             continue
         try:
             version(named["name"])

@@ -89,7 +89,7 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
     if run.plan is None:
         raise InputError(f"The run {run.run_id[:8]} has no plan.")
     with refusing_damaged(what):
-        stands = {each.step.id: each.status for each in run.steps}
+        stands = {step.step.id: step.status for step in run.steps}
     steps = (step.replace(status=stands[step.id]) for step in run.plan.steps)
     return run.plan.replace(steps=tuple(steps))
 

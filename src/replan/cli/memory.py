@@ -55,7 +55,7 @@ async def list_(
     async with _facts(user, tenant, storage) as facts:
         found, fit = await facts.recall(query) if query else (await facts.all(), True)
         if as_json:
-            sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
+            sys.stdout.write("".join(f"{fact.model_dump_json()}\n" for fact in found))
             return
         if not found:
             sys.stdout.write(_NONE.format(user=one_line(facts.owner.user)))
@@ -80,7 +80,7 @@ async def export(
     async with _facts(user, tenant, storage) as facts:
         check_output(output)
         found = await facts.all()
-        records = [each.model_dump(mode="json") for each in found]
+        records = [fact.model_dump(mode="json") for fact in found]
         record = {"user": facts.owner.user, "tenant": facts.owner.tenant, "facts": records}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
@@ -105,7 +105,7 @@ async def forget(
     async with _facts(user, tenant, storage) as facts:
         if bool(ids) == everything:
             raise InputError("Name the ids of facts, or give --all. `replan memory list` has them.")
-        known = {each.id: each for each in await facts.all()}
+        known = {fact.id: fact for fact in await facts.all()}
         wanted = [*known] if everything else [*dict.fromkeys(ids or ())]
         if unknown := [one_line(each) for each in wanted if each not in known]:
             whose = one_line(facts.owner.user)

@@ -105,10 +105,10 @@ def _class_name(name: str) -> str:
 def _texts(folder: Traversable, words: Mapping[str, str], place: Path = Path()) -> dict[Path, str]:
     """The files of a starter by their paths, with names filled in."""
     texts: dict[Path, str] = {}
-    for each in folder.iterdir():
-        path = place / each.name.removesuffix(".txt").replace("NAME", words["name"])
-        if each.is_dir():
-            texts |= _texts(each, words, path)
+    for file in folder.iterdir():
+        path = place / file.name.removesuffix(".txt").replace("NAME", words["name"])
+        if file.is_dir():
+            texts |= _texts(file, words, path)
         else:
-            texts[path] = Template(each.read_text("utf-8")).substitute(words)
+            texts[path] = Template(file.read_text("utf-8")).substitute(words)
     return texts

@@ -44,6 +44,8 @@ def _confirm(records: list[RunRecord]) -> bool:
     from replan.user_files.place import short
 
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
-    lines = [f"{short(each.run_id)}  {each.outcome}  {one_line(each.title)}" for each in records]
+    lines = [
+        f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}" for record in records
+    ]
     refusal = "Removed runs cannot be restored. Confirm it with --yes."
     return confirm(f"Remove {what} with all their records?", lines, refusal)

@@ -19,7 +19,7 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
-        kinds = [each.value for each in options.Approval]
+        kinds = [approval.value for approval in options.Approval]
         pairs = list(zip(args, [*args, ""][1:], strict=True))
         alone = [arg in ("--approve", "-a") and after not in kinds for arg, after in pairs]
         words = [after for (_, after), is_alone in zip(pairs, alone, strict=True) if is_alone]

@@ -140,7 +140,7 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
     for name, value in labels.items():
         if not await storage.runs.recent(1, {name: value}):
             newest = await storage.runs.recent(_LOOKED_AT)
-            known = dict.fromkeys(f"{n}={v}" for each in newest for n, v in each.labels.items())
+            known = dict.fromkeys(f"{n}={v}" for record in newest for n, v in record.labels.items())
             there = ", ".join(list(known)[:_TOLD]) or "none at all"
             raise InputError(f"No run has the label {name}={value}. The newest runs have: {there}.")
 

@@ -54,7 +54,7 @@ async def list_(
     async with _client(user, storage) as client:
         found = await client.sessions(most)
         if as_json:
-            sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
+            sys.stdout.write("".join(f"{session.model_dump_json()}\n" for session in found))
         elif found:
             _write_table(found)
         else:
@@ -163,7 +163,7 @@ async def rm(
         from replan.user_files.kept_sessions import find_session
 
         # All are found before the first is removed.
-        found = [*dict.fromkeys([await find_session(client, each) for each in ids])]
+        found = [*dict.fromkeys([await find_session(client, id_) for id_ in ids])]
         if not yes and not _confirm(found):
             typer.echo("Nothing was removed.")
             return
@@ -187,13 +187,13 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
     rows = [("session", "used", "stage", "turns", "title")]
     rows += [
         (
-            one_line(each.session_id),
-            minute(each.updated_at),
-            each.stage,
-            str(each.version),
-            one_line(each.title),
+            one_line(session.session_id),
+            minute(session.updated_at),
+            session.stage,
+            str(session.version),
+            one_line(session.title),
         )
-        for each in found
+        for session in found
     ]
     longest = max(len(row[0]) for row in rows)
     lines = in_columns(rows, (longest, _TIME, _STAGE, len("turns")), sys.stdout)

@@ -160,7 +160,7 @@ def _load(name: str, place: Place, view: View) -> WholeReport:
     if view.step is not None:
         _check_step(run, view.step)
     if view.attempt is not None and not _attempts(run, view)[0]:
-        tried = max((each.entry.number for each in run.attempts_of(view.step)), default=0)
+        tried = max((attempt.entry.number for attempt in run.attempts_of(view.step)), default=0)
         there = f"It has 1 to {tried}." if tried else "It has none yet."
         raise InputError(f"Step {view.step} has no attempt {view.attempt}. {there}")
     return run
@@ -183,7 +183,7 @@ def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
     if view.timeline:
         return ()
     kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
-    return [each for each in _events_of(run, view) if each.type.startswith(kinds)]
+    return [event for event in _events_of(run, view) if event.type.startswith(kinds)]
 
 
 def _check_step(run: WholeReport, step: int) -> None:
@@ -203,13 +203,13 @@ def _attempts(
     run: WholeReport, view: View
 ) -> tuple[Sequence[AttemptReport], Sequence[SpecialistResult]]:
     tried = run.attempts_of(view.step)
-    newest = {each.entry.specialist: each for each in tried}
-    results = [each for each in run.results if each.step_id == view.step]
+    newest = {attempt.entry.specialist: attempt for attempt in tried}
+    results = [result for result in run.results if result.step_id == view.step]
     if view.attempt is None:
         return tried if view.attempts else list(newest.values()), results
-    found = [each for each in tried if each.entry.number == view.attempt]
+    found = [attempt for attempt in tried if attempt.entry.number == view.attempt]
     # The result is that of the newest attempt.
-    return found, [each for each in results if newest.get(each.specialist_name) in found]
+    return found, [result for result in results if newest.get(result.specialist_name) in found]
 
 
 def _width(output: TextIO, view: View) -> int:

@@ -54,7 +54,7 @@ async def stats(
         reports, has_more = await runs_since(begins, opened, lambda _: graph, at)
     sums = added_up(reports, by.value)
     if as_json:
-        typer.echo(json.dumps([each.model_dump() for each in sums]))
+        typer.echo(json.dumps([row.model_dump() for row in sums]))
         return
     sys.stdout.write("".join(f"{line}\n" for line in period_lines(sums, by.value)))
     if has_more:

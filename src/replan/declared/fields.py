@@ -48,7 +48,7 @@ def did_you_mean(name: str, known: Iterable[str], else_: str) -> str:
     """Suggest the names that are closest to an unknown name."""
     near = get_close_matches(name, [*known])
     likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
-    nearest = [each for each, like in zip(near, likeness, strict=True) if like == likeness[0]]
+    nearest = [name for name, like in zip(near, likeness, strict=True) if like == likeness[0]]
     return f"Did you mean {' or '.join(nearest)}?" if nearest else else_
 
 
@@ -85,7 +85,7 @@ def flag_or_names(value: object, info: ValidationInfo) -> object:
     """Refuse what is neither true, false nor a list of names."""
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     items = cast("Sequence[object]", value) if is_list else (None,)
-    if isinstance(value, bool) or all(isinstance(each, str) for each in items):
+    if isinstance(value, bool) or all(isinstance(item, str) for item in items):
         return cast("object", value)
     fix = f"Write true, or a list of names: {info.field_name}: [NAME]."
     raise field_error("wrong_type", "This is neither true nor a list of names.", fix)

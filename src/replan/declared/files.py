@@ -60,7 +60,7 @@ def _without_none(field: dict[str, Any]) -> None:
         del field["default"]
     kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
     if _NONE in kinds:
-        left = [each for each in kinds if each != _NONE]
+        left = [kind for kind in kinds if kind != _NONE]
         del field["anyOf"]
         field.update(left[0] if len(left) == 1 else {"anyOf": left})
 

@@ -109,8 +109,8 @@ def mistakes_in(
         source: The document, which knows where each field is.
     """
     fields: dict[str, Mistake] = {}
-    for each in error.errors(include_url=False)[:_MOST]:
-        mistake = _mistake(each, kind, see, source)
+    for details in error.errors(include_url=False)[:_MOST]:
+        mistake = _mistake(details, kind, see, source)
         fields.setdefault(mistake.field, mistake)
     yield from fields.values()
 
@@ -168,7 +168,11 @@ def _unknown(where: Where, kind: type[BaseModel]) -> tuple[str, str, str]:
     fields = _model_at(where[:-1], kind).model_fields
     if holds_secret(name):
         reason = "A file must not contain a key."
-        named = ((each, fields[each].examples) for each in fields if each.endswith("_env"))
+        named = (
+            (field_name, fields[field_name].examples)
+            for field_name in fields
+            if field_name.endswith("_env")
+        )
         fixes = (key_fix(each, str(examples[0])) for each, examples in named if examples)
         return "literal_secret", reason, next(fixes, FIX)
     known = list(fields)
@@ -213,4 +217,4 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     models = (_model_in(part) for part in get_args(annotation))
-    return next((each for each in models if each is not None), None)
+    return next((model for model in models if model is not None), None)

@@ -99,7 +99,7 @@ class Part(Value):
         try:
             part = handler(whole)
         except ValidationError as error:
-            mistakes += [_again(each) for each in error.errors(include_url=False)]
+            mistakes += [_again(details) for details in error.errors(include_url=False)]
         else:
             if not mistakes:
                 return part

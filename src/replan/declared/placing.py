@@ -19,7 +19,7 @@ def each_once_by_place(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
     first: dict[object, Mistake] = {}
     for mistake in mistakes:
         first.setdefault(mistake.field or (mistake.line, mistake.column), mistake)
-    return sorted(first.values(), key=lambda each: (each.line, each.column))
+    return sorted(first.values(), key=lambda mistake: (mistake.line, mistake.column))
 
 
 def read_part(

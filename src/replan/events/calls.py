@@ -110,8 +110,8 @@ class ToolOutcome:
 
     def answered(self, messages: Sequence[BaseMessage]) -> None:
         """Record what the tool returned."""
-        failed = any(getattr(each, "status", "") == "error" for each in messages)
-        text = "\n".join(message_as_text(each).text for each in messages)
+        failed = any(getattr(message, "status", "") == "error" for message in messages)
+        text = "\n".join(message_as_text(message).text for message in messages)
         self.ends("failed" if failed else "success", text)
 
     def broke_off(self, error: BaseException) -> None:
@@ -147,8 +147,8 @@ def message_as_text(message: BaseMessage) -> MessageText:
     """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_other_content(message)]
     if isinstance(message, AIMessage):
-        parts += [f"[calls {each['name']} {_json(each['args'])}]" for each in message.tool_calls]
-        parts += [f"[calls {each['name']} {each['args']}]" for each in message.invalid_tool_calls]
+        parts += [f"[calls {call['name']} {_json(call['args'])}]" for call in message.tool_calls]
+        parts += [f"[calls {call['name']} {call['args']}]" for call in message.invalid_tool_calls]
     name = message.name if isinstance(message, ToolMessage) else None
     role = f"{message.type} {name}" if name else message.type
     return MessageText(role=role, text=storable_text("\n".join(part for part in parts if part)))
@@ -157,7 +157,7 @@ def message_as_text(message: BaseMessage) -> MessageText:
 def _other_content(message: BaseMessage) -> list[str]:
     if isinstance(message.content, str):
         return []
-    kinds = [each.get("type") for each in message.content if isinstance(each, dict)]
+    kinds = [block.get("type") for block in message.content if isinstance(block, dict)]
     return [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "function_call")]
 
 

@@ -158,7 +158,7 @@ class RunHooks:
 
     def __init__(self, hooks: Hooks, run_id: str) -> None:
         self._seconds = hooks.seconds
-        self._queues = [_HookQueue(each, hooks, run_id, self) for each in hooks.callbacks]
+        self._queues = [_HookQueue(callback, hooks, run_id, self) for callback in hooks.callbacks]
         # Gives the events that are reported with the next one, in their order.
         self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
 

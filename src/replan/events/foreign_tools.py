@@ -83,4 +83,4 @@ def _messages_in(output: object) -> list[BaseMessage]:
         update = cast("Command[Any]", output).update
         output = cast("dict[str, Any]", update).get("messages") if isinstance(update, dict) else ()
     items = cast("list[object]", output) if isinstance(output, list) else [output]
-    return [each for each in items if isinstance(each, BaseMessage)]
+    return [item for item in items if isinstance(item, BaseMessage)]

@@ -30,13 +30,13 @@ def _masked(value: Any) -> Any:
     if isinstance(value, Value):
         return value if isinstance(value, TaskPlan) else _masked_value(value)
     if isinstance(value, tuple):
-        parts = tuple(_masked(each) for each in cast("tuple[Any, ...]", value))
+        parts = tuple(_masked(item) for item in cast("tuple[Any, ...]", value))
         return parts if parts != value else cast("Any", value)
     if isinstance(value, list):
-        return [_masked(each) for each in cast("list[Any]", value)]
+        return [_masked(part) for part in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
-        masked = {name: _masked(each) for name, each in fields.items()}
+        masked = {name: _masked(value) for name, value in fields.items()}
         return masked if masked != fields else fields
     return value
 

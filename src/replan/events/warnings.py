@@ -28,14 +28,14 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
                 for step, name in assignments.items()
             )
         case PlanParseWarning(parse_warnings=found):
-            return tuple(f"In the plan, {each}." for each in found)
+            return tuple(f"In the plan, {warning}." for warning in found)
         case ReplyParseFailed():
             when = f" in round {event.round}" if event.round else ""
             reply = f"The reply of {event.node}{when} could not be used"
             why = event.problem.rstrip(".")
             return (f"{reply}: {why}. Instead: {event.fallback}.",)
         case StepsInvalidated(reruns=reruns) if any(
-            each.reason == "input_changed" for each in reruns
+            rerun.reason == "input_changed" for rerun in reruns
         ):
             steps = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {steps}.",)
@@ -54,7 +54,9 @@ def _missing_context(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ..
         return (why,) if event.error else ()
     of = f" (attempt {event.attempt})" if event.attempt else ""
     who = "The host" if event.step_id is None else f"Step {event.step_id}{of}"
-    failed = tuple(f"{who} continues with less knowledge: {each}" for each in event.failed)
+    failed = tuple(
+        f"{who} continues with less knowledge: {specialist}" for specialist in event.failed
+    )
     return (f"{who} continues without knowledge: {event.error}",) if event.error else failed
 
 

@@ -63,9 +63,9 @@ def _validated(call: ActionCall) -> JsonValue:
     data = cast("Mapping[str, object]", call.parameters["data"])
     command = spec.command(str(call.parameters["schema"]))
     if command is None:
-        known = ", ".join(each.name for each in spec.commands)
+        known = ", ".join(command.name for command in spec.commands)
         raise ValueError(f"there is no schema {call.parameters['schema']!r}; use one of {known}")
-    known = {name: each for name, each in data.items() if name in command.slots}
+    known = {name: value for name, value in data.items() if name in command.slots}
     merge = merge_values(spec, command.slots, {}, known, call.job.language)
     wrong: list[JsonValue] = [issue.model_dump(mode="json") for issue in merge.issues]
     missing: list[JsonValue] = [name for name in command.needs if name not in merge.values]
@@ -75,7 +75,7 @@ def _validated(call: ActionCall) -> JsonValue:
 def _extracted(call: ActionCall, today: date) -> JsonValue:
     """Find the values of fields in messages."""
     messages = messages_of(cast("Sequence[Any]", call.parameters["messages"]))
-    text = "\n".join(each.content for each in messages if each.role == "user")
+    text = "\n".join(message.content for message in messages if message.role == "user")
     job = Job(id="-", type=call.spec.name)
     found = read_by_rules(Wanted(spec=call.spec, job=job, said=text, today=today)).found.values
     fields = [str(each) for each in cast("Sequence[Any]", call.parameters["target_fields"])]

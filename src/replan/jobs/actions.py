@@ -114,17 +114,17 @@ def parameters_of(
         return dict(item)
     known = {ITEM: number, **item}
     return {
-        name: _address(each, known) if name == "endpoint" else _filled(each, known)
-        for name, each in command.parameters.items()
+        name: _address(value, known) if name == "endpoint" else _filled(value, known)
+        for name, value in command.parameters.items()
     }
 
 
 def _filled(value: JsonValue, known: Mapping[str, JsonValue]) -> JsonValue:
     if isinstance(value, dict):
-        filled = {name: _filled(each, known) for name, each in value.items()}
-        return {name: each for name, each in filled.items() if each is not None}
+        filled = {name: _filled(part, known) for name, part in value.items()}
+        return {name: value for name, value in filled.items() if value is not None}
     if isinstance(value, list | tuple):
-        return [_filled(each, known) for each in cast("list[JsonValue]", value)]
+        return [_filled(item, known) for item in cast("list[JsonValue]", value)]
     if not isinstance(value, str):
         return value
     whole = PLACEHOLDER.fullmatch(value)

@@ -122,7 +122,7 @@ class Merge:
     def _reopen(self, name: str) -> None:
         behind = self._spec.dependents_of(name)
         # In the order of the spec, so that each process tells them in the same one.
-        for each in (slot.name for slot in self._spec.slots if slot.name in behind):
-            if each in self.values and each not in self._fresh:
-                del self.values[each]
-                self._reopened[each] = None
+        for slot_name in (slot.name for slot in self._spec.slots if slot.name in behind):
+            if slot_name in self.values and slot_name not in self._fresh:
+                del self.values[slot_name]
+                self._reopened[slot_name] = None

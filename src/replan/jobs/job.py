@@ -215,7 +215,7 @@ class Job(Value):
         """Leave out derived fields, which follow from the others."""
         if isinstance(given, Mapping):
             fields = cast("Mapping[str, Any]", given)
-            return {name: each for name, each in fields.items() if name not in _DERIVED}
+            return {name: value for name, value in fields.items() if name not in _DERIVED}
         return given
 
     @computed_field

@@ -78,7 +78,7 @@ class ApiExecutor:
         if params and method in _IN_ADDRESS:
             fields = cast("Mapping[str, JsonValue]", params)
             # Given apart, they would take the place of the query that the endpoint has.
-            query = urlencode({name: _text(each) for name, each in fields.items()})
+            query = urlencode({name: _text(value) for name, value in fields.items()})
             request["url"] += f"{'&' if '?' in url else '?'}{query}"
         elif method not in _IN_ADDRESS:
             request["json"] = params or {}

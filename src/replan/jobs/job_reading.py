@@ -70,11 +70,11 @@ def _mistakes(job: Job, spec: JobSpec) -> Iterator[Mistake]:
     if job.version != spec.version:
         fix = "Use the spec of this version, or start a new job."
         yield _mistake("version", job.version, f"this spec is of version {spec.version}", fix)
-    commands = [each.name for each in spec.commands]
+    commands = [command.name for command in spec.commands]
     if job.command and job.command not in commands:
         fix = did_you_mean(job.command, commands, f"Use one of: {', '.join(commands)}.")
         yield _mistake("command", job.command, "there is no such command", fix)
-    names = [each.name for each in spec.slots]
+    names = [slot.name for slot in spec.slots]
     for field, name in _named_in(job):
         if name not in names:
             fix = did_you_mean(name, names, f"The slots are: {', '.join(names)}.")
@@ -105,16 +105,16 @@ def _recomputed(job: Job, spec: JobSpec) -> Job:
     """Compute again what follows from the spec and from the values."""
     names = spec.slots_of(job.command)
     values = {
-        name: each
-        for name, each in job.collected_info.items()
+        name: value
+        for name, value in job.collected_info.items()
         # A view has a mask in place of a secret value: then the value is missing.
-        if name in names and not (each == MASK and spec.slot(name).secret)
+        if name in names and not (value == MASK and spec.slot(name).secret)
     }
     more = [name for name in job.required_info if name in names and job.command]
     required = spec.in_order((*spec.needs_of(job.command), *more))
     issues = merge_values(spec, names, {}, values, job.language).issues
     known = {issue.field for issue in issues}
-    before = tuple(each for each in job.validation_errors if each.field not in known)
+    before = tuple(issue for issue in job.validation_errors if issue.field not in known)
     plan = job.plan
     if plan is not None and (plan.command != job.command or is_stale(job, plan)):
         plan = None

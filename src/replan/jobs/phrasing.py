@@ -51,7 +51,7 @@ class ModelPhraser:
                 raise
             here().warn(f"The question is asked in the words of the job: {describe(error)}")
             return text
-        lost = [each for each in keeps if each.casefold() not in phrased.casefold()]
+        lost = [required for required in keeps if required.casefold() not in phrased.casefold()]
         if not phrased or lost or len(phrased) > 2 * len(text) + _LONGER:
             problem = f"it leaves out {', '.join(lost)}" if lost else "it cannot be used"
             said = "The question is asked in the words of the job"
@@ -64,9 +64,9 @@ def kept_in_question(spec: JobSpec, job: Job) -> list[str] | None:
     """What must be in a question of a job; None if it is asked in the words of the spec."""
     asked = job.asked.names[0] if job.asked.names else ""
     if asked == COMMAND:
-        return [each.called(job.language) for each in spec.commands]
+        return [command.called(job.language) for command in spec.commands]
     # What lets something happen is confirmed in the words of the engine.
     if not spec.knows(asked):
         return None
     slot = spec.slot(asked)
-    return [slot.worded(each, job.language) for each in slot.choices or ()]
+    return [slot.worded(choice, job.language) for choice in slot.choices or ()]

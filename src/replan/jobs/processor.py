@@ -197,7 +197,9 @@ class JobProcessor:
 
     async def _in_phase(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         is_ready, issues = self._corrector.validate_phase_prerequisites(job, job.phase)
-        handler = next((each for each in self._handlers if each.can_handle(job.phase)), None)
+        handler = next(
+            (handler for handler in self._handlers if handler.can_handle(job.phase)), None
+        )
         if not is_ready or handler is None:
             why = "; ".join(issues) or f"Nothing handles the phase {job.phase}."
             return fail(job, "broken", why)

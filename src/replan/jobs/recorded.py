@@ -107,4 +107,4 @@ class LoggedExecutor:
 def _doubts(call: ActionCall) -> int:
     """How many attempts may or may not have taken effect."""
     results = call.job.intermediate_results
-    return sum(each.key == call.key and each.in_doubt for each in results)
+    return sum(intermediate.key == call.key and intermediate.in_doubt for intermediate in results)

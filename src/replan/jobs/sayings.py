@@ -44,7 +44,7 @@ def means(text: str, what: Meaning) -> bool:
 
 def is_later(text: str) -> bool:
     """Whether a text says that an answer comes later, or begins by saying so."""
-    begins = (each["heard"]["later_begins"] for each in _words().values())
+    begins = (words["heard"]["later_begins"] for words in _words().values())
     return means(text, "later") or any(re.match(form, bare(text)) for form in begins)
 
 
@@ -112,4 +112,4 @@ def _words() -> dict[str, Any]:
 
 @cache
 def _words_that_mean(what: str) -> frozenset[str]:
-    return frozenset(word for each in _words().values() for word in each["heard"][what])
+    return frozenset(word for words in _words().values() for word in words["heard"][what])

@@ -44,7 +44,7 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
 
     def masked_issues(issues: Iterable[ValidationIssue]) -> tuple[ValidationIssue, ...]:
         return tuple(
-            each.replace(message=bare(each.message), value=bare(each.value)) for each in issues
+            issue.replace(message=bare(issue.message), value=bare(issue.value)) for issue in issues
         )
 
     return job.replace(
@@ -52,8 +52,10 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
         plan=plan,
         planned_secrets={},
         intermediate_results=tuple(
-            each.replace(result=bare(each.result), error_msg=bare(each.error_msg))
-            for each in job.intermediate_results
+            intermediate.replace(
+                result=bare(intermediate.result), error_msg=bare(intermediate.error_msg)
+            )
+            for intermediate in job.intermediate_results
         ),
         error=bare(job.error),
         remarks=masked_issues(job.remarks),
@@ -65,9 +67,11 @@ def shown_value(spec: JobSpec, job: Job, name: str) -> str:
     """The name of a slot and its value for the user; masked if a secret slot has this text, too."""
     slot, value = spec.slot(name), job.collected_info[name]
     shown = slot.shown(value, job.language)
-    secrets = [job.collected_info.get(each.name) for each in spec.slots if each.secret]
-    texts = [each for each in secrets if isinstance(each, str) and len(each) >= _SHORTEST_MASKED]
-    if slot.is_free and any(each in shown for each in texts):
+    secrets = [job.collected_info.get(slot.name) for slot in spec.slots if slot.secret]
+    texts = [
+        secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_MASKED
+    ]
+    if slot.is_free and any(text in shown for text in texts):
         shown = MASK
     return f"{slot.called(job.language)}: {shown}"
 
@@ -78,7 +82,7 @@ _SHORTEST_MASKED = 4
 
 def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
     """Plain data with a mask in place of each value that secret slots of a job have or had."""
-    planned = {name: list(each.values) for name, each in job.planned_secrets.items()}
+    planned = {name: list(secret.values) for name, secret in job.planned_secrets.items()}
     return hidden(value, secrets_in(spec, job.collected_info, planned))
 
 
@@ -93,8 +97,8 @@ def _leaves(value: JsonValue) -> Iterator[str]:
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
-        for each in value:
-            yield from _leaves(each)
+        for item in value:
+            yield from _leaves(item)
     elif value not in (None, "") and not isinstance(value, bool):
         yield str(value)
         # As it is in a text that is JSON.
@@ -107,9 +111,9 @@ def hidden(value: Any, secrets: Sequence[str]) -> Any:
         return value
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: hidden(each, secrets) for name, each in fields.items()}
+        return {name: hidden(value, secrets) for name, value in fields.items()}
     if isinstance(value, list):
-        return [hidden(each, secrets) for each in cast("list[Any]", value)]
+        return [hidden(part, secrets) for part in cast("list[Any]", value)]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return MASK if str(value) in secrets else value
     if isinstance(value, str):
@@ -121,6 +125,6 @@ def hidden(value: Any, secrets: Sequence[str]) -> Any:
 def masked(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return values by slot, with a mask in place of those that are secret."""
     return {
-        name: MASK if spec.knows(name) and spec.slot(name).secret else each
-        for name, each in values.items()
+        name: MASK if spec.knows(name) and spec.slot(name).secret else value
+        for name, value in values.items()
     }

@@ -79,7 +79,10 @@ class ChunkReader:
             text = together.text or text
         knowledge = _citing(text, useful)
         unused = [
-            *(f"{place_of(each)} is not read: map_max_chunks is {most}." for each in chunks[most:]),
+            *(
+                f"{place_of(chunk)} is not read: map_max_chunks is {most}."
+                for chunk in chunks[most:]
+            ),
             *_unused((chunk for chunk, note in notes if note == _Note()), _NO_HELP),
         ]
         return knowledge.replace(unused=(*unused, *knowledge.unused), failed=failed)
@@ -102,12 +105,12 @@ class ChunkReader:
         """Have all chunks read concurrently."""
         # Each that is begun is paid for, so all come to their end before an error ends the work.
         tried = await asyncio.gather(
-            *(self._note(knowledge_text([each])) for each in chunks), return_exceptions=True
+            *(self._note(knowledge_text([chunk])) for chunk in chunks), return_exceptions=True
         )
-        for each in tried:
-            if isinstance(each, BaseException):
-                raise each
-        return [each for each in tried if isinstance(each, _Note)]
+        for note in tried:
+            if isinstance(note, BaseException):
+                raise note
+        return [note for note in tried if isinstance(note, _Note)]
 
     async def _note(self, text: str) -> _Note:
         """Ask the model what a text says about the task."""
@@ -131,13 +134,13 @@ def _citing(text: str, chunks: Sequence[Chunk]) -> Knowledge:
     """A text made of chunks, and the chunks that it cites; without a mark, all of them."""
     sources = tuple(map(source_of, chunks))
     text, named = cited(text, sources)[0], cited_among(text, sources)
-    left = [each for each in chunks if named and source_of(each) not in named]
+    left = [chunk for chunk in chunks if named and source_of(chunk) not in named]
     unused = tuple(_unused(left, "the text that was made does not cite it"))
     return Knowledge(text=text, sources=named or sources, unused=unused)
 
 
 def _unused(chunks: Iterable[Chunk], why: str) -> Iterable[str]:
-    return (f"{place_of(each)} is not used: {why}." for each in chunks)
+    return (f"{place_of(chunk)} is not used: {why}." for chunk in chunks)
 
 
 def _failures(notes: Iterable[tuple[Chunk, _Note]]) -> Iterable[str]:

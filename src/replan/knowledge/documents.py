@@ -68,7 +68,7 @@ def _extracted(name: str, kind: str, content: bytes) -> Iterator[Passage]:
         Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
         for place, heading, text in cast("list[tuple[int, str, str]]", lines)
     )
-    return (piece for each in whole for piece in cut(each))
+    return (piece for passage in whole for piece in cut(passage))
 
 
 def _output(kind: str, content: bytes) -> list[Any]:

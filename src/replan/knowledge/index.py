@@ -114,7 +114,7 @@ class Index:
         What changed is read again, what is gone goes.
         """
         listing = files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
-        files = {each.name: each for each in listing.files}
+        files = {file.name: file for file in listing.files}
         if self._is_behind(files):
             # Whoever comes second finds it done.
             self._db.execute("BEGIN IMMEDIATE")
@@ -173,7 +173,7 @@ class Index:
     def _is_behind(self, files: Mapping[str, FolderFile]) -> bool:
         stamps = dict(self._db.execute("SELECT name, stamp FROM files"))
         return files.keys() != stamps.keys() or any(
-            _stamp(each) != stamps[name] for name, each in files.items()
+            _stamp(file) != stamps[name] for name, file in files.items()
         )
 
     def _catch_up(self, files: Mapping[str, FolderFile]) -> None:
@@ -196,7 +196,7 @@ class Index:
             if old is not None and old.digest == digest:
                 self._db.execute("UPDATE files SET stamp = ? WHERE name = ?", (stamp, file.name))
                 return
-            rows = [_row(each) for each in passages_in(file.name, content)]
+            rows = [_row(passage) for passage in passages_in(file.name, content)]
         except UnreadableFileError as error:
             problem, digest = str(error), ""
         if old is not None:

@@ -56,7 +56,7 @@ class LangChainRetriever:
             fix = "Use VectorStoreRetriever with tenant_field, or say shared=True."
             raise RetrievalError("a retriever of LangChain cannot separate tenants", fix)
         documents = self.retriever.invoke(request.query, config)
-        chunks = [_chunk(each, 1 / place) for place, each in enumerate(documents, start=1)]
+        chunks = [_chunk(document, 1 / place) for place, document in enumerate(documents, start=1)]
         return best_of(chunks, request)
 
 
@@ -99,7 +99,7 @@ class VectorStoreRetriever:
         with _charged(self.embedding_names, request.query, config):
             scored = self._scored(request.query, request.top_k, options)
         self._check_tenants([document for document, _ in scored], request.tenant_id)
-        return best_of([_chunk(*each) for each in scored], request)
+        return best_of([_chunk(*scored_document) for scored_document in scored], request)
 
     @property
     def embedding_names(self) -> tuple[str, ...]:
@@ -107,8 +107,10 @@ class VectorStoreRetriever:
         model = self.store.embeddings
         if model is None:
             return ()
-        names = (getattr(model, each, None) for each in ("model", "model_name", "model_id"))
-        own = [each for each in names if isinstance(each, str) and each]
+        names = (
+            getattr(model, attribute, None) for attribute in ("model", "model_name", "model_id")
+        )
+        own = [name for name in names if isinstance(name, str) and name]
         return (own[0] if own else type(model).__name__,)
 
     def _filters(self, request: SearchRequest) -> Filters:
@@ -139,8 +141,8 @@ class VectorStoreRetriever:
     def _check_tenants(self, documents: Sequence[Document], tenant: str) -> None:
         """Refuse what a store gave that overlooks filters."""
         if self.tenant_field and any(
-            cast("dict[str, object]", each.metadata).get(self.tenant_field) != tenant
-            for each in documents
+            cast("dict[str, object]", document.metadata).get(self.tenant_field) != tenant
+            for document in documents
         ):
             reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
             raise RetrievalError(reason, "It ignores filters: write as_filter=... for it.")

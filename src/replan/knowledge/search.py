@@ -50,16 +50,16 @@ class _Counting:
 def _counting(response: SearchResponse, options: RAGOptions) -> _Counting:
     least, most = options.given["min_score"], options.given["top_k"]
     chunks = [*response.chunks, *response.below]
-    odd = [each for each in chunks if not math.isfinite(each.score)]
-    full = [each for each in chunks if math.isfinite(each.score) and each.content.strip()]
-    ordered = sorted(full, key=lambda each: -each.score)[:most]
-    enough = [each for each in ordered if each.score >= least]
+    odd = [chunk for chunk in chunks if not math.isfinite(chunk.score)]
+    full = [chunk for chunk in chunks if math.isfinite(chunk.score) and chunk.content.strip()]
+    ordered = sorted(full, key=lambda chunk: -chunk.score)[:most]
+    enough = [chunk for chunk in ordered if chunk.score >= least]
     low = ordered[len(enough) :]
     left_out = [*map(_name, response.skipped), *map(_left_out_for_score, odd)]
     unused = [
-        f"{place_of(_bounded(each))} is not used: its score {each.score:.3g} is below "
+        f"{place_of(_bounded(chunk))} is not used: its score {chunk.score:.3g} is below "
         f"min_score={least:g}."
-        for each in low
+        for chunk in low
     ]
     failed = ()
     if low and not enough:

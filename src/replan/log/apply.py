@@ -98,7 +98,9 @@ def _facts_of_step(report: RunReport, event: StepEvent | PhaseEntered) -> dict[s
             questions = (*report.questions_without(asked.key), own)
             return {"pending_questions": questions, "answered": report.answered - {event.step_id}}
         case SpecialistCompleted() if event.result is not None:
-            files = {each.path: each for each in (*report.artifacts, *event.result.artifacts)}
+            files = {
+                artifact.path: artifact for artifact in (*report.artifacts, *event.result.artifacts)
+            }
             return {"artifacts": tuple(files.values())}
         case _:
             return {}
@@ -112,7 +114,7 @@ def _settled(plan: TaskPlan, event: Event, fold: Fold) -> TaskPlan:
     """The plan with the marks that its next version will have."""
     match event:
         case StepsInvalidated():
-            again = (plan.by_id[each.step] for each in event.reruns if each.step in plan.by_id)
+            again = (plan.by_id[rerun.step] for rerun in event.reruns if rerun.step in plan.by_id)
             return plan.with_steps(*(step.replace(status=PENDING, feedback="") for step in again))
         case SpecialistCompleted() if event.step_id in plan.by_id:
             return plan.with_steps(fold.marked(plan.by_id[event.step_id], event.error))

@@ -42,7 +42,7 @@ def equal_call(question: Question, run_id: str, logged: Iterable[LoggedEvent]) -
     """
     wanted = call_in(question)
     found: EqualCall | None = None
-    for event in (each.event for each in logged) if wanted else ():
+    for event in (event.event for event in logged) if wanted else ():
         if isinstance(event, dict) and wanted and _is_equal(event, *wanted):
             status, at = str(event.get("status", "")), event.get("at")
             when = datetime.fromisoformat(at) if isinstance(at, str) else None

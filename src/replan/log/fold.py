@@ -40,17 +40,17 @@ class Outline:
 
     def after(self, event: Event) -> Outline:
         if isinstance(event, events.PlanCreated):
-            steps = (each.model_dump(mode="json", exclude_defaults=True) for each in event.outline)
+            steps = (step.model_dump(mode="json", exclude_defaults=True) for step in event.outline)
             return Outline(event.title, tuple(steps))
         changes = event.changes if isinstance(event, events.PlanUpdated) else None
         return self._changed(changes) if changes else self
 
     def _changed(self, changes: Mapping[str, Any]) -> Outline:
         """Apply the changes of a revision in the order of `replan.plan.changes`."""
-        removed = {int(each) for each in changes.get("removed") or ()}
+        removed = {int(removed_step) for removed_step in changes.get("removed") or ()}
         steps = [step for step in self.steps if step["id"] not in removed]
-        for each in changes.get("added") or ():
-            steps.insert(each.get("index", len(steps)), each["step"])
+        for added_step in changes.get("added") or ():
+            steps.insert(added_step.get("index", len(steps)), added_step["step"])
         modified: dict[int, Any] = {int(n): f for n, f in changes.get("modified", {}).items()}
         steps = [{**step, **modified.get(step["id"], {})} for step in steps]
         place: dict[int, int] = {step: at for at, step in enumerate(changes.get("reordered") or ())}
@@ -76,8 +76,11 @@ class Revision:
     @property
     def removed(self) -> dict[int, str]:
         """The steps that it took out of the plan, with their words."""
-        words = {int(each["id"]): str(each.get("description", "")) for each in self.before.steps}
-        return {int(each): words.get(int(each), "") for each in self.changes.get("removed") or ()}
+        words = {int(step["id"]): str(step.get("description", "")) for step in self.before.steps}
+        return {
+            int(removed_step): words.get(int(removed_step), "")
+            for removed_step in self.changes.get("removed") or ()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +269,7 @@ class Fold:
                 by = (self._person if event.by == "person" else "") or _AUTHORS[event.by]
                 added: Any = changes.get("added", [])
                 if event.at is not None:
-                    self.planned_at |= {each["step"]["id"]: event.at for each in added}
+                    self.planned_at |= {added_step["step"]["id"]: event.at for added_step in added}
                 self._revise(event, by, before)
             case _:
                 pass
@@ -317,15 +320,15 @@ class Fold:
         """Steps that are opened again end anew."""
         match event:
             case events.StepsInvalidated():
-                self._reopen(each.step for each in event.reruns)
+                self._reopen(rerun.step for rerun in event.reruns)
             case events.RunCorrected():
                 self._reopen([event.step_id])
             case events.PlanUpdated(plan=plan, changes=changes) if plan:
                 # What one of several specialists did well counts in a later round, too, and what
                 # began before its plan was complete.
-                partly = {each.id for each in plan.open_steps() if self.end_of(each) is None}
+                partly = {step.id for step in plan.open_steps() if self.end_of(step) is None}
                 added: Any = changes.get("added", ())
-                early = {each["step"]["id"] for each in added}
+                early = {added_step["step"]["id"] for added_step in added}
                 self._reopen([*self.ends.keys() - partly - early])
             case events.PlanUpdated(changes=changes):
                 modified: Any = changes.get("modified", ())
@@ -350,7 +353,7 @@ class Fold:
     def end_of(self, step: PlanStep) -> bool | None:
         """Whether a step is done well since it was opened; None while a specialist is at it."""
         ends = self.ends.get(step.id, {})
-        named = {each.casefold() for each in step.specialists}
+        named = {specialist.casefold() for specialist in step.specialists}
         return any(ends.values()) if ends and named <= ends.keys() else None
 
     def _begin(self, event: events.SpecialistInvoked) -> None:

@@ -46,7 +46,7 @@ def event_of(run_id: str, logged: LoggedEvent) -> Event:
         pass
     name = fields.get("type")
     logger.warning("a kept event cannot be read", extra={"run_id": run_id, "kind": name})
-    own = {each: fields[each] for each in ("run_id", "seq", "at", "round") if each in fields}
+    own = {name: fields[name] for name in ("run_id", "seq", "at", "round") if name in fields}
     return WarningReported(text=f"This version of Replan cannot read the event {name!r}.", **own)
 
 
@@ -58,7 +58,7 @@ def _kept_fields(kind: type[BaseEvent], fields: Mapping[str, Any]) -> dict[str, 
 
 def events_of(run_id: str, logged: Iterable[LoggedEvent]) -> list[Event]:
     """Return kept events, in their order."""
-    return [event_of(run_id, each) for each in logged]
+    return [event_of(run_id, event) for event in logged]
 
 
 class EventTexts:
@@ -74,7 +74,7 @@ class EventTexts:
 
     def give_back(self, texts: list[KeptText]) -> None:
         """Put back texts that could not be stored."""
-        self._new = {each.ref: each for each in texts} | self._new
+        self._new = {text.ref: text for text in texts} | self._new
 
     def ref(self, text: str, at: datetime) -> str:
         """Store a text, and return its key."""
@@ -120,7 +120,7 @@ def entry_of(event: Event, texts: EventTexts | None = None) -> dict[str, JsonVal
 
 def _messages(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]:
     prompt, reply = prompt_of(event), reply_of(event)
-    kept: dict[str, JsonValue] = {"prompt": [texts.message(each, at) for each in prompt]}
+    kept: dict[str, JsonValue] = {"prompt": [texts.message(message, at) for message in prompt]}
     kept["reply"] = None if reply is None else texts.message(reply, at)
     return {name: value for name, value in kept.items() if value}
 
@@ -141,5 +141,5 @@ def references(events: Iterable[Event]) -> set[str]:
     for event in events:
         reply = reply_of(event)
         messages = [*prompt_of(event), *([] if reply is None else [reply])]
-        refs |= {*event.refs.values(), *(each.ref for each in messages if each.ref)}
+        refs |= {*event.refs.values(), *(message.ref for message in messages if message.ref)}
     return refs

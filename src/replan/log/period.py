@@ -73,8 +73,8 @@ def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
             parts[part.name].append((report, part))
     sums = [_sums(name, own) for name, own in parts.items()]
     if by == "day":
-        return tuple(sorted(sums, key=lambda each: each.name))
-    return tuple(sorted(sums, key=lambda each: (-_most(each), -each.seconds, each.name)))
+        return tuple(sorted(sums, key=lambda sums: sums.name))
+    return tuple(sorted(sums, key=lambda sums: (-_most(sums), -sums.seconds, sums.name)))
 
 
 def _most(sums: Sums) -> float:
@@ -83,18 +83,18 @@ def _most(sums: Sums) -> float:
 
 def _sums(name: str, own: list[tuple[RunReport, _Part]]) -> Sums:
     parts = [part for _, part in own]
-    calls = sum_of(each.calls for each in parts)
+    calls = sum_of(part.calls for part in parts)
     return Sums(
         name=name,
         costs=_costs(own),
         runs=len({report.run_id for report, _ in own}),
-        number=sum(each.number for each in parts),
-        failed=sum(each.is_failed for each in parts),
-        partial=sum(each.is_partial for each in parts),
+        number=sum(part.number for part in parts),
+        failed=sum(part.is_failed for part in parts),
+        partial=sum(part.is_partial for part in parts),
         input_tokens=calls.input_tokens,
         output_tokens=calls.output_tokens,
-        seconds=round(sum(each.seconds for each in parts), 3),
-        waited=round(sum(each.waited for each in parts), 3),
+        seconds=round(sum(part.seconds for part in parts), 3),
+        waited=round(sum(part.waited for part in parts), 3),
     )
 
 
@@ -128,12 +128,12 @@ def _teams(report: RunReport) -> Iterator[_Part]:
 
 
 def _specialists(report: RunReport) -> Iterator[_Part]:
-    for each in report.attempts:
-        is_failed = each.entry.outcome == "failed"
-        own = calls_of(call for call in each.calls if isinstance(call, ModelCompleted))
-        yield _Part(each.entry.specialist, is_failed, each.seconds or 0.0, own)
-    if ends := [each for each in report.host_calls if isinstance(each, ModelCompleted)]:
-        failed, seconds = any(each.error for each in ends), sum(each.seconds for each in ends)
+    for attempt in report.attempts:
+        is_failed = attempt.entry.outcome == "failed"
+        own = calls_of(call for call in attempt.calls if isinstance(call, ModelCompleted))
+        yield _Part(attempt.entry.specialist, is_failed, attempt.seconds or 0.0, own)
+    if ends := [call for call in report.host_calls if isinstance(call, ModelCompleted)]:
+        failed, seconds = any(event.error for event in ends), sum(event.seconds for event in ends)
         yield _Part(HOST, failed, seconds, calls_of(ends), number=len(ends))
 
 

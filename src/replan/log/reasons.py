@@ -16,7 +16,11 @@ _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 def _failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
     """Name which steps failed, each with its reason, which may be empty."""
-    failed = [each for each in steps if each[0].status is StepStatus.FAILED]
+    failed = [
+        step_and_reason
+        for step_and_reason in steps
+        if step_and_reason[0].status is StepStatus.FAILED
+    ]
     failures = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
     more = (
         [f"{len(failures) - _MOST_FAILURES} more failed"] if len(failures) > _MOST_FAILURES else []
@@ -25,7 +29,7 @@ def _failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
 
 
 def _not_run(steps: Sequence[PlanStep]) -> list[str]:
-    left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
+    left = [str(step.id) for step in steps if step.status is not StepStatus.COMPLETED]
     verb = "step {} was" if len(left) == 1 else "steps {} were"
     return [f"{verb.format(', '.join(left))} not run"] if left else []
 
@@ -52,7 +56,7 @@ def why_ended(
     reasons = [one_line(judged.text)] if judged and judged.text else []
     if has_failures:
         # What failed in spite of which it is complete was optional.
-        reasons += _failures([(each.step, one_line(each.error)) for each in report.planned])
+        reasons += _failures([(step.step, one_line(step.error)) for step in report.planned])
     return "; ".join(reasons)
 
 
@@ -67,8 +71,8 @@ def _rejected_why(report: RunReport) -> str:
 def _limit_why(report: RunReport) -> str:
     """The limit that was reached, its value, and why less than that was used."""
     limit = report.limit_reached
-    own = (each for each in report.fold.limits if each.scope == "run")
-    reached = [each for each in own if each.limit == limit]
+    own = (event for event in report.fold.limits if event.scope == "run")
+    reached = [event for event in own if event.limit == limit]
     why = one_line(reached[-1].reason) if reached else ""
     if limit in CUTS:
         return f"{CUTS[limit]}{why and f': {why}'}"
@@ -87,8 +91,8 @@ def _undone(report: RunReport, *, has_limit: bool) -> tuple[list[str], list[str]
     """The steps that failed, with the reason, or did not run, if a run missed its goal."""
     if report.outcome not in INCOMPLETE:
         return [], []
-    failed = _failures([(each.step, one_line(each.error)) for each in report.planned])
-    return failed, [] if failed or has_limit else _not_run([each.step for each in report.planned])
+    failed = _failures([(step.step, one_line(step.error)) for step in report.planned])
+    return failed, [] if failed or has_limit else _not_run([step.step for step in report.planned])
 
 
 def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> str:
@@ -99,7 +103,7 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
 
     match pause.why:
         case "waiting":
-            keys = {each.key for each in report.pending_questions}
+            keys = {question.key for question in report.pending_questions}
             times = [moment for key, moment in report.fold.asked_at.items() if key in keys]
             return f"{_waits(report)}{at(', since {}', *times[:1])}"
         case "interrupted":
@@ -120,9 +124,9 @@ def _stopped_why(report: RunReport, when: Callable[[datetime], str] | None) -> s
 def _cut_off(report: RunReport) -> str:
     """Which steps were cut off, and in which calls of tools."""
     reasons = list[str]()
-    for step in (each for each in report.planned if each.is_cut_off):
+    for step in (step for step in report.planned if step.is_cut_off):
         calls = step.attempts[-1].calls
-        tools = dict.fromkeys(each.tool for each in calls if isinstance(each, ToolInvoked))
+        tools = dict.fromkeys(call.tool for call in calls if isinstance(call, ToolInvoked))
         where = f" in its call of {', '.join(map(one_line, tools))}" if tools else ""
         reasons.append(f"; step {step.step.id} was cut off{where}")
     more = f"; {len(reasons) - _MOST_CUT_OFF} more were" if len(reasons) > _MOST_CUT_OFF else ""

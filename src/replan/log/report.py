@@ -117,7 +117,7 @@ class RunReport(StateFacts):
         """Return the report after a person answered a question, which the run has not taken yet."""
         steps = {q.step_id for q in self.pending_questions if short_key(q.key) == short_key(key)}
         left = self.questions_without(key)
-        answered = self.answered | (steps - {each.step_id for each in left})
+        answered = self.answered | (steps - {question.step_id for question in left})
         return self.model_copy(update={"pending_questions": left, "answered": answered})
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -153,7 +153,7 @@ class RunReport(StateFacts):
     def ended(self) -> datetime:
         """Its end, or its last sign of life."""
         moments = (self.last_seen_at, self.fold.first_at, self.fold.last_at)
-        return max(each for each in moments if each is not None)
+        return max(moment for moment in moments if moment is not None)
 
     @property
     def is_over(self) -> bool:
@@ -163,7 +163,7 @@ class RunReport(StateFacts):
     @property
     def is_killed(self) -> bool:
         """Whether its process was killed, and no other has continued it."""
-        return any(each.ended is None and each.why == "killed" for each in self.pauses)
+        return any(pause.ended is None and pause.why == "killed" for pause in self.pauses)
 
     @property
     def seconds(self) -> float:
@@ -191,7 +191,9 @@ class RunReport(StateFacts):
         return self._seconds_paused("interrupted", "failed", "over")
 
     def _seconds_paused(self, *why: str) -> float:
-        own = [(each.ended or self.ended) - each.began for each in self.pauses if each.why in why]
+        own = [
+            (pause.ended or self.ended) - pause.began for pause in self.pauses if pause.why in why
+        ]
         return sum(own, timedelta()).total_seconds()
 
     @property
@@ -199,7 +201,7 @@ class RunReport(StateFacts):
         """What people ask of it that it has noticed and not taken yet."""
         if self.is_over:
             return ()
-        return tuple(each for each in self.fold.steered.values() if each.status == "waits")
+        return tuple(event for event in self.fold.steered.values() if event.status == "waits")
 
     @cached_property
     def pauses(self) -> tuple[Pause, ...]:
@@ -215,17 +217,17 @@ class RunReport(StateFacts):
     def revisions(self) -> tuple[Revision, ...]:
         """The versions of its plan, the first plan before all others."""
         history = self.plan.update_history if self.plan else ()
-        reasons = {each.version: each.description for each in history}
+        reasons = {update.version: update.description for update in history}
         named = {n: "" if why.startswith(_NO_REASON) else why for n, why in reasons.items()}
         user = self.labels.get("user", "")
         handed_in = f"{HANDED_IN} (user={user})" if user else HANDED_IN
         return tuple(
             replace(
-                each,
-                by=handed_in if each.by == HANDED_IN else each.by,
-                why=named.get(each.version, ""),
+                revision,
+                by=handed_in if revision.by == HANDED_IN else revision.by,
+                why=named.get(revision.version, ""),
             )
-            for each in self.fold.revisions
+            for revision in self.fold.revisions
         )
 
     @cached_property
@@ -242,14 +244,14 @@ class RunReport(StateFacts):
         if asked_at is not None and entry.outcome not in ("done", "failed"):
             until = following.started_at if following else self.ended
         else:
-            cuts = (each.began for each in self.pauses if each.began >= entry.started_at)
+            cuts = (pause.began for pause in self.pauses if pause.began >= entry.started_at)
             until = entry.ended_at or next(cuts, self.ended)
         return AttemptReport(
             entry=entry,
             calls=tuple(fold.calls.get(at, {}).values()),
             # Of one before it, the process may have been killed.
             running_at=self.last_seen_at if is_at_work and is_open and not following else None,
-            is_asked_about=any(each[:2] == at[:2] for each in fold.doubted),
+            is_asked_about=any(attempt[:2] == at[:2] for attempt in fold.doubted),
             until=until,
             went_on=following is not None,
             asked_at=asked_at,
@@ -257,17 +259,19 @@ class RunReport(StateFacts):
 
     def attempts_of(self, step: int | None = None) -> list[AttemptReport]:
         """The attempts of a step; None: of all."""
-        return [each for each in self.attempts if step in (None, each.entry.step_id)]
+        return [attempt for attempt in self.attempts if step in (None, attempt.entry.step_id)]
 
     @cached_property
     def steps(self) -> tuple[StepReport, ...]:
         """The steps of its plan, and those that a revision removed."""
         attempts = dict[int, list[AttemptReport]]()
-        for each in self.attempts:
-            attempts.setdefault(each.entry.step_id, []).append(each)
+        for attempt in self.attempts:
+            attempts.setdefault(attempt.entry.step_id, []).append(attempt)
         planned = self.plan.steps if self.plan else ()
         ids = {step.id for step in planned}
-        removed_by = {n: each for each in self.revisions for n in each.removed if n not in ids}
+        removed_by = {
+            n: revision for revision in self.revisions for n in revision.removed if n not in ids
+        }
         gone = sorted((attempts.keys() | removed_by.keys()) - ids)
         words = {n: removed_by[n].removed[n] if n in removed_by else "" for n in gone}
         left = [PlanStep(id=n, description=words[n] or self.fold.tasks.get(n, "")) for n in gone]
@@ -308,7 +312,7 @@ class RunReport(StateFacts):
         if self.is_over:
             return set()
         own = {step for step, _ in self.fold.asking}
-        return (own - self.answered) | {each.step_id for each in self.pending_questions}
+        return (own - self.answered) | {question.step_id for question in self.pending_questions}
 
     def _texts_of_removed(
         self, gone: Iterable[int], removed_by: dict[int, Revision]
@@ -316,7 +320,8 @@ class RunReport(StateFacts):
         """What is said about removed steps; a step that is not planned yet is not one."""
         texts = {n: NOT_PLANNED for n in gone if n in self.fold.dropped}
         texts |= {
-            n: f"removed in version {each.version} by {each.by}" for n, each in removed_by.items()
+            n: f"removed in version {revision.version} by {revision.by}"
+            for n, revision in removed_by.items()
         }
         # Of a run that is over, whatever its plan has not was removed, also where no event says so.
         return {**dict.fromkeys(gone, "removed"), **texts} if self.is_over else texts
@@ -324,7 +329,7 @@ class RunReport(StateFacts):
     @cached_property
     def by_id(self) -> dict[int, StepReport]:
         """Its steps by their numbers."""
-        return {each.step.id: each for each in self.steps}
+        return {step.step.id: step for step in self.steps}
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -335,24 +340,24 @@ class RunReport(StateFacts):
     @cached_property
     def planned(self) -> list[StepReport]:
         """The steps but for those that a revision removed."""
-        return [each for each in self.steps if not each.removed]
+        return [step for step in self.steps if not step.removed]
 
     def count(self, status: StepStatus) -> int:
         """How many steps of the plan are so."""
-        return sum(each.status is status for each in self.planned)
+        return sum(step.status is status for step in self.planned)
 
     def obstacles(self, step: PlanStep) -> tuple[list[int], list[int]]:
         """What a step waits for: the steps that failed and block it, and those that are coming."""
-        before = [self.by_id[each] for each in step.awaits if each in self.by_id]
+        before = [self.by_id[step_id] for step_id in step.awaits if step_id in self.by_id]
         handled = step.condition.step if step.condition else None
         failed = [
-            each.step.id
-            for each in before
-            if each.status is StepStatus.FAILED
-            and not each.step.optional
-            and each.step.id != handled
+            step.step.id
+            for step in before
+            if step.status is StepStatus.FAILED
+            and not step.step.optional
+            and step.step.id != handled
         ]
-        return failed, [each.step.id for each in before if each.status.is_open]
+        return failed, [step.step.id for step in before if step.status.is_open]
 
     def planned_at(self, step: int) -> datetime:
         """When a step was planned: with the plan, or by the revision that added it."""
@@ -389,8 +394,8 @@ class RunReport(StateFacts):
     def anomalies_of(self, step: StepReport) -> Anomalies:
         """Which calls of a step came to nothing."""
         calls = [call for attempt in step.attempts for call in attempt.calls]
-        ends = Counter(each.status for each in calls if isinstance(each, ToolCompleted))
-        unusable = sum(each.seq in self.unusable for each in calls)
+        ends = Counter(call.status for call in calls if isinstance(call, ToolCompleted))
+        unusable = sum(call.seq in self.unusable for call in calls)
         return Anomalies(failed=ends["failed"], refused=ends["rejected"], unusable=unusable)
 
     @property
@@ -401,8 +406,10 @@ class RunReport(StateFacts):
 
 def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tuple[Request, ...]:
     """Return requests without answers that may have a secret in them."""
-    secret = {key: MASK for key, each in questions.items() if each.secret}
+    secret = {key: MASK for key, question in questions.items() if question.secret}
     return tuple(
-        each.replace(answers={key: secret.get(key, text) for key, text in each.answers.items()})
-        for each in requests
+        request.replace(
+            answers={key: secret.get(key, text) for key, text in request.answers.items()}
+        )
+        for request in requests
     )

@@ -88,7 +88,7 @@ class RunRows(Value):
         self, results: dict[str, SpecialistResult], info: SerializationInfo
     ) -> dict[str, JsonValue]:
         is_short = info.exclude_defaults
-        return {key: result_as_json(each, is_short=is_short) for key, each in results.items()}
+        return {key: result_as_json(result, is_short=is_short) for key, result in results.items()}
 
 
 class RunLog:
@@ -195,12 +195,14 @@ class RunLog:
         row = NewRow(
             _key_of(ATTEMPT, attempt), "specialist_invoked", attempt.model_dump(mode="json")
         )
-        results = [f"{RESULT}{name}" for name in dict.fromkeys([key or attempt.key, attempt.key])]
+        result_keys = [
+            f"{RESULT}{name}" for name in dict.fromkeys([key or attempt.key, attempt.key])
+        ]
 
         def work(rows: Rows, append: Append) -> SpecialistResult | None:
-            for each in results:
-                if rows.has(each):
-                    return restored(SpecialistResult, rows.value(each))
+            for result_key in result_keys:
+                if rows.has(result_key):
+                    return restored(SpecialistResult, rows.value(result_key))
             if not append(rows, row):
                 begun = restored(Attempt, rows.value(row.key))
                 if (begun.started_at, begun.step_id) != (attempt.started_at, attempt.step_id):
@@ -459,16 +461,16 @@ class RunLog:
 
         values_by_run = await self._store.read(run_ids, work)
         requests = [
-            Request(run_id=name, **each)
+            Request(run_id=name, **value)
             for name, values in values_by_run.items()
-            for each in values
+            for value in values
         ]
         return _in_order(requests)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         """Mark requests as taken: they were handled, or came too late."""
-        for run_id in dict.fromkeys(each.run_id for each in requests):
-            names = [each.name for each in requests if each.run_id == run_id]
+        for run_id in dict.fromkeys(request.run_id for request in requests):
+            names = [request.name for request in requests if request.run_id == run_id]
             new = [NewRow(f"{TAKEN}{name}", "request_taken", _text_of(at)) for name in names]
 
             def append(rows: Rows, new: Sequence[NewRow] = new) -> None:
@@ -549,7 +551,7 @@ NO_TOTALS: Totals = (NOTHING, NOTHING)
 def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
     """The attempts of a run, in the order in which they began."""
     begun = [restored(LedgerEntry, value) for _, value in _below(rows, ATTEMPT)]
-    merged = {(each.key, each.number): each for each in begun}
+    merged = {(entry.key, entry.number): entry for entry in begun}
     for _, value in _below(rows, END):
         end = restored(LedgerEntry, value)
         recorded = merged.setdefault((end.key, end.number), end)
@@ -608,7 +610,7 @@ def _imported(run_id: str, rows: RunRows, *, waits: bool) -> Iterable[NewRow]:
             row = _end(attempt, each.outcome, each.ended_at, each.error)
             yield row._replace(event=entry_of(ended))
     if rows.attempts:
-        at = max(each.ended_at or each.started_at for each in rows.attempts)
+        at = max(entry.ended_at or entry.started_at for entry in rows.attempts)
         rests = RunStopped(run_id=run_id, at=at, reason="waiting" if waits else "interrupted")
         yield NewRow(f"{EVENT}adopted", rests.type, event=entry_of(rests))
     for key, result in rows.results.items():

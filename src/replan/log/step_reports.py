@@ -78,8 +78,8 @@ class AttemptReport(Value):
     @property
     def cost(self) -> float | None:
         """What its model calls were charged; None where one of them has no price."""
-        ends = [each for each in self.calls if isinstance(each, ModelCompleted)]
-        costs = [each.cost for each in ends if each.cost is not None]
+        ends = [call for call in self.calls if isinstance(call, ModelCompleted)]
+        costs = [event.cost for event in ends if event.cost is not None]
         return sum(costs) if len(costs) == len(ends) else None
 
 
@@ -119,32 +119,32 @@ class StepReport(Value):
     @property
     def error(self) -> str:
         """Why it failed, or was skipped."""
-        errors = [each.entry.error for each in self.attempts if each.entry.error]
+        errors = [attempt.entry.error for attempt in self.attempts if attempt.entry.error]
         return errors[-1] if errors else self.step.feedback
 
     @property
     def specialists(self) -> tuple[str, ...]:
-        tried = dict.fromkeys(each.entry.specialist for each in self.attempts)
+        tried = dict.fromkeys(attempt.entry.specialist for attempt in self.attempts)
         return tuple(tried) or self.step.specialists
 
     @property
     def began(self) -> datetime | None:
         """When its first attempt began."""
-        return min((each.entry.started_at for each in self.attempts), default=None)
+        return min((attempt.entry.started_at for attempt in self.attempts), default=None)
 
     @property
     def seconds(self) -> float | None:
         """How long its attempts took together, until now; None if no end is known."""
-        took = [each.seconds for each in self.attempts if each.seconds is not None]
+        took = [attempt.seconds for attempt in self.attempts if attempt.seconds is not None]
         return sum(took) if took else None
 
     @property
     def calls(self) -> Calls:
-        return calls_of(call for each in self.attempts for call in each.calls)
+        return calls_of(call for attempt in self.attempts for call in attempt.calls)
 
     @property
     def tools(self) -> list[ToolInvoked | ToolCompleted]:
-        calls = [call for each in self.attempts for call in each.calls]
+        calls = [call for attempt in self.attempts for call in attempt.calls]
         return [call for call in calls if isinstance(call, ToolInvoked | ToolCompleted)]
 
 

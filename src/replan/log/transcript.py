@@ -66,8 +66,8 @@ class Transcript:
 
     async def newest_reply(self) -> tuple[int, JsonValue]:
         """The reply that came last, with its number; 0 and `None` if none is on record."""
-        replies = [each for each in await self._load() if each.startswith(self._replies)]
-        number = max((int(each.removeprefix(self._replies)) for each in replies), default=0)
+        replies = [key for key in await self._load() if key.startswith(self._replies)]
+        number = max((int(reply.removeprefix(self._replies)) for reply in replies), default=0)
         return number, await self.reply(number)
 
     async def replace_reply(self, number: int, message: JsonValue) -> None:

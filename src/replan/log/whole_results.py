@@ -36,8 +36,8 @@ def short_results(update: Mapping[str, Any], log: RunLog) -> dict[str, Any]:
 
 async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
     """The state with whole results, for nodes; one that the log lost stays an excerpt."""
-    named = [each for key in RESULTS for each in _results_of(state, key).values()]
-    if not any(each.excerpt for each in named):
+    named = [result for key in RESULTS for result in _results_of(state, key).values()]
+    if not any(result.excerpt for result in named):
         return state
     whole = await _whole(state, named, log)
     results = {key: value for key, value in state.items() if key in RESULTS}
@@ -47,15 +47,15 @@ async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
 async def whole_values(state: EnhancedState, log: RunLog) -> EnhancedState:
     """The state with whole results and digests that have texts, for who reads it."""
     named = [*_every_result(state)]
-    if not any(each.excerpt and each.log_key for each in named):
+    if not any(result.excerpt and result.log_key for result in named):
         return state
     whole = await _whole(state, named, log)
 
-    return cast("EnhancedState", _changed(state, lambda each: _without_key(whole(each)), whole))
+    return cast("EnhancedState", _changed(state, lambda result: _without_key(whole(result)), whole))
 
 
 async def _whole(state: EnhancedState, named: Iterable[SpecialistResult], log: RunLog) -> Change:
-    wanted = {each.log_key for each in named if each.excerpt and each.log_key}
+    wanted = {result.log_key for result in named if result.excerpt and result.log_key}
     recorded_by_key = await log.results_at(state.get("run_id", ""), wanted)
 
     def whole(result: SpecialistResult) -> SpecialistResult:
@@ -100,17 +100,17 @@ def _changed(state: Mapping[str, Any], change: Change, digest: Change) -> dict[s
     """The state with its results changed, and those in its digests."""
 
     def results(by_key: Mapping[str, SpecialistResult]) -> dict[str, SpecialistResult]:
-        return {key: change(each) for key, each in by_key.items()}
+        return {key: change(result) for key, result in by_key.items()}
 
     def collected(value: CollectedResults | None) -> CollectedResults | None:
-        return value and collect({key: digest(each) for key, each in value.results.items()})
+        return value and collect({key: digest(result) for key, result in value.results.items()})
 
     def judged(value: FeedbackResult | None) -> FeedbackResult | None:
         about = value and value.collected_results
         return (value and about and value.replace(collected_results=collected(about))) or value
 
     def records(entries: list[ExecutionRecord]) -> list[ExecutionRecord]:
-        return [each.replace(results=collected(each.results)) for each in entries]
+        return [record.replace(results=collected(record.results)) for record in entries]
 
     changes: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(RESULTS, results),
@@ -133,8 +133,8 @@ def _every_result(state: EnhancedState) -> Iterable[SpecialistResult]:
     judged = state.get("current_feedback_result")
     digests.append(None if judged is None else judged.collected_results)
     records: list[ExecutionRecord] = state.get("execution_history", [])
-    for each in (*digests, *(record.results for record in records)):
-        yield from () if each is None else each.results.values()
+    for digest in (*digests, *(record.results for record in records)):
+        yield from () if digest is None else digest.results.values()
 
 
 def _results_of(state: EnhancedState, key: str) -> Mapping[str, SpecialistResult]:

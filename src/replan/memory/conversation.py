@@ -182,7 +182,7 @@ def shortened(message: AnyMessage) -> AnyMessage:
     ]
     # Providers keep what they sent again.
     raw = {"tool_calls", "function_call"}
-    others = {name: each for name, each in message.additional_kwargs.items() if name not in raw}
+    others = {name: value for name, value in message.additional_kwargs.items() if name not in raw}
     return cut.model_copy(update={"tool_calls": short, "additional_kwargs": others})
 
 
@@ -203,7 +203,7 @@ def _with_short_text(message: AnyMessage) -> AnyMessage:
         return message
     cut: Any = within_budget(text, LONGEST_OLD)
     if not isinstance(content, str):
-        others = [each for each in content if not isinstance(each, str)]
+        others = [block for block in content if not isinstance(block, str)]
         cut = [{"type": "text", "text": cut}, *(o for o in others if o.get("type") != "text")]
     return message.model_copy(update={"content": cut})
 

@@ -112,7 +112,7 @@ class Facts:
         """The facts that fit a query best, or else the newest ones, and whether they fit."""
         facts = await self.all()
         oldest_first = facts[::-1]
-        texts = [each.text for each in oldest_first]
+        texts = [fact.text for fact in oldest_first]
         best = await asyncio.to_thread(rank, query[:LONGEST_FACT], texts)
         matching = [oldest_first[place] for place, _ in best[:most]]
         return (matching, True) if matching else (facts[:most], False)
@@ -139,7 +139,7 @@ class Facts:
 
     def _in_namespace(self, page: list[Any]) -> list[Any]:
         # A store may give what lies below a namespace, too.
-        return [each for each in page if tuple(each.namespace) == self.owner.namespace]
+        return [item for item in page if tuple(item.namespace) == self.owner.namespace]
 
 
 def facts_of(store: BaseStore | None, user: str, tenant: str = "") -> Facts:

@@ -93,7 +93,7 @@ class Chat:
     @property
     def counts_streams(self) -> bool:
         """Whether the usage of a streamed reply is known: a client may be set not to ask for it."""
-        return all(getattr(each.model, "stream_usage", True) for each in self.chain)
+        return all(getattr(chat.model, "stream_usage", True) for chat in self.chain)
 
     @property
     def can_enforce(self) -> bool:

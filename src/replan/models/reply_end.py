@@ -77,7 +77,7 @@ def _refusal(message: BaseMessage, reasons: Collection[str]) -> str:
     blocks = message.content if isinstance(message.content, list) else []
     refusals = [message.additional_kwargs.get(_REFUSAL)]
     refusals += [block.get(_REFUSAL) for block in blocks if isinstance(block, dict)]
-    words = " ".join(each for each in refusals if isinstance(each, str))
+    words = " ".join(refusal for refusal in refusals if isinstance(refusal, str))
     if not words and _REFUSAL in reasons:
         words = message.text
     return " ".join(words.split())[:_LONGEST_WORDS]

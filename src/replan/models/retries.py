@@ -25,7 +25,14 @@ def with_tries(error: Exception, tries: int) -> Exception:
 
 def tries_of(error: BaseException) -> int:
     """How many attempts the model call had whose error this is; 0 if it is of no model call."""
-    return next((getattr(each, _TRIES, 0) for each in causes_of(error) if hasattr(each, _TRIES)), 0)
+    return next(
+        (
+            getattr(exception, _TRIES, 0)
+            for exception in causes_of(error)
+            if hasattr(exception, _TRIES)
+        ),
+        0,
+    )
 
 
 async def retried(

@@ -114,7 +114,7 @@ def _of_json(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     except ValueError:
         return
     entries = cast("list[Any]", value if isinstance(value, list) else [value])
-    calls = [_call(each) for each in entries]
+    calls = [_call(entry) for entry in entries]
     for call in calls if all(calls) else ():
         if call:
             yield call

@@ -61,7 +61,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     words = await _new_words(call)
-    messages: list[AnyMessage] = [HumanMessage(each.text) for each in words]
+    messages: list[AnyMessage] = [HumanMessage(request.text) for request in words]
     state = {**state, "messages": [*state.get("messages", []), *messages]} if messages else state
     judged, budget = await _judge(state, collected, call, words)
     goes_on = _goes_on(judged, state, call)
@@ -212,7 +212,7 @@ async def _reading(
     holds_plan = prompts.merged_planning and may_be_revised(state)
     missing = missing_from(state) or "nothing" if reached_limit(state) else ""
 
-    said = "\n\n".join(each.text for each in words)
+    said = "\n\n".join(request.text for request in words)
 
     def prompt_of(budget: int) -> list[BaseMessage]:
         return build_feedback_prompt(

@@ -103,7 +103,9 @@ def generate_final_answer(state: EnhancedState) -> str:
     results = state.get("current_specialist_results", {}).values()
     parts = list[str]()
     for step in plan.steps:
-        own = [each.marked_text for each in results if each.step_id == step.id and each.text]
+        own = [
+            result.marked_text for result in results if result.step_id == step.id and result.text
+        ]
         # What an earlier run did is in the plan alone.
         kept = [step.result] if step.status is StepStatus.COMPLETED and step.result else []
         parts += [f"## {step.id}. {step.description}\n\n{text}" for text in own or kept]
@@ -113,9 +115,9 @@ def generate_final_answer(state: EnhancedState) -> str:
 def _of_the_step(state: EnhancedState, call: HostCall) -> tuple[AIMessage, JsonValue]:
     """The result of the one step of a team without a host, as the answer."""
     results = [*state.get("current_specialist_results", {}).values()]
-    text = "\n\n".join(each.marked_text for each in results if each.text)
+    text = "\n\n".join(result.marked_text for result in results if result.text)
     output = results[-1].output if results and not results[-1].is_failed else None
-    text = text or "".join(each.error or "" for each in results) or _undone(state)
+    text = text or "".join(result.error or "" for result in results) or _undone(state)
     return AnswerStream(call.emitter).finish(text), output
 
 

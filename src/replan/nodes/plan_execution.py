@@ -58,7 +58,7 @@ async def plan_execution(
     chosen = _newly_chosen(steps, dispatched, state)
     if chosen:
         await emitter.emit(StepsRouted, assignments=chosen)
-    failed = [_failed(each, state) for each in dispatched if each.refused]
+    failed = [_failed(assignment, state) for assignment in dispatched if assignment.refused]
     for result in failed:
         await emitter.emit(
             SpecialistCompleted,
@@ -108,10 +108,10 @@ def _dispatched(
     """The assignments of a round; a step that nobody can do fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
-        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
+        Assignment(step_id=step.id, specialist=seat.specialist, refused=seat.refused)
         for step in steps
-        for each in seats_of(step, team)
-        if step.id in begins or not each.refused
+        for seat in seats_of(step, team)
+        if step.id in begins or not seat.refused
     ]
 
 
@@ -122,9 +122,9 @@ def _newly_chosen(
     unnamed = {step.id for step in steps if not step.specialists}
     reported = state.get("dispatched", [])
     return {
-        each.step_id: each.specialist
-        for each in dispatched
-        if each.step_id in unnamed and not each.refused and each not in reported
+        assignment.step_id: assignment.specialist
+        for assignment in dispatched
+        if assignment.step_id in unnamed and not assignment.refused and assignment not in reported
     }
 
 

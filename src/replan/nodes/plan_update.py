@@ -81,9 +81,9 @@ async def _report_doubts(
     old: TaskPlan, new: TaskPlan, withheld: Sequence[ParseWarning], call: HostCall
 ) -> None:
     """Report what in a revision's document may have been misread, and what does not count."""
-    old_doubts = {each.text for each in overlooked(old.content)}
+    old_doubts = {warning.text for warning in overlooked(old.content)}
     new_doubts = () if new.version == old.version else overlooked(new.content)
-    fresh = (each for each in new_doubts if each.text not in old_doubts)
+    fresh = (warning for warning in new_doubts if warning.text not in old_doubts)
     if doubts := (*fresh, *withheld):
         await call.emitter.emit(PlanParseWarning, parse_warnings=doubts)
     if new.version != old.version and new.update_history[-1].by == "model":

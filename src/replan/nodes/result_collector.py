@@ -73,7 +73,11 @@ async def result_collector(
         "warnings": emitter.warnings,
     }
     if is_edited:
-        asked = {key for each in state.get("dispatched", []) for key in each.asked_by_edit or ()}
+        asked = {
+            key
+            for assignment in state.get("dispatched", [])
+            for key in assignment.asked_by_edit or ()
+        }
         update |= {
             "dispatched": _sent_with(plan, state),
             **new_version(plan, ended, state, asked),
@@ -122,13 +126,15 @@ def with_results_of_round(plan: TaskPlan, state: EnhancedState, now: datetime) -
     """
     results, hits = round_results(state), round_hits(state)
     sent = state.get("dispatched", [])
-    not_yet = hits.keys() | {each.key for each in sent if each.asked_by_edit is not None}
+    not_yet = hits.keys() | {
+        assignment.key for assignment in sent if assignment.asked_by_edit is not None
+    }
     by_step: dict[int, list[SpecialistResult | None]] = {}
-    for each in sent:
-        if each.asked_by_edit is None:
+    for assignment in sent:
+        if assignment.asked_by_edit is None:
             # A part that a limit of the run left is shown, and its step stays open.
-            result = None if each.key in not_yet else results.get(each.key)
-            by_step.setdefault(each.step_id, []).append(result)
+            result = None if assignment.key in not_yet else results.get(assignment.key)
+            by_step.setdefault(assignment.step_id, []).append(result)
     ended = [
         settled(plan.step(step_id), [result for result in step_results if result is not None])
         for step_id, step_results in by_step.items()
@@ -150,10 +156,11 @@ def _settled_edit(edited: TaskPlan, state: EnhancedState, now: datetime) -> Task
 def _sent_with(edited: TaskPlan, state: EnhancedState) -> list[Assignment]:
     """What the round sent, with the steps that began with an edited plan."""
     sent = state.get("dispatched", [])
-    begun = [each for each in sent if each.asked_by_edit is not None]
-    joined = {each.step_id for each in begun}
+    begun = [assignment for assignment in sent if assignment.asked_by_edit is not None]
+    joined = {assignment.step_id for assignment in begun}
     return [
-        each.replace(asked_by_edit=None)
-        for each in sent
-        if each.step_id in edited.by_id and (each in begun or each.step_id not in joined)
+        assignment.replace(asked_by_edit=None)
+        for assignment in sent
+        if assignment.step_id in edited.by_id
+        and (assignment in begun or assignment.step_id not in joined)
     ]

@@ -83,9 +83,9 @@ async def _follow_edit(steering: Steering, step: StepRun) -> EnhancedState:
     except InputError:
         # Its merge says why, when the round is over.
         return {}
-    at_work = [plan.step(each) for each in board.begun]
+    at_work = [plan.step(step_id) for step_id in board.begun]
     is_kept = all(
-        each.id in edited.by_id and is_same_work(each, edited.step(each.id)) for each in at_work
+        step.id in edited.by_id and is_same_work(step, edited.step(step.id)) for step in at_work
     )
     if not is_kept or steering.waiting("message"):
         return {}

@@ -78,9 +78,9 @@ async def _ask(
         if _repeats(answer, old):
             raise RepeatedAnswerError
         answers = read_answers(answer, shown)
-        return {key.removeprefix(path): each for key, each in answers.items()}
+        return {key.removeprefix(path): answer for key, answer in answers.items()}
 
     def ask(problem: str, _: object) -> list[Question]:
-        return [each.replace(problem=problem or each.problem) for each in shown]
+        return [question.replace(problem=problem or question.problem) for question in shown]
 
     return await newest_answer(log, run_id, f"questions/{asked_at}", ask, judged)

@@ -227,7 +227,7 @@ _AGAIN = "Try again, or ask for less."
 def to_langchain(messages: Iterable[ThreadMessage]) -> list[BaseMessage]:
     """Return what a model sees of messages: the first level, without the virtual ones."""
     return [
-        (AIMessage if each.sender == "bot" else HumanMessage)(each.text, id=each.id)
-        for each in messages
-        if not each.is_virtual
+        (AIMessage if message.sender == "bot" else HumanMessage)(message.text, id=message.id)
+        for message in messages
+        if not message.is_virtual
     ]

@@ -15,7 +15,7 @@ def _find(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage] | Non
     """Find a message in a thread, or in a sub-thread of it at any depth; and who has it."""
     if (place := thread.place_of(message_id)) is not None:
         return thread, thread.messages[place]
-    found = (_find(each, message_id) for _, each in thread.sub_threads())
+    found = (_find(sub_thread, message_id) for _, sub_thread in thread.sub_threads())
     return next((each for each in found if each is not None), None)
 
 
@@ -79,4 +79,4 @@ def add_message(
 
 def newest_bot_message(thread: Thread) -> ThreadMessage | None:
     """Find the newest message of the bot; None if there is none."""
-    return next((each for each in reversed(thread.messages) if each.sender == "bot"), None)
+    return next((message for message in reversed(thread.messages) if message.sender == "bot"), None)

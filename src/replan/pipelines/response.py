@@ -125,7 +125,7 @@ class Response:
     @property
     def message_meta(self) -> dict[str, Any]:
         """The part of its meta that its message keeps."""
-        return {key: each for key, each in self.meta.items() if key not in (SKIP, UPDATE)}
+        return {key: value for key, value in self.meta.items() if key not in (SKIP, UPDATE)}
 
     async def pieces(self) -> AsyncIterator[str]:
         """Yield the pieces of its stream, and take them into its text."""

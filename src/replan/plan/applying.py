@@ -181,7 +181,7 @@ def _dependent(
     """Refuse each change whose step, or a step that it waits for, has a refused change."""
     for step_id in (*changes.fresh, *changes.modified):
         awaits = wanted[step_id].awaits if step_id in wanted else ()
-        awaited = [each for each in awaits if each in gone]
+        awaited = [step_id for step_id in awaits if step_id in gone]
         if step_id in gone:
             reason = f"Step {step_id} stays as it is: a part of its change is refused."
         elif awaited:
@@ -217,7 +217,7 @@ def _refused_alone(
         elif steps[step_id].is_finished and step_id not in same:
             reason = f"Step {step_id} is {steps[step_id].status} and cannot change. {instead}"
             yield _refuse(step_id, "finished_step", reason)
-    times = Counter(each.step.id for each in changes.added)
+    times = Counter(addition.step.id for addition in changes.added)
     for step_id in fresh:
         if step_id in steps or times[step_id] > 1:
             reason = f"The number {step_id} is taken. {instead}"
@@ -262,9 +262,9 @@ def _misfits(draft: TaskPlan, changes: PlanChanges) -> Iterator[Refused]:
     modified = (key for key, fields in changes.modified.items() if not _WAITS.isdisjoint(fields))
     rewired = dict.fromkeys((*changes.removed, *changes.fresh, *modified))
     for found in misfits(draft.steps):
-        pair = (each for each in (found.step, found.awaited) if each in rewired)
+        pair = (step_id for step_id in (found.step, found.awaited) if step_id in rewired)
         # Of the steps in a cycle, the change that was made last closed it.
-        ring = (each for each in reversed(rewired) if each in found.cycle)
+        ring = (step_id for step_id in reversed(rewired) if step_id in found.cycle)
         if (blamed := next(ring if found.cycle else pair, None)) is not None:
             refused = _refuse(found.step, found.code, f"{found.reason} {found.fix}")
             yield refused._replace(blamed=blamed)

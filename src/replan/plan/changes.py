@@ -74,16 +74,22 @@ class PlanChanges(Value):
     @property
     def fresh(self) -> dict[int, PlanStep]:
         """The added steps by id."""
-        return {each.step.id: each.step for each in self.added}
+        return {addition.step.id: addition.step for addition in self.added}
 
     def without(self, steps: Collection[int | None]) -> "PlanChanges":
         """Return the changes without those of some steps; None stands for the plan's own."""
         has_own, fresh = None not in steps, self.fresh
-        order = (each for each in self.reordered if each not in steps or each not in fresh)
+        order = (
+            step_id for step_id in self.reordered if step_id not in steps or step_id not in fresh
+        )
         return PlanChanges(
-            added=tuple(each for each in self.added if each.step.id not in steps),
-            removed=tuple(each for each in self.removed if each not in steps),
-            modified={key: each for key, each in self.modified.items() if key not in steps},
+            added=tuple(addition for addition in self.added if addition.step.id not in steps),
+            removed=tuple(step_id for step_id in self.removed if step_id not in steps),
+            modified={
+                key: fields_of_step
+                for key, fields_of_step in self.modified.items()
+                if key not in steps
+            },
             reordered=tuple(order) if has_own else (),
             title=self.title if has_own else None,
         )
@@ -133,8 +139,8 @@ def changed(plan: TaskPlan, changes: PlanChanges) -> TaskPlan:
     """Make changes that are known to be possible, such as those of a history."""
     removed = set(changes.removed)
     steps = [step for step in plan.steps if step.id not in removed]
-    for each in changes.added:
-        steps.insert(each.index, normalised_step(each.step))
+    for addition in changes.added:
+        steps.insert(addition.index, normalised_step(addition.step))
     steps = [
         _modified(step, changes.modified[step.id]) if step.id in changes.modified else step
         for step in steps

@@ -127,7 +127,7 @@ def _is_replaced(step: PlanStep, old: TaskPlan, new: TaskPlan) -> bool:
     if step.status is not StepStatus.FAILED:
         return False
     before, after = old.by_id, new.by_id
-    waiters = [each.id for each in old.steps if step.id in each.awaits]
+    waiters = [other_step.id for other_step in old.steps if step.id in other_step.awaits]
     return bool(waiters) and all(
         waiter in after
         and step.id not in after[waiter].awaits

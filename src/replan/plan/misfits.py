@@ -37,7 +37,7 @@ def misfits(steps: Sequence[PlanStep], known: Collection[int] = ()) -> Iterator[
                 yield Misfit(step.id, other, "self_dependency", reason, fix)
             elif other not in ids and other not in known:
                 reason = f"Step {step.id} waits for step {other}, which this plan does not have."
-                names = _listed([each for each in shown if each != step.id])
+                names = _listed([step_id for step_id in shown if step_id != step.id])
                 fix = f"Use one of: {names or 'none'}."
                 yield Misfit(step.id, other, "unknown_dependency", reason, fix)
     for (waiting, awaited), cycle in closing_edges(steps):

@@ -237,7 +237,7 @@ IN_LINE = ("description", "assigned_to", "joined_by", *WORDS)
 STRUCTURAL = (*IN_LINE, "brief", "parameters")
 """The fields of a step that a revision may change; the others record its outcome."""
 
-_DEFAULTS = {each.field: PlanStep.model_fields[each.field].default for each in OPTIONS}
+_DEFAULTS = {option.field: PlanStep.model_fields[option.field].default for option in OPTIONS}
 _ALL_DEFAULTS = tuple(_DEFAULTS.values())
 _all_options = attrgetter(*_DEFAULTS)
 _NAME = re.compile(NAME)
@@ -245,7 +245,9 @@ _SPLIT = re.compile(r"(?:&#[0-9]{1,7};|`[^`]*`|\"[^\"]*\"|[^;；,，、])+")
 _LETTERS = re.compile(r"[a-z]+", re.IGNORECASE)
 _LEAST_LETTERS = 5
 
-PROMPTED = ", ".join(f"`{each.example}` ({each.meaning})" for each in OPTIONS if each.meaning)
+PROMPTED = ", ".join(
+    f"`{option.example}` ({option.meaning})" for option in OPTIONS if option.meaning
+)
 """The options that the prompts of models name."""
 
 KNOWN = "; ".join(option.example for option in (*OPTIONS, ASSIGNED))
@@ -267,7 +269,9 @@ def set_options(step: PlanStep, effect: Effect | None = None) -> dict[str, Any]:
 def removed_options(before: PlanStep, after: PlanStep) -> dict[str, Any]:
     """What a step had, and only the team may remove, by field; empty if it still has all."""
     had, kept = set_options(before), set_options(after)
-    of_team = (each.field for each in OPTIONS if each.removed_by == "team" and each.field in had)
+    of_team = (
+        option.field for option in OPTIONS if option.removed_by == "team" and option.field in had
+    )
     return {field: had[field] for field in of_team if kept.get(field) != had[field]}
 
 
@@ -337,7 +341,7 @@ def slip_of(text: str) -> str:
     """
     match = _LETTERS.match(text)
     word = match[0].casefold() if match else ""
-    long = (each for each in _BY_WORD if len(each) >= _LEAST_LETTERS and each.isalpha())
+    long = (word for word in _BY_WORD if len(word) >= _LEAST_LETTERS and word.isalpha())
     return next((each for each in long if each != word and _cut(each) & _cut(word)), "")
 
 

@@ -70,7 +70,9 @@ def layers(plan: TaskPlan) -> list[list[PlanStep]]:
     """The steps in layers by their depth; each layer in the order of the plan."""
     depth = dict[int, int]()
     for step in run_order(plan):
-        depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
+        depth[step.id] = 1 + max(
+            (depth[step_id] for step_id in step.awaits if step_id in depth), default=-1
+        )
     found: list[list[PlanStep]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
     for step in plan.steps:
         found[depth[step.id]].append(step)

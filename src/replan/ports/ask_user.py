@@ -73,12 +73,12 @@ def ask(
 
 
 def _problem_of(choices: Sequence[object]) -> str:
-    texts = [each for each in choices if isinstance(each, str)]
+    texts = [choice for choice in choices if isinstance(choice, str)]
     if isinstance(choices, str) or len(texts) < len(choices):
         return "are not a list of texts"
-    if not all(each.strip() == each and each for each in texts):
+    if not all(text.strip() == text and text for text in texts):
         return "hold an empty one, or spaces around one"
-    return "" if len({each.casefold() for each in texts}) == len(texts) else "repeat one"
+    return "" if len({text.casefold() for text in texts}) == len(texts) else "repeat one"
 
 
 def path_of_step() -> str:

@@ -32,5 +32,5 @@ def is_built_in(names: Iterable[object]) -> bool:
 
 def comes_with_replan(reference: str) -> bool:
     """Whether `module:name` leads into a package that comes with Replan."""
-    tops = {each.model.partition(":")[0] for each in built_in_models().values()}
+    tops = {built_in.model.partition(":")[0] for built_in in built_in_models().values()}
     return reference.partition(":")[0].partition(".")[0] in tops

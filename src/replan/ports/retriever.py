@@ -47,10 +47,10 @@ def best_of(
     chunks: Sequence[Chunk], request: SearchRequest, skipped: Sequence[str] = ()
 ) -> SearchResponse:
     """Keep of what was found what a question asks for, the best first."""
-    ordered = sorted(chunks, key=lambda each: -each.score)[: request.top_k]
-    enough = [each for each in ordered if each.score >= request.min_score]
+    ordered = sorted(chunks, key=lambda chunk: -chunk.score)[: request.top_k]
+    enough = [chunk for chunk in ordered if chunk.score >= request.min_score]
     # A score that is no number is neither more nor less.
-    below = [each for each in ordered if each not in enough]
+    below = [chunk for chunk in ordered if chunk not in enough]
     return SearchResponse(chunks=enough, skipped=skipped, below=below)
 
 

@@ -70,7 +70,7 @@ class Steering:
 
     def waiting(self, kind: RequestKind) -> tuple[Request, ...]:
         """The requests of a kind that wait, in their order."""
-        return tuple(each for each in self.asked.values() if each.kind == kind)
+        return tuple(request for request in self.asked.values() if request.kind == kind)
 
     async def take(self, kind: RequestKind, checkpoint: str, log: RunLog) -> tuple[Request, ...]:
         """Take the requests of a kind for the node that began at a checkpoint.
@@ -78,14 +78,14 @@ class Steering:
         If the node begins again, since its process was killed before its update was stored, it
         takes the same ones. What came meanwhile is left for the next node.
         """
-        waiting = {each.name: each for each in self.waiting(kind)}
+        waiting = {request.name: request for request in self.waiting(kind)}
         if not waiting:
             return ()
-        (run_id,) = {each.run_id for each in waiting.values()}
+        (run_id,) = {request.run_id for request in waiting.values()}
         noted = await log.note(run_id, f"{STEERED}{kind}/{checkpoint}", [*waiting])
         requests = [waiting[name] for name in cast("list[str]", noted) if name in waiting]
-        for each in requests:
-            del self.asked[each.name]
+        for request in requests:
+            del self.asked[request.name]
         if not self.waiting("edit"):
             self.edited.clear()
         return tuple(requests)

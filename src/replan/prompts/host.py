@@ -224,7 +224,7 @@ def _revision_body(plan: TaskPlan) -> str:
 def _reference(state: EnhancedState) -> str:
     """The offer to name a step instead of writing its result again, where there is one."""
     plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
-    named = [each.step_id for each in results if can_be_answer(each, plan)]
+    named = [result.step_id for result in results if can_be_answer(result, plan)]
     return f" {render(load('by_reference'), step=max(named))}" if named else ""
 
 

@@ -46,17 +46,17 @@ def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: s
     if not any(order in text for order in orders) or _ASKS_FOR_THEM.search(request):
         return False
     sentences = [*_sentences(reply)]
-    data = _plain(" ".join(each.text for each in messages if each.type != "system"))
-    told = _plain(" ".join(each.text for each in messages if each.type == "system"))
-    repeated = [each for each in sentences if each in told and each not in data]
-    length = sum(len(each) for each in repeated if each in orders)
+    data = _plain(" ".join(message.text for message in messages if message.type != "system"))
+    told = _plain(" ".join(message.text for message in messages if message.type == "system"))
+    repeated = [sentence for sentence in sentences if sentence in told and sentence not in data]
+    length = sum(len(sentence) for sentence in repeated if sentence in orders)
     return length >= _LEAST and 2 * sum(map(len, repeated)) > sum(map(len, sentences))
 
 
 @cache
 def _orders() -> frozenset[str]:
-    found = (each for name in _PROMPTS for each in _sentences(load(name)))
-    return frozenset(each for each in found if len(each) >= _SHORTEST)
+    found = (sentence for name in _PROMPTS for sentence in _sentences(load(name)))
+    return frozenset(sentence for sentence in found if len(sentence) >= _SHORTEST)
 
 
 def _sentences(text: str) -> Iterator[str]:

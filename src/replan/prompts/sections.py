@@ -112,7 +112,7 @@ def call_tag(call: Call) -> str:
 
 def call_of(messages: Sequence[BaseMessage]) -> Call | None:
     """Who made a call, read from our instructions in it; None if the prompt is not ours."""
-    found = (call_in(each.text) for each in messages if each.type in ("system", "human"))
+    found = (call_in(message.text) for message in messages if message.type in ("system", "human"))
     return next(filter(None, found), None)
 
 
@@ -139,7 +139,9 @@ def content_of(*parts: Any) -> Any:
     if {str}.issuperset(map(type, filled)) or all(isinstance(part, str) for part in filled):
         return "\n\n".join(filled)
     blocks = [block for part in filled for block in ([part] if isinstance(part, str) else part)]
-    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]
+    return [
+        {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks
+    ]
 
 
 def _attribute(value: object) -> str:
@@ -179,11 +181,11 @@ def conversation_text(messages: Sequence[AnyMessage]) -> str:
 
 def _as_line(message: AnyMessage) -> str:
     blocks = message.content if isinstance(message.content, list) else []
-    others = (each.get("type") for each in blocks if isinstance(each, dict))
+    others = (block.get("type") for block in blocks if isinstance(block, dict))
     parts = (
         _SPEAKER.sub("  ", message.text),
         *(f"[{kind}]" for kind in others if kind in _NO_TEXT),
-        *(f"[calls {each['name']}: {written_arguments(each)}]" for each in calls_of(message)),
+        *(f"[calls {call['name']}: {written_arguments(call)}]" for call in calls_of(message)),
     )
     speaker = _SPEAKERS.get(message.type, "tool")
     return f"{speaker}: {' '.join(part for part in parts if part)}"
@@ -219,7 +221,7 @@ def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
     Servers that insist on roles refuse a second system message.
     """
-    if [each.type for each in messages[:2]] != ["system", "human"]:
+    if [message.type for message in messages[:2]] != ["system", "human"]:
         return [*messages]
     system, request, *others = messages
     instructions, _, tag = system.text.rpartition("\n\n")
@@ -251,7 +253,9 @@ def with_data(messages: Sequence[AnyMessage], *data: str) -> list[AnyMessage]:
 def _unanswered(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """The texts of the user that stand before the newest one and have no reply."""
     before = split_at_request(messages)[1][:-1]
-    is_text = all(each.type == "human" and isinstance(each.content, str) for each in before)
+    is_text = all(
+        message.type == "human" and isinstance(message.content, str) for message in before
+    )
     return before if is_text else []
 
 

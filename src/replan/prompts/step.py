@@ -64,7 +64,7 @@ def _data(context: ExecutionContext) -> list[str]:
         *request_sections(context.messages, budget=REQUEST_BUDGET),
         section("step", context.task, id=context.plan_step.id),
         _parameters(context.parameters) if context.parameters else "",
-        *(section("result", within_budget(text, budget), step=each) for each, text in inputs),
+        *(section("result", within_budget(text, budget), step=step_id) for step_id, text in inputs),
     ]
 
 

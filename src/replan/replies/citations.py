@@ -20,7 +20,7 @@ def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
         return text, ""
     known, found = _by_name(sources), dict[str, str]()
     text = _outside_code(text, lambda part: _without_unknown_marks(part, known, found))
-    listed = "\n".join(f"- {each}" for each in found.values())
+    listed = "\n".join(f"- {source}" for source in found.values())
     return text, f"**Sources:**\n\n{listed}" if listed else ""
 
 
@@ -28,7 +28,7 @@ def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
     """The sources that the marks in a text name."""
     known, marks = _by_name(sources), _MARK.finditer(_CODE.sub("", text))
     named = [source for mark in marks for _, source in _named(mark["names"], known)]
-    return tuple(each for each in sources if each in named)
+    return tuple(source for source in sources if source in named)
 
 
 def without_places(text: str) -> str:
@@ -51,8 +51,8 @@ def _outside_code(text: str, work: Callable[[str], str]) -> str:
 
 def _by_name(sources: Sequence[Source]) -> _Known:
     known: dict[str, list[Source]] = {}
-    for each in sources:
-        known.setdefault(each.source, []).append(each)
+    for source in sources:
+        known.setdefault(source.source, []).append(source)
     return known
 
 
@@ -83,8 +83,8 @@ def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
 
 def _source_at(line: int | None, sources: Sequence[Source]) -> Source | None:
     """The source that has a line, or that has none."""
-    for each in sources:
-        last = each.last_line or each.line
-        if each.line == line or (each.line and line and last and each.line <= line <= last):
-            return each
+    for source in sources:
+        last = source.last_line or source.line
+        if source.line == line or (source.line and line and last and source.line <= line <= last):
+            return source
     return None

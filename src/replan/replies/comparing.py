@@ -21,10 +21,13 @@ def parts_of(value: object) -> dict[int | str, object] | None:
         }
         return fields | (value.model_extra or {})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name, None) for each in dataclasses.fields(value)}
+        return {
+            data_field.name: getattr(value, data_field.name, None)
+            for data_field in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
         mapping = cast("Mapping[Any, object]", value)
-        return {each if isinstance(each, int) else str(each): mapping[each] for each in mapping}
+        return {key if isinstance(key, int) else str(key): mapping[key] for key in mapping}
     if isinstance(value, list | tuple):
         return dict(enumerate(cast("list[object]", value)))
     is_whole = isinstance(value, Enum | type) or not hasattr(value, "__dict__")

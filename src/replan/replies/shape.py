@@ -170,7 +170,9 @@ class Shape:
 
     def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False)
-        problems = [f"{_place(each['loc'])}{_message(each)}" for each in found[:_MOST_MISTAKES]]
+        problems = [
+            f"{_place(details['loc'])}{_message(details)}" for details in found[:_MOST_MISTAKES]
+        ]
         problems += [f"{len(found) - len(problems)} more"] if len(found) > len(problems) else []
         return f"it is not a valid {self.name}: {'; '.join(problems)}"
 

@@ -103,7 +103,7 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources)
     if not asks or not all(ask.interrupt for ask in asks):
         return False
     requests = await storage.log.requests([run_id])
-    is_asked = any(each.kind not in STEERS for each in requests)
+    is_asked = any(request.kind not in STEERS for request in requests)
     return not (await is_worked_on(run_id, resources) or is_asked)
 
 

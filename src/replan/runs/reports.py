@@ -79,10 +79,12 @@ def facts_of(
         warnings=tuple(state.get("warnings", ())),
         usage=state.get("usage", Usage()),
         questions={
-            key: each.replace(answer=MASK) if each.secret and not each.is_open else each
-            for key, each in questions.items()
+            key: question.replace(answer=MASK)
+            if question.secret and not question.is_open
+            else question
+            for key, question in questions.items()
         },
-        artifacts=tuple({f.path: f for each in results for f in each.artifacts}.values()),
+        artifacts=tuple({f.path: f for result in results for f in result.artifacts}.values()),
         origin=state.get("source_run_id", ""),
         is_final=is_final(state),
     )
@@ -110,7 +112,7 @@ async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
     results = state.get("current_specialist_results", {}).values()
     facts = facts_of(state, plan_as_it_is(state, (), at), results)
     if facts.plan is not None:
-        steps = (each.replace(brief="", parameters={}, result="") for each in facts.plan.steps)
+        steps = (step.replace(brief="", parameters={}, result="") for step in facts.plan.steps)
         facts = facts.replace(plan=facts.plan.replace(content="", steps=tuple(steps)))
     kept = facts.model_dump(mode="json", exclude_defaults=True)
     await log.keep_report(state.get("run_id", ""), kept)
@@ -178,7 +180,7 @@ async def _report(
 ) -> RunReport:
     record, log = run.record, storage.log
     newest = {**run.state.get("current_specialist_results", {})}
-    newest |= {each.key: each for each in results}
+    newest |= {result.key: result for result in results}
     facts = facts_of(run.state, run.plan, newest.values())
     rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
     events = (*known, *events_of(record.run_id, rows.events))
@@ -201,7 +203,7 @@ async def _last_sign_of_life(record: RunRecord, events: Sequence[Event], log: Ru
     if record.outcome != "running":
         return record.updated_at
     clocks = (await log.notes(record.run_id, f"{TIMES}run/")).values()
-    worked = max((each for each in clocks if isinstance(each, int | float)), default=0)
+    worked = max((clock for clock in clocks if isinstance(clock, int | float)), default=0)
     at_work_at = record.started_at + timedelta(seconds=worked)
     times = [event.at for event in events[-1:] if event.at is not None]
     return max([record.updated_at, at_work_at, *times])
@@ -217,9 +219,9 @@ async def read_report(
     """Read a run; answers that may have a secret in them are masked, as in its events."""
     run = await _read(graph, storage, record, at)
     recorded = (await storage.log.results(record.run_id)).values()
-    newest = {each.key: each for each in recorded}
+    newest = {result.key: result for result in recorded}
     newest |= run.state.get("current_specialist_results", {})
-    newest |= {each.key: each for each in run.results}
+    newest |= {result.key: result for result in run.results}
     report = await _report(run, newest.values(), storage, at, known)
     report = await with_equal_calls(report, storage)
     return WholeReport(
@@ -254,17 +256,17 @@ async def with_equal_calls(report: Report, storage: Storage) -> Report:
 
     Looked through are the newest rows of the newest runs of the same tenant and user.
     """
-    asked = [each for each in report.pending_questions if call_in(each) is not None]
+    asked = [question for question in report.pending_questions if call_in(question) is not None]
     if not asked:
         return report
     labels = {name: report.labels[name] for name in _WHOSE if name in report.labels}
     recent = await storage.runs.recent(_MOST_RUNS, labels)
-    others = [each.run_id for each in recent if each.run_id != report.run_id]
+    others = [record.run_id for record in recent if record.run_id != report.run_id]
     logged = await storage.log.recent_events(others, CALLS, _MOST_ROWS)
     found = dict[str, EqualCall]()
     for run_id in reversed(others):
-        made = {each.key: equal_call(each, run_id, logged[run_id]) for each in asked}
-        found |= {key: each for key, each in made.items() if each is not None}
+        made = {question.key: equal_call(question, run_id, logged[run_id]) for question in asked}
+        found |= {key: call for key, call in made.items() if call is not None}
     return report.model_copy(update={"equal_calls": found})
 
 
@@ -302,7 +304,7 @@ def _order(thread_id: str) -> list[tuple[int, str]]:
 def _views(
     whose: Mapping[str, int | str], thread: Thread, depth: int = 0, *, is_replaced: bool = False
 ) -> Iterator[ThreadView]:
-    phases = [str(each.meta["phase"]) for each in thread.messages if "phase" in each.meta]
+    phases = [str(message.meta["phase"]) for message in thread.messages if "phase" in message.meta]
     yield ThreadView.model_validate(
         {
             **whose,

@@ -64,7 +64,7 @@ class StepResults(Mapping[str, SpecialistResult]):
         return bool(self._keys_of(step)) if isinstance(step, int) else step in self._by_key
 
     def _keys_of(self, step_id: int) -> list[str]:
-        return [key for key, each in self._by_key.items() if each.step_id == step_id]
+        return [key for key, result in self._by_key.items() if result.step_id == step_id]
 
     def _typed(self, key: str) -> SpecialistResult:
         result = self._by_key[key]

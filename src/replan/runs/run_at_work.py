@@ -329,20 +329,20 @@ class RunAtWork:
         asks = asks_of(snapshot.interrupts)
         keys = {ask.key for ask in asks}
         # Where the steps asked, the answer is on record for them; else it is past.
-        await self._take([each for each in self._answers if keys.isdisjoint(each.answers)])
+        await self._take([request for request in self._answers if keys.isdisjoint(request.answers)])
         values = resumption(asks, answers_in(self._answers, asks))
         return Command(resume=values) if values else None
 
     async def _take(self, requests: Sequence[Request]) -> None:
         """Mark requests as handled; later readers of the rows skip them."""
         if requests:
-            self._answers = [each for each in self._answers if each not in requests]
+            self._answers = [request for request in self._answers if request not in requests]
             await self._resources.log.take_requests(requests, self._resources.clock())
 
     async def _take_merged(self) -> None:
         """Mark what steered the run as taken, once the state that has it is stored."""
         run_id, log = self.job.run_id, self._resources.log
-        steers = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+        steers = [request for request in await log.requests([run_id]) if request.kind in STEERS]
         if not steers:
             return
         config = config_of(self.job.thread_id)
@@ -356,7 +356,7 @@ class RunAtWork:
             if key.rpartition("/")[2] != begins
             for name in cast("list[str]", names)
         }
-        await self._take([each for each in steers if each.name in taken])
+        await self._take([request for request in steers if request.name in taken])
 
     async def _with_missed(self, state: EnhancedState) -> EnhancedState:
         """The state of a run that is over, with what people asked of it too late."""
@@ -364,7 +364,7 @@ class RunAtWork:
         if not state.get("is_completed"):
             return state
         self._is_over = True
-        missed = [each for each in await log.requests([run_id]) if each.kind in STEERS]
+        missed = [request for request in await log.requests([run_id]) if request.kind in STEERS]
         if not missed:
             return state
         reported = await log.notes(run_id, OUTCOME)
@@ -380,11 +380,13 @@ class RunAtWork:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
         await self._take_merged()
         requests = await self._resources.log.requests([self.job.run_id])
-        past = [each for each in requests if each.kind == "stop" and each.at < self._since]
-        steers = [each for each in requests if each.kind in STEERS]
+        past = [
+            request for request in requests if request.kind == "stop" and request.at < self._since
+        ]
+        steers = [request for request in requests if request.kind in STEERS]
         # Who worked on the run before may have refused one, and died before it was marked.
         refused = await refused_before(self.job.run_id, self._resources.log) if steers else ()
-        past += [each for each in steers if each.name in refused]
+        past += [request for request in steers if request.name in refused]
         await self._take(past)
         for request in requests:
             if request not in past:

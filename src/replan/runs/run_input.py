@@ -45,7 +45,7 @@ def _messages(run_input: Mapping[str, Any]) -> Sequence[BaseMessage]:
 
 def stored_input(run_input: Mapping[str, Any]) -> dict[str, JsonValue]:
     """The stored input of a run, in case it is killed before it has a state."""
-    messages: JsonValue = [message_to_dict(each) for each in _messages(run_input)]
+    messages: JsonValue = [message_to_dict(message) for message in _messages(run_input)]
     others = {
         name: run_input[name]
         for name in ("plan", "plan_by", "answers")

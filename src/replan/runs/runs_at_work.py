@@ -56,7 +56,7 @@ class RunsAtWork:
         if job.run_id in self._at_work:
             return self._at_work[job.run_id][1]
         both = (job.following.get("on_event"), self._resources.on_event)
-        listeners = tuple(each for each in both if each is not None)
+        listeners = tuple(listener for listener in both if listener is not None)
         keeps_texts = self._resources.storage is not None
         log = EventLog(
             self._resources.log,

@@ -56,7 +56,7 @@ class Part:
 
 def own_routes() -> list[APIRoute]:
     """The routes that every server has."""
-    return [each for router in ROUTERS for each in router.routes if isinstance(each, APIRoute)]
+    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def web_application(routers: Sequence[APIRouter] = ROUTERS) -> FastAPI:
@@ -88,7 +88,7 @@ def _completed(described: dict[str, Any]) -> dict[str, Any]:
     _, problem = models_json_schema([(Problem, "serialization")], ref_template=_AT)
     schemas |= problem["$defs"]
     # Of two models of one name, one is never shown: events are written without it.
-    for name in [each for each in schemas if "__" in each]:
+    for name in [schema for schema in schemas if "__" in schema]:
         shown, short = json.dumps(described), name.rpartition("__")[2]
         schema = schemas.pop(name)
         if _AT.format(model=name) in shown:
@@ -112,12 +112,12 @@ async def open_application(
     """
     extras = {"ag-ui": ag_ui(), "a2a": a2a()}
     more = [*extras.values(), pages and pages.router]
-    app = web_application([*ROUTERS, *(each for each in more if each is not None)])
+    app = web_application([*ROUTERS, *(router for router in more if router is not None)])
     async with open_mcp(served) as mcp:
         app.router.routes.extend(mcp)
         app.state.served = served
         routers = {**extras, "mcp": mcp}
-        answers = _Answers(pages, [name for name, each in routers.items() if each])
+        answers = _Answers(pages, [name for name, router in routers.items() if router])
         app.add_exception_handler(ReplanError, answers.refused)
         app.add_exception_handler(HTTPException, answers.not_found)
         gate = Gate(
@@ -125,7 +125,7 @@ async def open_application(
             hosts=hosts,
             identity_of=partial(_identity_of, served, pages),
             is_open=[
-                *(each.path for each in own_routes() if role_of(each) is None),
+                *(route.path for route in own_routes() if role_of(route) is None),
                 *(pages.is_open if pages else ()),
             ],
             tell=answers.tell,
@@ -181,7 +181,7 @@ class _Answers:
             detail = f"{path} takes {', '.join(_methods_at(path))}, not {request.method}."
             return self.tell(request, RefusedError(405, "wrong_method", detail))
         detail = f"There is nothing at {path[:200]}. GET /openapi.json lists what there is."
-        extra = next((each for start, each in EXTRAS.items() if is_below(start, path)), None)
+        extra = next((module for start, module in EXTRAS.items() if is_below(start, path)), None)
         if extra is not None and extra not in self.extras:
             what = f"{path[:200]} needs packages that the server does not have."
             detail = f"{what} Install them: pip install 'replan[{extra}]'."
@@ -190,5 +190,7 @@ class _Answers:
 
 def _methods_at(path: str) -> list[str]:
     """The methods that an address takes, each by its own route."""
-    methods_of_routes = [each.methods or () for each in own_routes() if each.path_regex.match(path)]
+    methods_of_routes = [
+        route.methods or () for route in own_routes() if route.path_regex.match(path)
+    ]
     return sorted({method for methods in methods_of_routes for method in methods})

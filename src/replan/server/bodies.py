@@ -69,7 +69,7 @@ def with_files(text: str, files: Sequence[FileBody]) -> Any:
     """What is said, with the files that go with it."""
     if not files:
         return text
-    return [{"type": "text", "text": text}, *(each.block for each in files)]
+    return [{"type": "text", "text": text}, *(file.block for file in files)]
 
 
 class StartBody(Value):

@@ -59,8 +59,8 @@ def _too_long(
         if isinstance(value, dict):
             yield from _too_long(cast("object", value), inner, where, most_entries)
             continue
-        for place, each in enumerate(entries):
-            yield from _too_long(each, inner, (*where, place), MOST_PARTS)
+        for place, entry in enumerate(entries):
+            yield from _too_long(entry, inner, (*where, place), MOST_PARTS)
 
 
 def _fields_named(name: str, kind: type[BaseModel]) -> Iterator[FieldInfo]:
@@ -72,13 +72,13 @@ def _fields_named(name: str, kind: type[BaseModel]) -> Iterator[FieldInfo]:
 def _bounds_of(field: FieldInfo) -> Iterator[int]:
     """The lengths that a field declares, for itself or for a choice in it."""
     choices = [
-        each
+        argument
         for choice in get_args(field.annotation)
-        for each in get_args(choice)
-        if isinstance(each, FieldInfo)
+        for argument in get_args(choice)
+        if isinstance(argument, FieldInfo)
     ]
-    for each in (field, *choices):
-        for mark in each.metadata:
+    for field_info in (field, *choices):
+        for mark in field_info.metadata:
             length = getattr(mark, "max_length", None)
             if isinstance(length, int):
                 yield length

@@ -120,7 +120,7 @@ async def until_signalled() -> None:
     """Wait for SIGINT or SIGTERM, in a process that does nothing but serve."""
     spare_collector()
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(each, ended.set)
+            loop.add_signal_handler(signal_number, ended.set)
     await ended.wait()

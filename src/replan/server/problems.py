@@ -80,7 +80,7 @@ def bad_field(field: str, value: object, reason: str, fix: str) -> RefusedError:
 def bad_request(mistakes: Sequence[errors.Mistake]) -> RefusedError:
     """Refuse a request for its mistakes."""
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    detail = "; ".join(_field_and_reason(each) for each in mistakes[:3])
+    detail = "; ".join(_field_and_reason(mistake) for mistake in mistakes[:3])
     return RefusedError(422, "bad_request", f"{count} in the request: {detail}.", mistakes)
 
 
@@ -93,7 +93,7 @@ def as_refusal(error: errors.ReplanError) -> RefusedError:
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, errors.PlanDocumentError | errors.TeamFileError):
-        mistakes = [replace(each, field=each.field or _PLAN) for each in error.mistakes]
+        mistakes = [replace(mistake, field=mistake.field or _PLAN) for mistake in error.mistakes]
         return RefusedError(422, "bad_document", str(error), mistakes)
     if isinstance(error, errors.ConfigurationError):
         return bad_request(error.mistakes)

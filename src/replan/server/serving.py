@@ -125,7 +125,7 @@ async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:
             await stack.enter_async_context(_open_queueing(wanted, named)) if wanted.queue else None
         )
         storage = await stack.enter_async_context(kept)
-        teams = {name: graph_of(each, storage) for name, each in named.items()}
+        teams = {name: graph_of(team_file, storage) for name, team_file in named.items()}
         opened = open_server(
             teams,
             storage=storage,
@@ -152,9 +152,9 @@ async def _open_queueing(
     from replan.workers.versions import check_published, version_of  # noqa: PLC0415
 
     async with open_queue(wanted.storage) as queue:
-        versions = {name: version_of(each.path) for name, each in teams.items()}
-        for each in versions.values():
-            await check_published(queue, each)
+        versions = {name: version_of(team_file.path) for name, team_file in teams.items()}
+        for version in versions.values():
+            await check_published(queue, version)
 
         def opening(
             name: str, team: AnyTeam, options: Mapping[str, Any]
@@ -163,7 +163,7 @@ async def _open_queueing(
 
         async def waiting() -> dict[str, int]:
             jobs = await queue.waiting()
-            return {name: jobs.get(each.digest, 0) for name, each in versions.items()}
+            return {name: jobs.get(version.digest, 0) for name, version in versions.items()}
 
         yield Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
 
@@ -171,9 +171,9 @@ async def _open_queueing(
 def named_teams(wanted: ServeOptions) -> dict[str, TeamFile]:
     """The team files to serve, by the names of their teams."""
     files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
-    named = {each.identity.name: each for each in files}
+    named = {team_file.identity.name: team_file for team_file in files}
     if len(named) < len(files):
-        raise _same_name_error([each.identity.name for each in files])
+        raise _same_name_error([team_file.identity.name for team_file in files])
     return named
 
 
@@ -211,7 +211,7 @@ def _tokens_of(tokens: Tokens | Path | str | None) -> tuple[Tokens, str]:
 def hosts_of(host: str, names: Sequence[str]) -> list[str]:
     """The names by which a server may be called."""
     own = [] if host in _EVERYWHERE else [host.lower()]
-    return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
+    return list(dict.fromkeys([*(name.lower() for name in names), *own, *LOOPBACK]))
 
 
 def _greeting(wanted: ServeOptions, teams: Sequence[str], address: Address) -> str:

@@ -44,7 +44,7 @@ class Stream(StreamingResponse):
     async def _send_all(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         works = [self._send_texts(send), self._send_heartbeats(send), _wait_for_disconnect(receive)]
-        tasks = [asyncio.ensure_future(each) for each in works]
+        tasks = [asyncio.ensure_future(work) for work in works]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

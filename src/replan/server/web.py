@@ -137,7 +137,7 @@ class _ReadRequest(Request):
     """A request whose body was read and checked: FastAPI takes the value as it is."""
 
     def __init__(self, value: BaseModel, scope: Scope, receive: Receive) -> None:
-        named = [each for each in scope["headers"] if each[0] != b"content-type"]
+        named = [header for header in scope["headers"] if header[0] != b"content-type"]
         is_json = (b"content-type", b"application/json")
         super().__init__({**scope, "headers": [*named, is_json]}, receive)
         self._value = value

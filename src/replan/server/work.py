@@ -203,9 +203,9 @@ def _owner_settings(who: Identity, services: Services) -> dict[str, str]:
     is_needed = services.remembers and not services.settings.user
     own = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
     return {
-        name: each
-        for name, each in own.items()
-        if each and each != getattr(services.settings, name)
+        name: plain_name
+        for name, plain_name in own.items()
+        if plain_name and plain_name != getattr(services.settings, name)
     }
 
 

@@ -136,7 +136,7 @@ class RunCarrier:
         if written is None:
             return None
         fields = cast("dict[str, JsonValue]", written) if isinstance(written, dict) else {}
-        plain = {name: each for name, each in fields.items() if name != _SIGNATURE}
+        plain = {name: value for name, value in fields.items() if name != _SIGNATURE}
         found = fields.get(_SIGNATURE)
         if self.key is not None and not is_signature(found, self.key, context.session_id, plain):
             raise _refused(
@@ -186,7 +186,7 @@ class SessionSeal:
 def carrier_of(services: Services, key: bytes | None) -> RunCarrier:
     """What writes the runs of a team into contexts."""
     specialists = services.specialists.values()
-    secret = any(getattr(each, "takes_secrets", False) for each in specialists)
+    secret = any(getattr(specialist, "takes_secrets", False) for specialist in specialists)
     return RunCarrier(key=key, always_secret=secret)
 
 
@@ -218,7 +218,7 @@ def _has_secrets(run: PortableRun) -> bool:
     """Whether a person was asked for something secret."""
     questions: Mapping[str, Question] = run.state.get("questions", {})
     notes = [note for key, note in run.rows.notes if key.startswith(QUESTIONS)]
-    return any(each.secret for each in questions.values()) or any(
+    return any(question.secret for question in questions.values()) or any(
         isinstance(note, dict) and note.get("secret") for note in notes
     )
 
@@ -258,7 +258,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Question, ...]:
     approval = run.state.get("approval")
     if run.next == "plan_approval" and approval is not None:
         return (approval,)
-    return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
+    return tuple(ask_of(question) for question in open_questions(cast("EnhancedState", run.state)))
 
 
 def _refused(field: str, problem: str, fix: str = _FIX) -> ContextError:

@@ -75,7 +75,7 @@ class ContextSessions:
             self._cannot("go back to an earlier turn")
         number = version_in(context)
         metadata = context.session_metadata.items()
-        shown = {name: each for name, each in metadata if name not in (_TURN, _OWNER)}
+        shown = {name: entry for name, entry in metadata if name not in (_TURN, _OWNER)}
         return KeptSession(context.replace(session_metadata=shown), number, number)
 
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:

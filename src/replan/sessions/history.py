@@ -20,7 +20,7 @@ class Shown(NamedTuple):
 
 def message_of(role: str, content: Content, place: int) -> AnyMessage:
     """A message at a place of a history, which it is named by."""
-    blocks: Any = content if isinstance(content, str) else [dict(each) for each in content]
+    blocks: Any = content if isinstance(content, str) else [dict(block) for block in content]
     if role == "system":
         # A history comes from a client.
         return client_instructions(blocks, _message_id(place))
@@ -41,7 +41,7 @@ def visible_part(
     # end what nobody has answered. Here without making a message of each.
     start, end = _conversation_span(history)
     covered = _covered(history, summary)
-    first = min((_first_visible(each, end - start, covered) for each in memories), default=0)
+    first = min((_first_visible(policy, end - start, covered) for policy in memories), default=0)
     while first > 0 and history[start + first].role == "system":
         # At the beginning of what is shown, it would count as instructions for all of it.
         first -= 1

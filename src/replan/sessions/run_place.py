@@ -152,7 +152,7 @@ def call_places(
 def plain_questions(run: PortableRun) -> tuple[Question, ...]:
     """The questions that a run waits for; none where a person decides, or a graph asks."""
     asked = open_questions(cast("EnhancedState", run.state))
-    return () if run.asked or any(each.is_decision for each in asked) else asked
+    return () if run.asked or any(question.is_decision for question in asked) else asked
 
 
 def at_rest(snapshot: StateSnapshot) -> State:

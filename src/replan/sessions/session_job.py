@@ -94,14 +94,14 @@ class JobWork:
         return False
 
     def given_up(self, state: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        return {name: each for name, each in state.items() if name not in OWN_NAMES}
+        return {name: value for name, value in state.items() if name not in OWN_NAMES}
 
     async def after(
         self, run: EnhancedState, session: AgentContext, threads: ThreadRepository
     ) -> Mapping[str, JsonValue]:
         del threads
         found = run.get("current_specialist_results", {}).values()
-        kept = [each.project_state[JOB] for each in found if JOB in each.project_state]
+        kept = [result.project_state[JOB] for result in found if JOB in result.project_state]
         if not kept:
             return session.project_state
         job = kept[-1]

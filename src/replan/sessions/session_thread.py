@@ -81,7 +81,7 @@ class ThreadWork:
         rows: Rows = under_id(session.session_id, done[-1])
         if has_work_left(rows):
             before = cast("Rows", carried.get(session.session_id) or {})
-            known = {each.key: each for each in questions_in(before)}
+            known = {question.key: question for question in questions_in(before)}
             rows = with_questions(rows, {**known, **run.get("questions", {})}.values())
         return {**session.project_state, THREADS: {**carried, session.session_id: {**rows}}}
 

@@ -27,9 +27,11 @@ def step_changes(
     plan = plan_of(state)
     waits = places, _ = waits_of(plan.steps)
     found = state.get("current_specialist_results", {})
-    done = [each for each in found.values() if each.project_state and not each.is_failed]
-    new = [each for each in done if not _is_recorded(each, before)]
-    new.sort(key=lambda each: (each.round, places.get(each.step_id, -1), each.specialist_name))
+    done = [result for result in found.values() if result.project_state and not result.is_failed]
+    new = [result for result in done if not _is_recorded(result, before)]
+    new.sort(
+        key=lambda result: (result.round, places.get(result.step_id, -1), result.specialist_name)
+    )
     changes: dict[str, JsonValue] = {}
     writers: dict[str, SpecialistResult] = {}
     warnings: list[str] = []
@@ -62,7 +64,7 @@ def _is_recorded(result: SpecialistResult, run: PortableRun | None) -> bool:
         return False
     results: Mapping[str, SpecialistResult] = run.state.get("current_specialist_results", {})
     earlier: Iterable[SpecialistResult] = (*run.rows.results.values(), *results.values())
-    return any(_same_work(each, result) for each in earlier)
+    return any(_same_work(other_result, result) for other_result in earlier)
 
 
 def _same_work(one: SpecialistResult, two: SpecialistResult) -> bool:

@@ -38,9 +38,9 @@ async def calls_on_record(
 ) -> Sequence[ToolInvoked | ToolCompleted]:
     """The events of the calls of tools that a run has on record since a time."""
     kept = events_of(run_id, await log.events(run_id))
-    calls = [each for each in kept if isinstance(each, ToolInvoked | ToolCompleted)]
-    new = [each for each in calls if since is None or (each.at is not None and each.at >= since)]
-    return [await _whole(log, run_id, each) for each in new]
+    calls = [event for event in kept if isinstance(event, ToolInvoked | ToolCompleted)]
+    new = [call for call in calls if since is None or (call.at is not None and call.at >= since)]
+    return [await _whole(log, run_id, call) for call in new]
 
 
 async def _whole(

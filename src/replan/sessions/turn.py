@@ -141,8 +141,8 @@ class Turn:
     def _failure(self, result: RunResult) -> str:
         """Why there is no answer of a team without a host, if its one step failed."""
         results = result.state.get("current_specialist_results", {}).values()
-        failed = [each for each in results if each.is_failed and not each.text]
-        return "\n".join(each.error for each in failed) if self._services.is_direct else ""
+        failed = [result for result in results if result.is_failed and not result.text]
+        return "\n".join(result.error for result in failed) if self._services.is_direct else ""
 
     @property
     def _services(self) -> Services:
@@ -176,8 +176,8 @@ class Turn:
         self._answered = frozenset(answers)
         seal, asked = self._seal, cast("Mapping[str, Question]", state.get("questions", {}))
         closed: dict[str, JsonValue] = {
-            key: seal.closed(each) if seal and key in asked and asked[key].secret else each
-            for key, each in answers.items()
+            key: seal.closed(answer) if seal and key in asked and asked[key].secret else answer
+            for key, answer in answers.items()
         }
         return await self._place.answer(state["run_id"], asks, closed, self.settings)
 
@@ -221,7 +221,7 @@ class Turn:
         """What the host and the specialists see of a conversation."""
         asked = MemoryOptions() if self.settings is None else self.settings.memory
         own = (self._services.prompts.memory, *self._services.memory.values())
-        return [resolved(each, asked) for each in own]
+        return [resolved(options, asked) for options in own]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to continue with."""
@@ -234,10 +234,12 @@ class Turn:
         """The message for the history: an answer that may contain a secret is masked."""
         asked: Mapping[str, Question] = result.state.get("questions", {})
         messages = self.message.messages(at)
-        is_secret = any(each.secret and key in self._answered for key, each in asked.items())
+        is_secret = any(
+            question.secret and key in self._answered for key, question in asked.items()
+        )
         if not is_secret and self._seal is None:
             return messages
-        return tuple(each.replace(content=MASK, metadata={}) for each in messages)
+        return tuple(message.replace(content=MASK, metadata={}) for message in messages)
 
     async def _after(
         self, result: RunResult, response: str, changes: Mapping[str, JsonValue]
@@ -275,7 +277,7 @@ class Turn:
 
 def _newest_request(history: Sequence[Message]) -> Content:
     """What the user said last, in a turn that says nothing and continues the work on it."""
-    return next((each.content for each in reversed(history) if each.role == "user"), "")
+    return next((message.content for message in reversed(history) if message.role == "user"), "")
 
 
 def _why_no_answer(result: RunResult) -> str | None:
@@ -307,15 +309,15 @@ def response_of(result: RunResult, problem: str) -> str:
         asked = "\n\n".join(
             [*result.pending_questions[0].remarks, result.pending_questions[0].text]
         )
-    return "\n\n".join([*dict.fromkeys(each for each in problems if each), asked])
+    return "\n\n".join([*dict.fromkeys(problem for problem in problems if problem), asked])
 
 
 def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
     """The status of the run, as JSON."""
     failures = failures_of(result)
     plans, others = list[JsonValue](), list[JsonValue]()
-    for each in map(PendingQuestion.of, result.pending_questions):
-        (plans if each.kind == "plan" else others).append(each.model_dump(mode="json"))
+    for question in map(PendingQuestion.of, result.pending_questions):
+        (plans if question.kind == "plan" else others).append(question.model_dump(mode="json"))
     return {
         "outcome": result.outcome,
         "stage": stage_of(result),
@@ -335,7 +337,11 @@ def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
 def failures_of(result: RunResult) -> list[dict[str, JsonValue]]:
     """The steps that failed, and why."""
     return [
-        {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}
-        for each in result.state.get("current_specialist_results", {}).values()
-        if each.is_failed
+        {
+            "step_id": other_result.step_id,
+            "specialist": other_result.specialist_name,
+            "error": other_result.error,
+        }
+        for other_result in result.state.get("current_specialist_results", {}).values()
+        if other_result.is_failed
     ]

@@ -59,7 +59,7 @@ class GrantedTools:
         # In a thread: schemas come from outside, and there may be thousands of them.
         tools, problems = await asyncio.to_thread(self._made, listed)
         for path, problem in problems.items():
-            if path in self.grants or not any(server_in(path) == server_in(each) for each in tools):
+            if path in self.grants or not any(server_in(path) == server_in(tool) for tool in tools):
                 raise ToolServerError(server_in(path), problem)
         self._warn(problems)
         asked = frozenset(

@@ -77,13 +77,13 @@ class PutAway:
 
     def _old_results(self, messages: Sequence[BaseMessage]) -> list[int]:
         """The places of long results which the model has seen in an earlier request."""
-        replies = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)]
+        replies = [at for at, message in enumerate(messages) if isinstance(message, AIMessage)]
         return [
             at
-            for at, each in enumerate(messages[: replies[-1] if replies else 0])
-            if isinstance(each, ToolMessage)
-            and isinstance(each.content, str)
-            and len(each.content) > _SHORT
+            for at, message in enumerate(messages[: replies[-1] if replies else 0])
+            if isinstance(message, ToolMessage)
+            and isinstance(message.content, str)
+            and len(message.content) > _SHORT
         ]
 
     def _reference(self, message: ToolMessage) -> str:

@@ -120,7 +120,10 @@ class Services:
     @property
     def shapes(self) -> dict[str, Shape]:
         """The types of results by specialist, and that of the answer under ""."""
-        found = {name: getattr(each, "shape", None) for name, each in self.specialists.items()}
+        found = {
+            name: getattr(specialist, "shape", None)
+            for name, specialist in self.specialists.items()
+        }
         return {name: shape for name, shape in {**found, "": self.output}.items() if shape}
 
     @property

@@ -196,7 +196,7 @@ def _problem_in(tool: BaseTool | None, decision: Decision) -> str:
     try:
         kind.model_validate(decision.arguments or {})
     except ValidationError as error:
-        return " ".join(each.text for each in mistakes_in(error, kind))
+        return " ".join(mistake.text for mistake in mistakes_in(error, kind))
     return ""
 
 
@@ -209,7 +209,11 @@ def _defaults(request: ToolCallRequest) -> dict[str, JsonValue]:
     """What the tool takes where its model gives nothing: that is called, too."""
     kind, arguments = _schema_of(request.tool), request.tool_call["args"]
     fields = {} if kind is None else kind.model_fields
-    defaults = {name: each.default for name, each in fields.items() if not each.is_required()}
+    defaults = {
+        name: field_info.default
+        for name, field_info in fields.items()
+        if not field_info.is_required()
+    }
     return {
         name: plain(value)
         for name, value in defaults.items()
@@ -244,7 +248,7 @@ def _ask_approval(
         "description": _description(request.tool),
         "refused_edits": refused,
     }
-    details |= {name: each for name, each in more.items() if each}
+    details |= {name: value for name, value in more.items() if value}
     remark = f" Its edited arguments were refused: {problem}" if problem else ""
     return ask(
         f"May the tool {called['name']} be called?{remark}", kind="approval", details=details

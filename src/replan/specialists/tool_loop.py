@@ -202,7 +202,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
 
     @property
     def _tool_names(self) -> list[str]:
-        return [each.name for each in self._offered.tools if isinstance(each, BaseTool)]
+        return [tool.name for tool in self._offered.tools if isinstance(tool, BaseTool)]
 
     def _show(self, text: str) -> None:
         if self._on_text is not None:

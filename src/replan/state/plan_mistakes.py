@@ -27,7 +27,7 @@ def plan_mistakes(
     mistakes = [*document.mistakes, *option_mistakes(document, before)]
     if team is not None:
         mistakes += _unassigned(document, team, before)
-    return tuple(sorted(mistakes, key=lambda each: (each.line, each.column)))
+    return tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))
 
 
 def _unassigned(
@@ -37,7 +37,9 @@ def _unassigned(
     plan = document.plan
     old_steps = (before or TaskPlan()).by_id
     steps = [step for step in reopened(plan, rerun_reasons(plan)).steps if _is_new(step, old_steps)]
-    misplaced = {each.line: each for each in overlooked(document.text) if each.kind == "name"}
+    misplaced = {
+        warning.line: warning for warning in overlooked(document.text) if warning.kind == "name"
+    }
     for mistake in seat_mistakes(steps, team, document):
         name = misplaced.get(mistake.line)
         yield mistake if name is None else replace(mistake, fix=f"{mistake.fix} In {name}.")

@@ -207,8 +207,8 @@ def meant_by(name: object, questions: Iterable[Question]) -> list[Question]:
     if not isinstance(name, str) or not name:
         return []
     questions = list(questions)
-    exact = [each for each in questions if each.key == name]
-    return exact or [each for each in questions if _begins(name, each)]
+    exact = [question for question in questions if question.key == name]
+    return exact or [question for question in questions if _begins(name, question)]
 
 
 def _begins(name: str, question: Question) -> bool:
@@ -221,7 +221,7 @@ def _begins(name: str, question: Question) -> bool:
 
 def how_to_answer(questions: Iterable[Question]) -> str:
     """Say what is asked now, and how each question gets its own answer."""
-    listed = ", ".join(f"'{each.key}'" for each in questions)
+    listed = ", ".join(f"'{question.key}'" for question in questions)
     return f"Answer by key, as KEY=TEXT or with a mapping; open: {listed}."
 
 

@@ -253,11 +253,11 @@ def went_as_planned(state: EnhancedState) -> bool:
     """Whether every step of the model's first plan succeeded at once, and nobody had to decide."""
     plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
     is_first = plan.version == 1 and state.get("plan_author") == "model"
-    decided = any(each.is_decision for each in state.get("questions", {}).values())
+    decided = any(question.is_decision for question in state.get("questions", {}).values())
     return (
         is_first
         and all(step.status is StepStatus.COMPLETED for step in plan.steps)
-        and all(_is_plain_success(each) for each in results)
+        and all(_is_plain_success(result) for result in results)
         and not (decided or state.get("decision") or state.get("warnings"))
         and not reached_limit(state)
     )

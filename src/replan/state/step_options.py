@@ -48,9 +48,12 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
         if step.parameters and (step.id not in old or step.parameters != old[step.id].parameters)
     ]
     mistakes = (
-        each for step in fresh for kind in KINDS for each in _mistakes_of(step, kind, document)
+        mistake
+        for step in fresh
+        for kind in KINDS
+        for mistake in _mistakes_of(step, kind, document)
     )
-    return sorted(mistakes, key=lambda each: (each.line, each.column))
+    return sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
 
 
 def requests_without_knowledge(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
@@ -81,12 +84,12 @@ def _mistakes_of(step: PlanStep, kind: type[Options], document: PlanDocument) ->
     try:
         kind.model_validate({n: v for n, v in fields.items() if n in names}, strict=True)
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            name = f"{kind.prefix}{each['loc'][0]}"
-            text = repr(each["input"])
+        for details in error.errors(include_url=False):
+            name = f"{kind.prefix}{details['loc'][0]}"
+            text = repr(details["input"])
             text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
             reason = f"Step {step.id} has {name}: {text}, which cannot be."
-            fix = f"It should{each['msg'].partition('should')[2]}."
+            fix = f"It should{details['msg'].partition('should')[2]}."
             yield _mistake(step, name, document, "bad_option", reason, fix)
 
 

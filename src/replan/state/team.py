@@ -81,16 +81,16 @@ def _seat_with_model(card: SpecialistCard, step: PlanStep) -> Seat:
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
     """The specialist that a step gets without naming it, or an empty text."""
     seats = () if step.specialists else seats_of(step, team)
-    return "".join(each.specialist for each in seats if not each.refused)
+    return "".join(seat.specialist for seat in seats if not seat.refused)
 
 
 def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
     """Why nobody can do pending steps, or a part of them."""
     for step in steps:
         if step.status is StepStatus.PENDING:
-            for each in seats_of(step, team):
-                if each.refused:
-                    yield Refusal(code=each.code, step_id=step.id, reason=each.refused)
+            for seat in seats_of(step, team):
+                if seat.refused:
+                    yield Refusal(code=seat.code, step_id=step.id, reason=seat.refused)
 
 
 def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:

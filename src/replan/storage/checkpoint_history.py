@@ -73,7 +73,7 @@ class _Path:
         self._missing = set(channels)
         while self._missing and (rows := connection.query(_PATH, [*place, start, *place])):
             self._look_at(
-                connection, place, [(each, read_versions(versions)) for each, versions in rows]
+                connection, place, [(row, read_versions(versions)) for row, versions in rows]
             )
             start = rows[-1][0]
 
@@ -197,18 +197,20 @@ def take_back(
     """
     ids = [*lineage]
     later = [
-        each
-        for (each,) in connection.query(
+        row
+        for (row,) in connection.query(
             f"SELECT checkpoint_id FROM replan_checkpoints WHERE {AT}"
             f" AND parent_id IN ({marks(len(ids))})",
             [*place, *ids],
         )
-        if each not in lineage
+        if row not in lineage
     ]
     if _delta_channels(connection, serde, place, later):
         logger.warning("kept a run to be rolled back: another continues from it")
         return
-    for parent in {each for each in lineage.values() if each and each not in lineage}:
+    for parent in {
+        parent_id for parent_id in lineage.values() if parent_id and parent_id not in lineage
+    }:
         at = (*place, parent)
         given = str(uuid5(UUID(parent), INPUT))
         connection.change(_LEFT_ON, [*at, given, RESUME, INTERRUPT, *at, INTERRUPT])
@@ -227,7 +229,7 @@ def _delta_channels(
     )
     rows = connection.query(query, [*place, *ids])
     metadata: list[dict[str, Any]] = [serde.loads_typed((kind, value)) for kind, value in rows]
-    return {channel for each in metadata for channel in each.get(_COUNTERS) or ()}
+    return {channel for entry in metadata for channel in entry.get(_COUNTERS) or ()}
 
 
 def _delete(connection: Connection, place: Place, ids: Sequence[str]) -> None:
@@ -235,7 +237,7 @@ def _delete(connection: Connection, place: Place, ids: Sequence[str]) -> None:
     for table in ("replan_checkpoints", "replan_writes"):
         connection.change_many(
             f"DELETE FROM {table} WHERE {AT} AND checkpoint_id = ?",
-            [(*place, each) for each in ids],
+            [(*place, id_) for id_ in ids],
         )
     used = {
         (channel, str(version))
@@ -245,5 +247,5 @@ def _delete(connection: Connection, place: Place, ids: Sequence[str]) -> None:
     unused = {*connection.query(_CHANNELS, place)} - used
     connection.change_many(
         f"DELETE FROM replan_channels WHERE {AT} AND channel = ? AND version = ?",
-        [(*place, *each) for each in sorted(unused)],
+        [(*place, *row) for row in sorted(unused)],
     )

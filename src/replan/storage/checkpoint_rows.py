@@ -254,8 +254,8 @@ def _read(
     for place, those in places.items():
         for start in range(0, len(those), _AT_ONCE):
             part = those[start : start + _AT_ONCE]
-            for row, each in zip(part, _read_at(connection, serde, place, part), strict=True):
-                tuples[row[:3]] = each
+            for row, checkpoint in zip(part, _read_at(connection, serde, place, part), strict=True):
+                tuples[row[:3]] = checkpoint
     return [tuples[row[:3]] for row in rows]
 
 
@@ -263,7 +263,7 @@ def _read_at(
     connection: Connection, serde: SerializerProtocol, place: Place, rows: Sequence[Row]
 ) -> list[CheckpointTuple]:
     versions = [read_versions(row[4]) for row in rows]
-    wanted = {(channel, str(each)) for one in versions for channel, each in one.items()}
+    wanted = {(channel, str(value)) for one in versions for channel, value in one.items()}
     values = stored_values(connection, place, wanted)
     writes = _writes_at(connection, serde, place, [row[2] for row in rows])
     return [

@@ -221,7 +221,7 @@ class Retrier:
     def _of_this_loop(self) -> "set[asyncio.Future[Any]]":
         # Those of another loop are waited for there.
         loop = asyncio.get_running_loop()
-        return {each for each in self._in_flight.copy() if each.get_loop() is loop}
+        return {future for future in self._in_flight.copy() if future.get_loop() is loop}
 
 
 class Database(ABC):

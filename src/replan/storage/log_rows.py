@@ -60,7 +60,7 @@ _AMOUNTS = [f"{part}_{kind}" for part in ("settled", "reserved") for kind in _KI
 _TOTALS = f"SELECT scope, {', '.join(_AMOUNTS)} FROM replan_spent WHERE run_id = ?"
 _CHARGE = (
     "INSERT INTO replan_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, scope)"
-    f" DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in _AMOUNTS)}"
+    f" DO UPDATE SET {', '.join(f'{amount} = excluded.{amount}' for amount in _AMOUNTS)}"
 )
 _KEEP = (
     "INSERT INTO replan_texts (run_id, ref, at, text) VALUES (?, ?, ?, ?)"

@@ -30,9 +30,9 @@ def split_texts(value: JsonValue) -> tuple[JsonValue, dict[str, str]]:
             places.append([path, ref])
             return ""
         if isinstance(part, dict):
-            return {name: rest(each, [*path, name]) for name, each in part.items()}
+            return {name: rest(value, [*path, name]) for name, value in part.items()}
         if isinstance(part, list):
-            return [rest(each, [*path, at]) for at, each in enumerate(part)]
+            return [rest(item, [*path, at]) for at, item in enumerate(part)]
         return part
 
     short = rest(value, [])
@@ -99,5 +99,8 @@ def joined_parts(stored: str | list[str], text_of: Callable[[str], str | None]) 
     """The text of parts; None where one of its texts is missing."""
     if isinstance(stored, str):
         return stored
-    texts = [each if place % 2 == 0 else text_of(each) for place, each in enumerate(stored)]
+    texts = [
+        character if place % 2 == 0 else text_of(character)
+        for place, character in enumerate(stored)
+    ]
     return None if None in texts else "".join(text for text in texts if text)

@@ -71,5 +71,7 @@ class MemoryThreads(RowRepository):
 
     async def forget(self, run_id: str) -> None:
         self._closed.pop(run_id, None)
-        for thread_id in [name for name, each in self._threads.items() if each.run_id == run_id]:
+        for thread_id in [
+            name for name, stored in self._threads.items() if stored.run_id == run_id
+        ]:
             del self._threads[thread_id]

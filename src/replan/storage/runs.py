@@ -133,7 +133,9 @@ class Runs:
             case "began":
                 return "started_at"
             case "outcome":
-                cases = " ".join(f"WHEN '{each}' THEN {-at}" for at, each in enumerate(BY_NEED))
+                cases = " ".join(
+                    f"WHEN '{outcome}' THEN {-at}" for at, outcome in enumerate(BY_NEED)
+                )
                 return f"CASE outcome {cases} ELSE {-len(BY_NEED)} END"
             case "took" if self._database.is_postgres:
                 ended = (
@@ -168,7 +170,9 @@ class Runs:
             ThreadBusyError: A run works on the thread.
         """
         own = "SELECT thread_id FROM replan_runs WHERE run_id = ?"
-        thread = first(await self._database.read(lambda each: each.query(own, [run_id])))
+        thread = first(
+            await self._database.read(lambda connection: connection.query(own, [run_id]))
+        )
         if thread is None:
             await self._forget(run_id)
             return
@@ -176,7 +180,9 @@ class Runs:
         async with self._holds.lock(thread) as owner:
             # The run's own row goes last: what is killed between can be begun again.
             if not first(
-                await self._database.read(lambda each: each.query(others, [thread, run_id]))
+                await self._database.read(
+                    lambda connection: connection.query(others, [thread, run_id])
+                )
             ):
                 with owner.at_work():
                     await self._forget_thread(thread)

@@ -133,8 +133,8 @@ class Saver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Yield checkpoints, the newest first; all are read before the first is yielded."""
-        for each in await self.database.read(self._find_all(config, filter, before, limit)):
-            yield each
+        for checkpoint in await self.database.read(self._find_all(config, filter, before, limit)):
+            yield checkpoint
 
     async def aput(
         self,

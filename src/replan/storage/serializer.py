@@ -110,7 +110,7 @@ S = TypeVar("S", bound=StrictSerializer)
 
 def strict_serializer(allow: Iterable[type] = (), kind: type[S] = StrictSerializer) -> S:
     """Make a serializer that restores the types of the state, and those that are listed here."""
-    names = [(each.__module__, each.__name__) for each in (*state_types(), *allow)]
+    names = [(kind.__module__, kind.__name__) for kind in (*state_types(), *allow)]
     return kind(allowed_msgpack_modules=names)
 
 

@@ -252,8 +252,8 @@ def _texts_in(value: object) -> Iterable[str]:
         yield str(value)
     elif isinstance(value, dict | list):
         parts = cast("Any", value)
-        for each in parts.values() if isinstance(value, dict) else parts:
-            yield from _texts_in(each)
+        for part in parts.values() if isinstance(value, dict) else parts:
+            yield from _texts_in(part)
 
 
 async def _in_thread_if_many(count: int, work: Callable[[], T]) -> T:

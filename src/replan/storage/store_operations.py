@@ -50,8 +50,12 @@ def has(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
 def listed(op: ListNamespacesOp, namespaces: Iterable[Namespace]) -> list[Namespace]:
     """The namespaces that an operation asks for, in their order."""
     conditions = op.match_conditions or ()
-    matching = (each for each in namespaces if all(_matches(one, each) for one in conditions))
-    cut = sorted({each if op.max_depth is None else each[: op.max_depth] for each in matching})
+    matching = (
+        namespace for namespace in namespaces if all(_matches(one, namespace) for one in conditions)
+    )
+    cut = sorted(
+        {namespace if op.max_depth is None else namespace[: op.max_depth] for namespace in matching}
+    )
     return cut[op.offset : op.offset + op.limit]
 
 
@@ -110,26 +114,26 @@ def _part_problems(
     value: dict[object, object] | list[object], path: str, depth: int
 ) -> Iterator[str]:
     if isinstance(value, list):
-        for at, each in enumerate(value):
-            yield _json_problem(each, f"{path}[{at}]", depth)
+        for at, item in enumerate(value):
+            yield _json_problem(item, f"{path}[{at}]", depth)
         return
-    for key, each in value.items():
+    for key, part in value.items():
         if not isinstance(key, str):
             yield f"{path}: The key {key!r} is not text. Write it as text."
         elif problem := unstorable(key):
             yield f"{path}: One of its keys cannot be kept. {problem}"
-        yield _json_problem(each, f"{path}.{key}", depth)
+        yield _json_problem(part, f"{path}.{key}", depth)
 
 
 def _are_texts(parts: Iterable[object]) -> bool:
-    return all(isinstance(each, str) for each in parts)
+    return all(isinstance(part, str) for part in parts)
 
 
 def _fits_filter(value: object, wanted: object) -> bool:
     if isinstance(wanted, dict):
         parts = cast("dict[str, object]", wanted)
         if _has_operators(parts):
-            return all(_compare(value, name, each) for name, each in parts.items())
+            return all(_compare(value, name, part) for name, part in parts.items())
         return isinstance(value, dict) and has(cast("dict[str, object]", value), parts)
     if isinstance(wanted, list | tuple):
         stored, all_wanted = cast("Any", value), cast("Sequence[object]", wanted)
@@ -180,10 +184,10 @@ def _check_operators(wanted: object) -> None:
     if not isinstance(wanted, dict):
         return
     parts = cast("dict[str, object]", wanted)
-    for name, each in parts.items():
+    for name, value in parts.items():
         if _has_operators(parts) and name not in _OPERATORS:
             raise UsageError(f"filter: {name} is unknown. Use one of: {', '.join(_OPERATORS)}.")
-        _check_operators(each)
+        _check_operators(value)
 
 
 def _matches(condition: MatchCondition, namespace: Namespace) -> bool:

@@ -71,7 +71,7 @@ class Chats:
         try:
             yield
         except ConfigurationError as error:
-            if error.field not in [each.field for each in self.mistakes]:
+            if error.field not in [mistake.field for mistake in self.mistakes]:
                 self.mistakes += error.mistakes
 
     def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":

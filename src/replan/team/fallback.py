@@ -31,11 +31,11 @@ class Fallback:
         return isinstance(other, Fallback) and self.models == other.models
 
     def __hash__(self) -> int:
-        return hash(tuple(each if isinstance(each, str) else id(each) for each in self.models))
+        return hash(tuple(model if isinstance(model, str) else id(model) for model in self.models))
 
     def __str__(self) -> str:
         return ", else ".join(
-            each if isinstance(each, str) else type(each).__name__ for each in self.models
+            model if isinstance(model, str) else type(model).__name__ for model in self.models
         )
 
     def __repr__(self) -> str:

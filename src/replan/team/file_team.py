@@ -121,7 +121,7 @@ class FileTeam(Team):
 
     def named_model(self, name: str) -> Any:
         """Return the model of a name, with those that the file gives in its place."""
-        names = with_fallbacks(name, {each: one.fallback for each, one in self.models.items()})
+        names = with_fallbacks(name, {model: one.fallback for model, one in self.models.items()})
         return Fallback(*names) if len(names) > 1 else name
 
     def refusal(self, mistakes: Sequence[Mistake]) -> UsageError:

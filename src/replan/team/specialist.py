@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _one_kind(schema: dict[str, Any], kind: type[BaseModel]) -> None:
     described(schema, kind)
-    marks = [[{"required": [mark]} for mark in each.marks] for each in Specialist.kinds()]
+    marks = [[{"required": [mark]} for mark in kind.marks] for kind in Specialist.kinds()]
     schema["allOf"] = [
         {"anyOf": [{"required": ["use"]}, {"required": schema.pop("required")}]},
         {"oneOf": [one[0] if len(one) == 1 else {"anyOf": one} for one in marks]},
@@ -42,12 +42,12 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
     @classmethod
     def kinds(cls) -> tuple[type[Member], ...]:
         """All kinds."""
-        return tuple(each for each in cls.__mro__ if vars(each).get("marks"))
+        return tuple(kind for kind in cls.__mro__ if vars(kind).get("marks"))
 
     @property
     def kind(self) -> type[Member]:
         """Its kind."""
-        return next(each for each in self.kinds() if _is_of_kind(each, vars(self)))
+        return next(kind for kind in self.kinds() if _is_of_kind(kind, vars(self)))
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build it by its kind."""
@@ -64,9 +64,9 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
     @classmethod
     def _other_kinds(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Report that it is of no kind, and fields of other kinds than its own."""
-        kinds = [each for each in cls.kinds() if _is_of_kind(each, fields)]
-        marks = {mark for each in cls.kinds() for mark in each.marks}
-        fix = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
+        kinds = [kind for kind in cls.kinds() if _is_of_kind(kind, fields)]
+        marks = {mark for kind in cls.kinds() for mark in kind.marks}
+        fix = f"Give exactly one of {', '.join(' or '.join(kind.marks) for kind in cls.kinds())}."
         if not kinds:
             yield rule_error((), fields.get("name"), "no_way", "It has no way to work.", fix)
             return

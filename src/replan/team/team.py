@@ -166,7 +166,7 @@ class Team(Part, RunSettings):
     @property
     def identity(self) -> TeamIdentity:
         """What its runs are known to be done by, wherever they are continued."""
-        cards = [each.card.model_dump(mode="json") for each in self.specialists]
+        cards = [specialist.card.model_dump(mode="json") for specialist in self.specialists]
         whole = [cards, self.settings.model_dump(mode="json"), self.host.system_prompt]
         return TeamIdentity.of(self.name, json.dumps(whole, sort_keys=True), PYTHON, self.currency)
 
@@ -181,8 +181,10 @@ class Team(Part, RunSettings):
         for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
             if level.summary_model_id:
                 found[f"{place}.summary_model_id"] = self.named_model(level.summary_model_id)
-        for index, each in enumerate(self.specialists):
-            found |= {f"specialists[{index}].{name}": one for name, one in each.chat_models.items()}
+        for index, specialist in enumerate(self.specialists):
+            found |= {
+                f"specialists[{index}].{name}": one for name, one in specialist.chat_models.items()
+            }
         return found
 
     def refusal(self, mistakes: Sequence[Mistake]) -> UsageError:
@@ -198,8 +200,8 @@ class Team(Part, RunSettings):
         if "specialists" not in fields:
             yield InitErrorDetails(type="missing", loc=("specialists",), input=None)
         seen: dict[str, int] = {}
-        for index, each in enumerate(list_in(fields.get("specialists"))):
-            specialist = fields_of(each)
+        for index, given_specialist in enumerate(list_in(fields.get("specialists"))):
+            specialist = fields_of(given_specialist)
             field = "name" if "name" in specialist else "use"
             name = specialist.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
@@ -215,8 +217,8 @@ class Team(Part, RunSettings):
 def _unknown_servers(fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     servers = [*fields_of(fields.get("tool_servers"))]
     parts: dict[tuple[str | int, ...], Any] = {("host",): fields.get("host")}
-    for index, each in enumerate(list_in(fields.get("specialists"))):
-        parts["specialists", index] = each
+    for index, given_specialist in enumerate(list_in(fields.get("specialists"))):
+        parts["specialists", index] = given_specialist
     for (where, part), field in product(parts.items(), ("tools", "approve")):
         for index, grant in enumerate(list_in(fields_of(part).get(field))):
             server = server_in(grant)
@@ -244,8 +246,8 @@ def _unwritten_summaries(fields: Mapping[str, Any]) -> Iterator[InitErrorDetails
     """Find specialists in mode summary although the host writes none."""
     if (_mode_of(fields.get("host")) or _mode_of(fields)) == "summary":
         return
-    for index, each in enumerate(list_in(fields.get("specialists"))):
-        if _mode_of(each) == "summary":
+    for index, given_specialist in enumerate(list_in(fields.get("specialists"))):
+        if _mode_of(given_specialist) == "summary":
             where = ("specialists", index, "memory", "mode")
             fix = "Give the team mode summary, too."
             reason = "The host writes the summary, and its memory has another mode."

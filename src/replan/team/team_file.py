@@ -158,7 +158,7 @@ def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
     fallbacks = {name: _mapping(section).get("fallback") for name, section in models.items()}
     # What is not a list of names is reported where it is read.
     return {
-        name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
+        name: [item for item in cast("list[Any]", row) if isinstance(item, str)]
         for name, row in fallbacks.items()
         if isinstance(row, list)
     }
@@ -173,7 +173,11 @@ def _priced(team: FileTeam) -> FileTeam:
 
 def _unpriced(team: FileTeam) -> list[Mistake]:
     """The models without a price, if the file bounds money."""
-    budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
+    budgets = (
+        team.limits.whole,
+        team.limits.per_step,
+        *(specialist.limits for specialist in team.specialists),
+    )
     if all(budget.max_cost is None for budget in budgets):
         return []
     return [

@@ -82,7 +82,7 @@ def _raw(raw: Raw) -> web.Response:
         body = json.dumps(body)
     elif not isinstance(body, str | bytes):
         kind = _EVENTS
-        events = [each if isinstance(each, bytes) else _event(each) for each in body]
+        events = [part if isinstance(part, bytes) else _event(part) for part in body]
         body = b"".join(events)
     data = body.encode() if isinstance(body, str) else body
     return web.Response(status=raw.status, body=data, headers={"Content-Type": kind, **raw.headers})

@@ -78,12 +78,18 @@ class _Package:
     prompts: list[_Named] = field(default_factory=list[_Named])  # files that the code names
 
     def phases_of(self, folder: Path) -> set[str]:
-        return {each.name for each in self.phases if each.path.parent == folder}
+        return {use.name for use in self.phases if use.path.parent == folder}
 
     def meant(self, name: str, path: Path) -> _Class | None:
         """The class of a name: of the folder of a file, else of another one; None if of none."""
-        named = [each for each in self.classes if each.name == name]
-        near = [each for each in named if each.path.parent == path.parent]
+        named = [
+            class_definition for class_definition in self.classes if class_definition.name == name
+        ]
+        near = [
+            class_definition
+            for class_definition in named
+            if class_definition.path.parent == path.parent
+        ]
         return next(iter(near or named), None)
 
     def base(self, name: str, path: Path, seen: tuple[str, ...] = ()) -> str:
@@ -91,7 +97,7 @@ class _Package:
         found = None if name in seen else self.meant(name, path)
         if found is None:
             return name if name in _KINDS else ""
-        bases = (self.base(each, found.path, (*seen, name)) for each in found.bases)
+        bases = (self.base(base, found.path, (*seen, name)) for base in found.bases)
         return next((base for base in bases if base), "")
 
     def kind(self, name: str, path: Path) -> str:
@@ -141,8 +147,8 @@ def _findings(found: _Package) -> Iterator[Finding]:
             continue
         for node in ast.walk(tree):
             _declare(found, path, node)
-    for each in found.classes:
-        yield from _class_findings(found, each)
+    for class_definition in found.classes:
+        yield from _class_findings(found, class_definition)
     yield from _phase_findings(found)
     yield from _level_findings(found)
     yield from _folder_findings(found)
@@ -158,14 +164,14 @@ def _declare(found: _Package, path: Path, node: ast.AST) -> None:
         if isinstance(func, ast.Attribute) and func.attr == "create":
             func = func.value
         found.made.append(_Named(path, node.lineno, _name_of(func)))
-        for each in node.keywords:
-            _take_phase(found, path, each.arg or "", each.value, _name_of(func))
+        for keyword in node.keywords:
+            _take_phase(found, path, keyword.arg or "", keyword.value, _name_of(func))
     elif isinstance(node, ast.Constant) and str(node.value).endswith(_PROMPT):
         found.prompts.append(_Named(path, node.lineno, Path(str(node.value)).name))
 
 
 def _declare_class(found: _Package, path: Path, node: ast.ClassDef) -> None:
-    bases = [name for each in node.bases if (name := _name_of(each))]
+    bases = [name for expression in node.bases if (name := _name_of(expression))]
     found.classes.append(_Class(node.name, path, node.lineno, bases))
     for base in bases:
         if base in _STARTING:
@@ -177,11 +183,11 @@ def _declare_class(found: _Package, path: Path, node: ast.ClassDef) -> None:
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    for each in body:
-        if isinstance(each, ast.Assign):
-            yield from ((_name_of(target), each.value) for target in each.targets)
-        elif isinstance(each, ast.AnnAssign) and each.value is not None:
-            yield _name_of(each.target), each.value
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            yield from ((_name_of(target), statement.value) for target in statement.targets)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            yield _name_of(statement.target), statement.value
 
 
 def _take_phase(found: _Package, path: Path, name: str, value: ast.expr, of: str) -> None:
@@ -193,11 +199,11 @@ def _take_phase(found: _Package, path: Path, name: str, value: ast.expr, of: str
         "phase_suggestion": found.following,
     }
     values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
-    for each in values if name in kinds else ():
-        if isinstance(each, ast.Constant) and isinstance(each.value, str):
-            kinds[name].append(_Named(path, each.lineno, each.value))
+    for expression in values if name in kinds else ():
+        if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
+            kinds[name].append(_Named(path, expression.lineno, expression.value))
             if name == "phase":
-                found.handling.append((_Named(path, each.lineno, of), each.value))
+                found.handling.append((_Named(path, expression.lineno, of), expression.value))
 
 
 def _name_of(node: ast.expr) -> str:
@@ -210,14 +216,14 @@ def _name_of(node: ast.expr) -> str:
 def _class_findings(found: _Package, of: _Class) -> Iterator[Finding]:
     name, path, line, _ = of
     kind = found.kind(name, path)
-    suffix = next((each for each in _FILES if name.endswith(each)), "")
+    suffix = next((file for file in _FILES if name.endswith(file)), "")
     problems: list[tuple[str, str]] = []
     if kind and not name.endswith(kind):
         problems.append(
             (f"{name} is a component and does not end in '{kind}'", f"Call it {name}{kind}.")
         )
     elif suffix and suffix != kind:
-        bases = ", ".join(each for each, of in _KINDS.items() if of == suffix)
+        bases = ", ".join(kind for kind, of in _KINDS.items() if of == suffix)
         problems.append(
             (f"{name} has none of Replan's base classes", f"Derive it from one of: {bases}.")
         )
@@ -238,7 +244,7 @@ def _base_findings(found: _Package, of: _Class, kind: str) -> Iterator[tuple[str
     """Check what a handler or an agent derives from."""
     if kind == "Handler":
         fix = "Derive it from a class of Replan, and put what handlers share into a function."
-        for base in [each for each in of.bases if _KINDS.get(each) != kind]:
+        for base in [base for base in of.bases if _KINDS.get(base) != kind]:
             yield f"{of.name} has the parent {base}", fix
     if kind == "Agent":
         wanted = "BaseAgent" if of.path.parent == found.folder else "SubThreadAgent"
@@ -265,9 +271,9 @@ def _phase_findings(found: _Package) -> Iterator[Finding]:
 
 def _own_handlers(package: _Package) -> Iterator[tuple[_Named, str]]:
     """The handlers of the package with their phases, without those that Replan names itself."""
-    for each, phase in package.handling:
-        if phase not in _BUILT_IN and package.kind(each.name, each.path) == "Handler":
-            yield each, phase
+    for use, phase in package.handling:
+        if phase not in _BUILT_IN and package.kind(use.name, use.path) == "Handler":
+            yield use, phase
 
 
 def _level_findings(found: _Package) -> Iterator[Finding]:
@@ -282,8 +288,8 @@ def _level_findings(found: _Package) -> Iterator[Finding]:
         if part is not None and part.path.parent != path.parent:
             problem = f"{name} is in the folder of another level"
             yield found.finding(path, line, problem, "Put it next to the agent that uses it.")
-    bases = {found.base(each.name, each.path): each for each in found.made}
-    used = [each for each in _STARTING if each in bases]
+    bases = {found.base(use.name, use.path): use for use in found.made}
+    used = [beginning for beginning in _STARTING if beginning in bases]
     if len(used) == 1:
         (missing,) = {*_STARTING} - {*used}
         path, line, name = bases[used[0]]
@@ -294,16 +300,21 @@ def _level_findings(found: _Package) -> Iterator[Finding]:
 def _folder_findings(package: _Package) -> Iterator[Finding]:
     """Check that each folder with an agent is one level, with one file of each kind."""
     agents = [
-        each.path for each in package.classes if package.kind(each.name, each.path) == "Agent"
+        class_definition.path
+        for class_definition in package.classes
+        if package.kind(class_definition.name, class_definition.path) == "Agent"
     ]
     if not agents:
         yield package.finding(package.folder, 1, "the package has no agent", "Write a BaseAgent.")
-    folders = {each.parent for each in (*agents, *package.folder.rglob("*_agent.py"))}
+    folders = {path.parent for path in (*agents, *package.folder.rglob("*_agent.py"))}
     for path in sorted(folders):
         files = [*path.glob("*_agent.py")]
         if path != package.folder and not _SNAKE.fullmatch(path.name):
             yield package.finding(path, 1, "the folder is not named in snake_case", "Rename it.")
-        if max(len(files), len([each for each in agents if each.parent == path])) > 1:
+        if (
+            max(len(files), len([file_path for file_path in agents if file_path.parent == path]))
+            > 1
+        ):
             yield package.finding(
                 path, 1, "the folder has agents of two levels", "Give each a folder."
             )
@@ -327,21 +338,21 @@ def _file_findings(package: _Package, agent: Path) -> Iterator[Finding]:
 def _prompt_findings(found: _Package) -> Iterator[Finding]:
     """Check that each prompt is there, is named after a phase, and is with the others."""
     folder = found.folder / "prompts"
-    missing = {(each.name, each) for each in found.prompts if each.name != _PROMPT}
+    missing = {(use.name, use) for use in found.prompts if use.name != _PROMPT}
     if len(missing) < len({*found.prompts}):
         # Some code joins the name of a phase and the end of a file's name.
         missing |= {
-            (f"{phase}{_PROMPT}", each)
-            for each, phase in _own_handlers(found)
-            if found.base(each.name, each.path) == "StateHandler"
+            (f"{phase}{_PROMPT}", use)
+            for use, phase in _own_handlers(found)
+            if found.base(use.name, use.path) == "StateHandler"
         }
     for name, (path, line, _) in sorted(missing):
         if not (folder / name).exists():
             problem = f"the prompt {name} is not in the folder 'prompts' of the package"
             yield found.finding(path, line, problem, "Write it there.")
-    phases = {each.name for each in found.phases}
+    phases = {use.name for use in found.phases}
     named = [*found.folder.rglob("prompts/*"), *found.folder.rglob("*_system_prompt.*")]
-    for path in sorted({each for each in named if each.is_file()}):
+    for path in sorted({path for path in named if path.is_file()}):
         phase = path.name.removesuffix(_PROMPT)
         if not path.name.endswith(_PROMPT) or phase not in phases:
             fix = f"Call it <phase>{_PROMPT}."

@@ -145,7 +145,7 @@ class SimulatedUser:
     def _beside(self, name: str) -> str:
         """A value with its name; without it where its form shows what it is."""
         value, slot = self.wants[name], self.spec.slot(name)
-        alike = [each for each in self.spec.slots if _form(each) == _form(slot)]
+        alike = [other_slot for other_slot in self.spec.slots if _form(other_slot) == _form(slot)]
         has_form = slot.type == "date" or bool(slot.choices)
         if has_form and len(alike) == 1 and self._random.random() < _OFTEN:
             return self._bare(name, value)

@@ -220,8 +220,8 @@ def vector_of(text: str) -> list[float]:
     for word in _WORD.findall(text.casefold()):
         digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
         vector[digest[0] % WIDTH] += 1.0 if digest[1] % 2 else -1.0
-    length = math.sqrt(sum(each * each for each in vector))
-    return [each / length for each in vector] if length else [1.0, *vector[1:]]
+    length = math.sqrt(sum(number * number for number in vector))
+    return [number / length for number in vector] if length else [1.0, *vector[1:]]
 
 
 def texts_in(raw: bytes) -> tuple[str, list[str]]:
@@ -232,7 +232,7 @@ def texts_in(raw: bytes) -> tuple[str, list[str]]:
         texts: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
     except (ValueError, KeyError, TypeError) as error:
         raise BadRequest(f"The request cannot be read: {error}") from error
-    if not texts or any(not isinstance(each, str) for each in texts):
+    if not texts or any(not isinstance(text, str) for text in texts):
         raise BadRequest("'input' must be a text or a list of texts.", "input")
     return str(body.get("model", "")), [*texts]
 

@@ -92,7 +92,8 @@ def _checked_part(schema: Any) -> Any:
             kept[key] = [_checked_part(each) for each in fields[key]]
     if "properties" in fields:
         kept["properties"] = {
-            name: _checked_part(each) for name, each in fields["properties"].items()
+            name: _checked_part(property_schema)
+            for name, property_schema in fields["properties"].items()
         }
     return kept
 
@@ -101,7 +102,7 @@ def _how_to_answer(schema: dict[str, Any]) -> str:
     fields = _fields(schema)
     if not fields:
         return "Answer yes or no."
-    fields_shown = [_field(name, each) for name, each in fields.items()]
+    fields_shown = [_field(name, value) for name, value in fields.items()]
     if len(fields_shown) == 1:
         return f"Answer with {fields_shown[0]}; or no."
     return f"Answer with a JSON object of {', '.join(fields_shown)}; or no."
@@ -136,7 +137,9 @@ def _fields(schema: dict[str, Any]) -> dict[str, Any]:
 def _takes_no(schema: dict[str, Any]) -> bool:
     """Whether no is one of the values that are asked for."""
     fields = _fields(schema)
-    return len(fields) == 1 and all(each.get("type") == "boolean" for each in fields.values())
+    return len(fields) == 1 and all(
+        field_value.get("type") == "boolean" for field_value in fields.values()
+    )
 
 
 def _word(answer: JsonValue) -> str:

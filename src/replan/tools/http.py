@@ -78,7 +78,7 @@ async def _bounded(response: httpx2.Response) -> httpx2.Response:
 def _kind(response: httpx2.Response) -> str:
     """Which kind of message a body may hold; empty if none."""
     kind = response.headers.get("content-type", "").lower()
-    return next((each for each in (_EVENTS, _JSON) if kind.startswith(each)), "")
+    return next((media_type for media_type in (_EVENTS, _JSON) if kind.startswith(media_type)), "")
 
 
 def _is_error(response: httpx2.Response) -> bool:

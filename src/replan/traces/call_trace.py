@@ -85,8 +85,8 @@ class CallTrace:
         text = describe(error) if error is not None and _is_failure(error) else ""
         about = {AGENT: self._team, OUTCOME: self._outcome or rest}
         self._telemetry.meters.run_rested(self._run.seconds + self._worked.get(RUN, 0.0), about)
-        for each in list(self._run.below.values()):
-            self._close(each, rest, text)
+        for node in list(self._run.below.values()):
+            self._close(node, rest, text)
         self._close(self._run, self._outcome or rest, text)
 
     def _run_started(self, event: events.RunStarted) -> None:

@@ -56,7 +56,7 @@ def number(value: int | None) -> int | None:
 def without_empty(**values: Any) -> Attributes:
     """Return the attributes that have a value; their names are written with `__` for a dot."""
     pairs = values.items()
-    return {name.replace("__", "."): each for name, each in pairs if each not in (None, "")}
+    return {name.replace("__", "."): value for name, value in pairs if value not in (None, "")}
 
 
 def of_call(team: str, thread_id: str) -> Attributes:
@@ -198,7 +198,7 @@ def of_search(event: events.KnowledgeRetrieved) -> Attributes:
 
 def found_documents(event: events.KnowledgeRetrieved) -> Attributes:
     """What a search found, as content."""
-    found = [{"id": _cut(each.place), "score": each.score} for each in event.sources]
+    found = [{"id": _cut(source.place), "score": source.score} for source in event.sources]
     return {"gen_ai.retrieval.documents": _json(found)} if found else {}
 
 
@@ -209,7 +209,7 @@ def of_fact(event: events.FactRemembered | events.FactForgotten, *, with_text: b
 
 
 def _messages(messages: Sequence[events.MessageText]) -> str:
-    return _json([_message(each) for each in messages])
+    return _json([_message(message) for message in messages])
 
 
 def _message(message: events.MessageText) -> Mapping[str, Any]:

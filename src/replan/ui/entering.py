@@ -107,8 +107,8 @@ class Entrance:
         self._end(self.credential_in(request))
         self._sessions[_digest(session_id)] = _Session(now, caller.hex(), jwt)
         oldest = sorted(self._sessions, key=lambda each: self._sessions[each].began)
-        for each in oldest[:-MOST_SESSIONS]:
-            del self._sessions[each]
+        for session in oldest[:-MOST_SESSIONS]:
+            del self._sessions[session]
         self._keep()
         answer.set_cookie(self._name(request), session_id, **self._attributes(request))
         return answer
@@ -136,7 +136,9 @@ class Entrance:
         """Write the sessions for later starts; none whose token this process alone has."""
         if self.kept is None:
             return
-        kept = {name: asdict(each) for name, each in self._sessions.items() if not each.jwt}
+        kept = {
+            name: asdict(session) for name, session in self._sessions.items() if not session.jwt
+        }
         new = self.kept.with_name(f"{self.kept.name}.{secrets.token_hex(4)}")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123 - a descriptor
@@ -159,7 +161,9 @@ def _kept_sessions(where: Path | None) -> dict[str, _Session]:
         return {}
     try:
         kept = json.loads(where.read_text(encoding="ascii"))
-        return {name: _Session(float(each["began"]), each["caller"]) for name, each in kept.items()}
+        return {
+            name: _Session(float(value["began"]), value["caller"]) for name, value in kept.items()
+        }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         logger.warning("the sessions of the page cannot be read", extra={"file": str(where)})
         return {}

@@ -22,7 +22,7 @@ _MOST = 50
 
 def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Report for each open step of a page what it does not show yet."""
-    known = {each.step.id for each in report.steps}
+    known = {step.step.id for step in report.steps}
     for mark in [*marks][:_MOST]:
         read = _MARK.fullmatch(mark)
         if read is None:
@@ -31,7 +31,7 @@ def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, 
         if number == HOST:
             yield {"number": HOST, "since": since, "branch": tree_of(report)[0]}
         elif number in known:
-            new = [each for each in report.events if (each.seq or 0) > since]
+            new = [event for event in report.events if (event.seq or 0) > since]
             values = step_values(report, number)
             is_at_work = values["standing"].state == "running"
             is_touched = number in steps_changed_by(report, new) or any(map(is_structural, new))
@@ -69,8 +69,8 @@ def is_drawn_whole(event: Event, seen: int, settled: int) -> bool:
 def steps_changed_by(report: RunReport, new: Iterable[Event]) -> set[int]:
     """The steps that events changed; 0 means the host."""
     events = [*new]
-    steps = {_step_of(each) for each in events}
-    ended = {_step_of(each) for each in events if each.type == "specialist_completed"}
+    steps = {_step_of(event) for event in events}
+    ended = {_step_of(event) for event in events if event.type == "specialist_completed"}
     # The steps behind one that ended wait for others now.
     return steps | {s.step.id for s in report.steps if ended.intersection(s.step.awaits)}
 

@@ -109,7 +109,7 @@ def pages_part(served: ServedTeams, entrance: Entrance, terminals: Terminals) ->
         router=page_router(site),
         tell=partial(_told, site),
         identity_of=entrance.identity_of,
-        is_open=["/", *(f"{HOME}{each.path}" for each in PAGES if each.role is None)],
+        is_open=["/", *(f"{HOME}{page.path}" for page in PAGES if page.role is None)],
         outer=lambda app: Door(app=app, prefix=entrance.prefix),
     )
 

@@ -83,14 +83,14 @@ async def changes(site: Site, request: Request) -> Response:
     )
     if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
-    new = [each for each in reading.run.events if (each.seq or 0) > settled]
-    redrawn = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
+    new = [event for event in reading.run.events if (event.seq or 0) > settled]
+    redrawn = [event for event in new if is_drawn_whole(event, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
     values["open_steps"] = open_steps(reading.run, asked.getlist("open"))
     if values["is_marked_anew"] or redrawn:
         # Where a graph is drawn already, the place that it has been scrolled to stays.
-        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in redrawn)
+        is_drawn = tab == "plan" and not any(event.type == "plan_created" for event in redrawn)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
         values |= {"whole": False, **_changed_parts(reading, tab, new)}
@@ -115,7 +115,7 @@ def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, An
     if tab == "plan":
         values["boxes"] = [box for box in graph_of(report).boxes if box.step in steps]
     elif tab == "steps":
-        values["branches"] = [each for each in tree_of(report) if each.number in steps]
+        values["branches"] = [branch for branch in tree_of(report) if branch.number in steps]
     elif tab == "timeline" and new:
         values |= {"timeline": timeline_of(report), "legend": LEGEND, "rows": True}
     elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):
@@ -128,13 +128,13 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     run = reading.run
     evidence = {ask.key: evidence_of(ask, run) for ask in run.pending_questions}
     asks = ";".join(
-        f"{each.key} {each.fingerprint} {each.problem} {evidence[each.key].answered}"
-        for each in run.pending_questions
+        f"{ask.key} {ask.fingerprint} {ask.problem} {evidence[ask.key].answered}"
+        for ask in run.pending_questions
     )
     why, drawn = why_text(run), run.plan.version if run.plan else 0
     failed = run.count(StepStatus.FAILED)
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)} {failed}"
-    parts += "".join(each.request for each in run.steers)
+    parts += "".join(event.request for event in run.steers)
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
@@ -190,8 +190,10 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
             values["threads"] = threads_of(reading.run.threads)
             values["tools"] = tool_counts(report)
-            values["results"] = sorted(reading.run.results, key=lambda each: each.step_id)
-            values["titles"] = {each.step.id: each.step.description for each in report.steps}
+            values["results"] = sorted(reading.run.results, key=lambda result: result.step_id)
+            values["titles"] = {
+                step_report.step.id: step_report.step.description for step_report in report.steps
+            }
         case _:  # of a step alone nothing is round it
             pass
     return values
@@ -200,7 +202,7 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
 async def step(site: Site, request: Request) -> Response:
     """Show a step: as a page, or as the part of one."""
     reading, number = await reading_of(site, request), request.path_params["step"]
-    if not any(each.step.id == number for each in reading.run.steps):
+    if not any(step_report.step.id == number for step_report in reading.run.steps):
         raise RefusedError(404, "unknown_step", f"There is no step {number} in this run.")
     values = run_values(reading, STEP) | step_values(reading.run, number)
     is_part = request.headers.get("hx-request") == "true"
@@ -213,10 +215,10 @@ async def prompt(site: Site, request: Request) -> Response:
     event = event_numbered(reading.run, request.path_params["seq"])
     own = tuple(_events_of_call(reading.run, event))
     run = await with_texts(reading.run, site.served.storage, own or (event,))
-    replies = [reply for each in own if (reply := reply_of(each)) is not None]
+    replies = [reply for event in own if (reply := reply_of(event)) is not None]
     values: dict[str, Any] = {
-        "said": [_message(part, run.texts) for each in own for part in prompt_of(each)],
-        "replies": [_message(each, run.texts) for each in replies],
+        "said": [_message(part, run.texts) for event in own for part in prompt_of(event)],
+        "replies": [_message(message, run.texts) for message in replies],
     }
     is_part = request.headers.get("hx-request") == "true"
     values |= run_values(reading, "steps") | {"event": event}
@@ -233,9 +235,9 @@ async def compare(site: Site, request: Request) -> Response:
         lines = [*compared(reading.run, other.run, _WIDE)]
     newest = await site.served.storage.runs.recent(_OFFERED)
     offered = [
-        each
-        for each in newest
-        if each.run_id != reading.run.run_id and site.served.may_look(each, who)
+        record
+        for record in newest
+        if record.run_id != reading.run.run_id and site.served.may_look(record, who)
     ]
     values: dict[str, Any] = {"other": name, "lines": lines, "newest": offered}
     return site.page(request, "compared", **run_values(reading, "steps"), **values)
@@ -250,7 +252,7 @@ def _events_of_call(run: WholeReport, event: Event) -> Iterator[Event]:
         yield event
     elif isinstance(event, ModelInvoked | ModelCompleted):
         calls = (e for e in run.events if isinstance(e, ModelInvoked | ModelCompleted))
-        yield from (each for each in calls if each.call_key == event.call_key)
+        yield from (call for call in calls if call.call_key == event.call_key)
 
 
 def _message(part: MessageText, texts: Mapping[str, str]) -> dict[str, Any]:

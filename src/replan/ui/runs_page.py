@@ -83,9 +83,9 @@ async def runs(site: Site, request: Request) -> Response:
     is_first = not wanted.cursor and not wanted.is_any
     waiting = await _waiting(site, request) if is_first else []
     found, cursor = await _find_page(site.served, request, wanted)
-    rows = await asyncio.gather(*(_row(site, each) for each in found))
+    rows = await asyncio.gather(*(_row(site, record) for record in found))
     values: dict[str, Any] = {
-        "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
+        "rows": [row for row in rows if wanted.outcome in ("", row.outcome)],
         "wanted": wanted,
         "outcomes": OUTCOMES,
         "orders": ORDERS,
@@ -108,8 +108,8 @@ async def _waiting(site: Site, request: Request) -> list[Row]:
         for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
         if _may_see(served, request, record)
     ]
-    rows = [await _row(site, each) for each in records]
-    return [each for each in rows if each.asks]
+    rows = [await _row(site, record) for record in records]
+    return [row for row in rows if row.asks]
 
 
 async def _find_page(

@@ -97,7 +97,7 @@ async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
         tokens = wanted.environment.get(TOKEN) or _stored_token(wanted.secret)
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with kept as storage:
-        found = {name: graph_to_look(each, storage) for name, each in named.items()}
+        found = {name: graph_to_look(team_file, storage) for name, team_file in named.items()}
         lacking = {name: lacks for name, (_, lacks) in found.items() if lacks}
         opened = open_pages(
             {name: graph for name, (graph, _) in found.items()},

@@ -15,7 +15,7 @@ def ask_fingerprint(ask: Question) -> str:
     """Identify exactly what is asked."""
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
-    return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
+    return fingerprint_of(*(cast("JsonValue", part) for part in parts), ask.fingerprint)
 
 
 def verdict_effects(ask: Question) -> Mapping[str, str]:
@@ -34,6 +34,6 @@ def run_fingerprint(run: WholeReport) -> str:
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
     moved = ("run_resumed", "run_corrected", "run_steered", "run_stopped")
     moves = sum(event.type in moved for event in run.events)
-    asks = [ask_fingerprint(each) for each in run.pending_questions]
+    asks = [ask_fingerprint(question) for question in run.pending_questions]
     version = plan.version if plan else 0
     return fingerprint_of(run.run_id, run.outcome, version, moves, list(steps), list(asks))

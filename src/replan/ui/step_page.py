@@ -56,15 +56,15 @@ _Given = MemoryApplied | MemorySummary | KnowledgeRetrieved | FactRemembered | F
 
 def step_values(report: WholeReport, number: int) -> dict[str, Any]:
     """What the page of a step shows."""
-    step = next(each for each in report.steps if each.step.id == number)
+    step = next(step for step in report.steps if step.step.id == number)
     own = (e for e in report.events if isinstance(e, WorkEvent) and e.step_id == number)
     return {
         "step": step,
         "standing": step_states(report)[number],
-        "waits": [each for each in waits_of(step, report) if each.seconds >= LEAST_TOLD],
+        "waits": [wait for wait in waits_of(step, report) if wait.seconds >= LEAST_TOLD],
         "moments": history_lines(report, number),
         "branch": branch_of(step, report),
-        "results": [each for each in report.results if each.step_id == number],
+        "results": [result for result in report.results if result.step_id == number],
         "threads": threads_of(report.threads, number),
         "given": given_of(own),
         "jobs": jobs_of(report, step),
@@ -73,7 +73,7 @@ def step_values(report: WholeReport, number: int) -> dict[str, Any]:
 
 def given_of(events: Iterable[Event]) -> list[dict[str, Any]]:
     """What was remembered and looked up, and for whom."""
-    return [_given(each) for each in events if isinstance(each, _Given)]
+    return [_given(event) for event in events if isinstance(event, _Given)]
 
 
 def _given(event: _Given) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def _given(event: _Given) -> dict[str, Any]:
 
 def jobs_of(run: WholeReport, step: StepReport | None = None) -> list[dict[str, Any]]:
     """The jobs of a run as forms: with their current questions, else their outcome."""
-    outputs = [(each.step_id, each.output, False) for each in run.results]
-    outputs += [(each.step_id, each.details, True) for each in run.pending_questions]
+    outputs = [(result.step_id, result.output, False) for result in run.results]
+    outputs += [(question.step_id, question.details, True) for question in run.pending_questions]
     forms = {
         number: form for number, value, is_open in outputs if (form := job_form(value, is_open))
     }
@@ -129,7 +129,7 @@ def job_form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FB
         "state": states.get(str(fields.get("status")), "waiting"),
         "collected": collected,
         "missing": missing,
-        "problems": [str(each) for each in fields.get("problems") or () if each],
+        "problems": [str(problem) for problem in fields.get("problems") or () if problem],
         "turns": fields.get("turns", 0),
         "is_open": is_open,
     }

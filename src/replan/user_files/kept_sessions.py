@@ -20,9 +20,15 @@ async def find_session(client: UserSessions, prefix: str) -> str:
     Raises:
         InputError: There is none, or more than one.
     """
-    newest = [each.session_id for each in await client.sessions(_MOST)]
-    matching = newest[:1] if prefix == LAST else [each for each in newest if each == prefix]
-    matching = matching or [each for each in newest if prefix and each.startswith(prefix)]
+    newest = [session.session_id for session in await client.sessions(_MOST)]
+    matching = (
+        newest[:1]
+        if prefix == LAST
+        else [session_id for session_id in newest if session_id == prefix]
+    )
+    matching = matching or [
+        session_id for session_id in newest if prefix and session_id.startswith(prefix)
+    ]
     match matching:
         case [one]:
             return one

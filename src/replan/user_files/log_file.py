@@ -44,8 +44,8 @@ def logging_to(path: Path | None) -> Generator[None]:
         raise InputError(f"The log file '{path}' cannot be opened: {error.strerror}.") from error
     others = logging.StreamHandler(handler.stream)
     others.addFilter(lambda record: record.name.partition(".")[0] != "replan")
-    for each in (handler, others):
-        each.setFormatter(LineFormatter())
+    for log_handler in (handler, others):
+        log_handler.setFormatter(LineFormatter())
     logger, root = logging.getLogger("replan"), logging.getLogger()
     level = logger.level
     logger.addHandler(handler)

@@ -171,6 +171,6 @@ def _distinct_ids(runs: Sequence[RunRecord]) -> list[str]:
     """Ids cut to the length at which all of them differ, eight at least."""
     ids = [run.run_id for run in runs]
     length = SHORT
-    while len({each[:length] for each in ids}) < len(ids):
+    while len({id_[:length] for id_ in ids}) < len(ids):
         length += 1
-    return [each[:length] for each in ids[:10]]
+    return [id_[:length] for id_ in ids[:10]]

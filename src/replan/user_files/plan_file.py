@@ -35,12 +35,14 @@ class PlanFile:
                 self._plan = plan
                 is_open = {step.id for step in plan.open_steps()}
                 # What one of several specialists has done well counts in a later round, too.
-                kept = [each for each in results if each.status is ExecutionStatus.SUCCESS]
-                self._results = {each.key: each for each in kept if each.step_id in is_open}
+                kept = [result for result in results if result.status is ExecutionStatus.SUCCESS]
+                self._results = {result.key: result for result in kept if result.step_id in is_open}
                 self.write()
             case StepsInvalidated():
                 again = {rerun.step for rerun in event.reruns}
-                self._results = {each.key: each for each in results if each.step_id not in again}
+                self._results = {
+                    result.key: result for result in results if result.step_id not in again
+                }
             case SpecialistCompleted() if event.result is not None:
                 self._results[event.result.key] = event.result
                 self._origin = event.run_id
@@ -49,7 +51,7 @@ class PlanFile:
 
     def recall(self, plan: TaskPlan, results: Sequence[SpecialistResult], run_id: str) -> None:
         """Take over the plan of a run that goes on, and its results."""
-        self._plan, self._results = plan, {each.key: each for each in results}
+        self._plan, self._results = plan, {result.key: result for result in results}
         self._origin = run_id if results else self._origin
         self.write()
 

@@ -33,7 +33,9 @@ def mermaid(plan: TaskPlan) -> str:
         if (condition := step.condition) is not None:
             lines.append(f"    s{condition.step} -. if {condition.outcome} .-> s{step.id}")
     used = {step.status for step in plan.steps}
-    lines += [f"    classDef {each} {style}" for each, style in _COLOURS.items() if each in used]
+    lines += [
+        f"    classDef {status} {style}" for status, style in _COLOURS.items() if status in used
+    ]
     return "\n".join(lines)
 
 
@@ -75,7 +77,7 @@ def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
     edge = gap.join([f"+{'-' * (box - 2)}+"] * len(steps))
     heads, *others = zip(*map(_box_texts, steps), strict=True)
     yield edge
-    for line in [*zip_longest(*(_head(each, room) for each in heads), fillvalue=""), *others]:
+    for line in [*zip_longest(*(_head(head, room) for head in heads), fillvalue=""), *others]:
         if any(line):
             yield gap.join(f"| {padded(text, room)} |" for text in line)
     yield edge

@@ -99,7 +99,7 @@ def knowledge_text(event: KnowledgeRetrieved) -> str:
         return f"is given no knowledge: {one_line(event.error)}"
     found = _places(event.sources) or "nothing found"
     parts = {"left out": event.skipped, "not used": event.unused, "failed": event.failed}
-    lacking = [f"{len(each)} {word}" for word, each in parts.items() if each]
+    lacking = [f"{len(value)} {word}" for word, value in parts.items() if value]
     return f"is given knowledge: {found}{'; ' if lacking else ''}{', '.join(lacking)}"
 
 
@@ -110,6 +110,6 @@ def lacking_lines(event: KnowledgeRetrieved) -> Iterator[str]:
 
 def _places(sources: Sequence[Source]) -> str:
     """The first sources of some, in one line."""
-    names = [each.place for each in sources]
+    names = [source.place for source in sources]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return one_line(", ".join(names[:_NAMED])) + more

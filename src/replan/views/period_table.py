@@ -34,7 +34,7 @@ def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:
     head += ["partial", "at work"] if number is None else ["at work"]
     head += ["tokens in", "out", "cost"] if by != "tool" else []
     head += ["waited"] if number is None else []
-    return [head, *(_row(each, by) for each in sums)]
+    return [head, *(_row(row, by) for row in sums)]
 
 
 def _row(each: Sums, by: By) -> list[str]:

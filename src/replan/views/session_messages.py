@@ -14,7 +14,7 @@ _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 def messages_text(messages: Sequence[Message]) -> str:
     """The messages as Markdown, each under its author."""
     return "\n\n".join(
-        f"**{_WHO[each.role]}:**\n{harmless(message_text(each))}" for each in messages
+        f"**{_WHO[message.role]}:**\n{harmless(message_text(message))}" for message in messages
     )
 
 
@@ -22,7 +22,7 @@ def message_text(message: Message) -> str:
     """What a message says; answers by key as decisions."""
     answers = message.metadata.get("answers")
     if isinstance(answers, dict):
-        return "; ".join(_answer(key, each) for key, each in answers.items())
+        return "; ".join(_answer(key, answer) for key, answer in answers.items())
     return text_of(message.content)
 
 

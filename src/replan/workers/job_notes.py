@@ -70,7 +70,7 @@ async def read_job_notes(run_id: str, log: RunLog) -> JobNotes:
 def _without_ids(value: JsonValue) -> JsonValue:
     """A value without the ids that messages are given again each time."""
     if isinstance(value, dict):
-        return {name: _without_ids(each) for name, each in value.items() if name != "id"}
+        return {name: _without_ids(part) for name, part in value.items() if name != "id"}
     return [_without_ids(each) for each in value] if isinstance(value, list) else value
 
 

@@ -66,7 +66,10 @@ async def open_worker(
     version = version_of(wanted.team)
     team = read_team_file(wanted.team, os.environ if environment is None else environment)
     schedules = read_schedules(wanted.schedules) if wanted.schedules else []
-    _check_queues(wanted.queues, [each.queue for each in team.config.specialists if each.queue])
+    _check_queues(
+        wanted.queues,
+        [specialist.queue for specialist in team.config.specialists if specialist.queue],
+    )
     queues = [queue_of(name, version.digest) for name in wanted.queues]
     address = _with_application_name(wanted.storage, f"{APPLICATION}{uuid4().hex}")
     options: Any = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
@@ -79,12 +82,14 @@ async def open_worker(
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
         for_others = StepJobs(services_in(graph), storage.log, wanted.lease)
         upkeep = UpkeepJobs(graph, storage, queue, version.digest)
-        for each in schedules:
-            if each.upkeep is not None:
-                upkeep.check(each.upkeep)
+        for schedule in schedules:
+            if schedule.upkeep is not None:
+                upkeep.check(schedule.upkeep)
         watch, name = Watch(), team.identity.name
         # By this label a server knows whose runs they are.
-        schedules = [each.replace(labels={TEAM: name, **each.labels}) for each in schedules]
+        schedules = [
+            schedule.replace(labels={TEAM: name, **schedule.labels}) for schedule in schedules
+        ]
         on_event = partial(watch.on_event, name)
         runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, on_event=on_event)
         metrics_served = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)

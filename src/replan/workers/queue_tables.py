@@ -67,14 +67,14 @@ async def _upgrade(connection: Connection, where: str) -> None:
         release = ".".join(str(int(part)) for part in migration.partition("_")[0].split("."))
         problem = f"A newer Procrastinate made its queue (migration {migration})."
         raise StorageError(where, problem, f"Install procrastinate>={release}.")
-    missing = [each for each in migrations() if each.stem > migration]
+    missing = [path for path in migrations() if path.stem > migration]
     if missing and await _one(connection, _ALIVE):
         problem = "Its queue must be upgraded, but workers of an older version are running."
         fix = "Stop all workers and servers, then start them with the new version."
         raise StorageError(where, problem, fix)
     try:
-        for each in missing:
-            await connection.execute(cast("Any", each.read_text(encoding="utf-8")))
+        for path in missing:
+            await connection.execute(cast("Any", path.read_text(encoding="utf-8")))
     except psycopg.DatabaseError as error:
         cause = " ".join(str(error).split())
         problem = f"Its queue cannot be upgraded to migration {newest} ({cause})."
@@ -89,6 +89,6 @@ async def _note(connection: Connection, migration: str) -> None:
 
 
 async def _one(connection: Connection, query: str, *tables: str) -> Any:
-    named = [f"{SCHEMA}.{each}" for each in tables]
+    named = [f"{SCHEMA}.{table}" for table in tables]
     row = await (await connection.execute(cast("Any", query), named or None)).fetchone()
     return row[0] if row else None

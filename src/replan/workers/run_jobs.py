@@ -115,9 +115,9 @@ class RunJobs:
         """Whether a person stopped the run since its job was put into the queue."""
         log = self.storage.log
         stops = [
-            each
-            for each in await log.requests([run_id], taken=True)
-            if each.kind == "stop" and each.at >= since
+            request
+            for request in await log.requests([run_id], taken=True)
+            if request.kind == "stop" and request.at >= since
         ]
         await log.take_requests(stops, self.runtime.resources.clock())
         return bool(stops)

@@ -85,15 +85,15 @@ def read_schedules(path: Path) -> list[Schedule]:
         first = error.errors()[0]
         field = ".".join(["schedules", *map(str, first["loc"])])
         raise ConfigurationError(field, first["input"], first["msg"], fix) from error
-    names = [each.name for each in schedules]
+    names = [schedule.name for schedule in schedules]
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(
                 "schedules", name, "Two schedules have this name.", "Change one."
             )
-    for each in schedules:
+    for schedule in schedules:
         # What would be refused only when its time comes.
-        labels = checked_labels(each.labels)
+        labels = checked_labels(schedule.labels)
         checked_level(labels.get(PRIORITY, "0"))
         queue_of(labels.get(QUEUE, RUNS), "")
     return schedules
@@ -106,7 +106,8 @@ async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJob
         now = queued.resources.clock()
         begun.update(await begin_due(schedules, queued, begun, upkeep))
         wait = min(
-            (each.after(now) - queued.resources.clock()).total_seconds() for each in schedules
+            (schedule.after(now) - queued.resources.clock()).total_seconds()
+            for schedule in schedules
         )
         await asyncio.sleep(min(max(wait, 0.0), _LOOK) + _MARGIN)
 
@@ -119,23 +120,23 @@ async def begin_due(
 ) -> dict[str, datetime]:
     """Begin the work of each schedule for its latest time, unless that time is long past."""
     now, more = queued.resources.clock(), dict[str, datetime]()
-    for each in schedules:
-        at = each.before(now)
-        if at == begun.get(each.name) or now - at > MADE_UP_FOR:
+    for schedule in schedules:
+        at = schedule.before(now)
+        if at == begun.get(schedule.name) or now - at > MADE_UP_FOR:
             continue
         try:
-            if each.upkeep is not None and upkeep is not None:
+            if schedule.upkeep is not None and upkeep is not None:
                 # A second job finds nothing to do, so it does not matter whether one was there.
-                await upkeep.put(each.upkeep, each.labels)
+                await upkeep.put(schedule.upkeep, schedule.labels)
                 is_done = True
             else:
-                is_done = await _begin_run(each, at, queued)
+                is_done = await _begin_run(schedule, at, queued)
         except ReplanError as error:
             # The next look does it.
-            fields = {"schedule": each.name, "error": str(error)}
+            fields = {"schedule": schedule.name, "error": str(error)}
             logger.warning("schedule did not begin", extra=fields)
         else:
-            more |= {each.name: at} if is_done else {}
+            more |= {schedule.name: at} if is_done else {}
     return more
 
 

@@ -121,9 +121,9 @@ class QueuedSteps:
         looks = puts = 0
         while True:
             notes = await step_notes.read()
-            if any(each.startswith("begun") for each in notes):
+            if any(note.startswith("begun") for note in notes):
                 on_begin()
-            for what in [each for each in notes if each.startswith("event/")]:
+            for what in [note for note in notes if note.startswith("event/")]:
                 for event in notes[what]:
                     on_event(event)
                 await step_notes.remove(what)
@@ -161,7 +161,7 @@ class StepJobs:
             return
         job = restored(StepJob, notes["errand"])
         card = self._services.specialists[job.specialist].card
-        begun = [each for each in notes if each.startswith("begun")]
+        begun = [note for note in notes if note.startswith("begun")]
         if begun and card.effects == "unsafe":
             problem = "its worker ended in the middle, and nobody knows what it did"
             end = StepOutcome(how="cut off", error=problem, attempt=job.context.attempt)

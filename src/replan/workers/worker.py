@@ -76,9 +76,9 @@ class Worker:
         try:
             first = asyncio.FIRST_COMPLETED
             await asyncio.wait({working, drained, *meanwhile}, return_when=first)
-            for each in meanwhile:
-                if each.done():
-                    each.result()
+            for task in meanwhile:
+                if task.done():
+                    task.result()
             await asyncio.wait({working}, timeout=_LAST)
             if working.done():
                 working.result()
@@ -135,7 +135,7 @@ class Worker:
 
     def _at_work(self) -> set[int]:
         running: Mapping[Any, JobContext] = self._working._running_jobs  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has no other name
-        return {each.job.id for each in running.values() if each.job.id is not None}
+        return {context.job.id for context in running.values() if context.job.id is not None}
 
 
 @asynccontextmanager
@@ -146,15 +146,15 @@ async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
     def drain() -> None:
         tasks.add(asyncio.ensure_future(worker.drain()))
 
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(each, drain)
+            loop.add_signal_handler(signal_number, drain)
     try:
         yield
     finally:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):
-                loop.remove_signal_handler(each)
+                loop.remove_signal_handler(signal_number)
         if tasks:
             await asyncio.wait(tasks)
 

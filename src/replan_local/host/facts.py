@@ -30,7 +30,7 @@ def about_facts(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMe
     newest = messages[-1]
     if isinstance(newest, ToolMessage):
         return AIMessage(_told(newest.text)) if newest.name in _REQUESTS else None
-    human = next((each.text for each in reversed(messages) if each.type == "human"), "")
+    human = next((message.text for message in reversed(messages) if message.type == "human"), "")
     request = first_of(sections_of(human), _ASKED_IN.get(call.node, "")) or human
     for name, form in _REQUESTS.items():
         if name in tools and (found := form.fullmatch(request.strip())):

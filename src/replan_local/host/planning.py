@@ -53,7 +53,7 @@ def _steps(request: str, team: Sequence[str]) -> list[PlanStep]:
 def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     document = PlanDocument.recover(f"- [ ] {number}. {part}\n", known=range(1, number))
     if document.mistakes or len(document.plan.steps) != 1:
-        told = " ".join(f"{each.reason} {each.fix}" for each in document.mistakes)
+        told = " ".join(f"{mistake.reason} {mistake.fix}" for mistake in document.mistakes)
         raise CannotAnswerError(f"'{part}' is not a step of a plan. {told}".strip())
     (step,) = document.plan.steps
     if step.specialists:
@@ -64,7 +64,7 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
         raise CannotAnswerError(message)
     is_of_all = isinstance(command, Report) and not step.dependencies
     after = {*command.steps, *step.dependencies, *(range(1, number) if is_of_all else ())}
-    if lacking := [each for each in after if each >= number]:
+    if lacking := [step_id for step_id in after if step_id >= number]:
         message = f"'{part}' builds on step {lacking[0]}, which does not come before it."
         raise CannotAnswerError(message)
     return step.replace(assigned_to=command.doer, dependencies=tuple(sorted(after)))

@@ -48,9 +48,9 @@ class Progress(Value):
         parts = [self._opening()]
         for step in self.plan.steps:
             found = self._useful(step)
-            for each in found:
-                named = f" ({_doer(each, step)})" if len(found) > 1 else ""
-                parts.append(f"## {step.id}. {step.description}{named}\n\n{each.text.strip()}")
+            for section in found:
+                named = f" ({_doer(section, step)})" if len(found) > 1 else ""
+                parts.append(f"## {step.id}. {step.description}{named}\n\n{section.text.strip()}")
         return "\n\n".join(parts)
 
     def _opening(self) -> str:
@@ -59,23 +59,29 @@ class Progress(Value):
         if not done:
             return "No step of the plan returned a result."
         count = f"{len(done)} of {total} steps are" if total > 1 else "The one step is"
-        names = dict.fromkeys(_doer(each, step) for step in done for each in self._useful(step))
+        names = dict.fromkeys(
+            _doer(section, step) for step in done for section in self._useful(step)
+        )
         return f"{count} done" + (f", by {', '.join(names)}." if names else ".")
 
     def _useful(self, step: PlanStep) -> Sequence[Section]:
         if step.status is not StepStatus.COMPLETED:
             return ()
         found = self.results.get(str(step.id), ())
-        return [each for each in found if each.attributes.get("status") != "failed" and each.text]
+        return [
+            section
+            for section in found
+            if section.attributes.get("status") != "failed" and section.text
+        ]
 
 
 def progress_in(human: str) -> Progress:
     sections = sections_of(human)
     results: dict[str, tuple[Section, ...]] = {}
-    for each in sections:
-        if each.tag == "result":
-            step = each.attributes.get("step", "")
-            results[step] = (*results.get(step, ()), each)
+    for section in sections:
+        if section.tag == "result":
+            step = section.attributes.get("step", "")
+            results[step] = (*results.get(step, ()), section)
     return Progress(
         plan=PlanDocument.recover(first_of(sections, "plan")).plan,
         results=results,
@@ -121,7 +127,7 @@ def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
             case list():
                 return [put(each) for each in value]
             case dict():
-                return {str(put(key)): put(each) for key, each in value.items()}
+                return {str(put(key)): put(part) for key, part in value.items()}
             case _:
                 return value
 

@@ -119,7 +119,7 @@ def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
         is_own = isinstance(runtime.context, own_context)
         config = with_runtime(config, runtime, None if is_own else runtime.context)
     own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
-    bounds = {key: each for key, each in bounds_in(config)._asdict().items() if each is not None}
+    bounds = {key: bound for key, bound in bounds_in(config)._asdict().items() if bound is not None}
     return cast(RunnableConfig, {**own, **bounds})
 
 
@@ -189,4 +189,4 @@ def of_whole_tasks(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any
     node whose branch was cancelled would be the last one of its run.
     """
     is_broken_off = any(channel == ERROR for channel, _ in writes)
-    return [each for each in writes if each[0] in WRITES_IDX_MAP] if is_broken_off else writes
+    return [write for write in writes if write[0] in WRITES_IDX_MAP] if is_broken_off else writes

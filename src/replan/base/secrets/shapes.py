@@ -74,6 +74,6 @@ def is_key(match: re.Match[str]) -> bool:
 
 def _is_mixed(word: str) -> bool:
     """Whether capitals and small letters change more often than in names of classes."""
-    letters = [each for each in word if each.isalpha()]
+    letters = [character for character in word if character.isalpha()]
     changes = sum(1 for a, b in pairwise(letters) if a.islower() != b.islower())
     return 3 * changes >= len(letters)

@@ -71,11 +71,11 @@ def cut(passage: Passage) -> Iterator[Passage]:
 def merged(passages: Iterable[Passage]) -> Iterator[Passage]:
     """Put blocks under one heading together as long as they are short, each line at its place."""
     last: Passage | None = None
-    for each in passages:
-        together = None if last is None else _joined(last, each)
+    for passage in passages:
+        together = None if last is None else _joined(last, passage)
         if last is not None and together is None:
             yield last
-        last = together or each
+        last = together or passage
     if last is not None:
         yield last
 

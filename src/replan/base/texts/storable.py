@@ -53,17 +53,17 @@ def unstorable(value: object) -> str:
     depth = 0
     while level:
         below: list[object] = []
-        for each in level:
-            kind = type(each)
-            if kind in _ALWAYS or (kind in _CONTAINERS and not each):
+        for part in level:
+            kind = type(part)
+            if kind in _ALWAYS or (kind in _CONTAINERS and not part):
                 continue
-            if isinstance(each, str | int):
-                if problem := _unstorable_leaf(each):
+            if isinstance(part, str | int):
+                if problem := _unstorable_leaf(part):
                     return problem
             elif depth > DEEPEST:
                 return _DEEP
             else:
-                below += _parts(each)
+                below += _parts(part)
         level, depth = below, depth + 1
     return ""
 
@@ -93,7 +93,7 @@ def _storable(value: JsonValue, levels: int) -> JsonValue:
         return [_storable(each, levels - 1) for each in value]
     if isinstance(value, dict):
         pairs = value.items()
-        return {storable_text(key): _storable(each, levels - 1) for key, each in pairs}
+        return {storable_text(key): _storable(inner, levels - 1) for key, inner in pairs}
     return value
 
 
@@ -125,7 +125,7 @@ def as_stored(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < LARGEST else value
     if isinstance(value, list):
-        return [as_stored(each) for each in cast("list[Any]", value)]
+        return [as_stored(part) for part in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: as_stored(each) for name, each in cast("dict[str, Any]", value).items()}
+        return {name: as_stored(item) for name, item in cast("dict[str, Any]", value).items()}
     return value

@@ -124,7 +124,7 @@ async def _plan_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> Js
         draft = await edited_text(draft, ".md", desk.environment, desk.editing)
         _check_changed(ask.text, draft)
         if mistakes := plan_mistakes(PlanDocument.recover(draft)):
-            raise InputError("\n".join(_place(each) for each in mistakes))
+            raise InputError("\n".join(_place(mistake) for mistake in mistakes))
         return decided(action="edit", plan=draft)
 
     return await _choice(desk, edited, why="why (empty ends the run): ")

@@ -200,7 +200,7 @@ async def _answers_given(
     except InputError as error:
         now = await show_what_waits(report, storage, site.resume(report.run_id))
         raise InputError("\n".join([str(error), *now])) from error
-    answers = {key: answer for each in found for key, answer in each.items()}
+    answers = {key: answer for rival in found for key, answer in rival.items()}
     if len(answers) < sum(map(len, found)):
         raise InputError("There are two answers to one question. Give one.")
     if request.plan is not None:
@@ -215,8 +215,8 @@ async def _answers_given(
 def _check_team(state: EnhancedState, graph: Graph, correction: Correction | None) -> None:
     """Check that no step which is to be done names a specialist that the team does not have."""
     nodes, plan = {node.casefold() for node in graph.nodes}, plan_of(state)
-    again = {each.step for each in correction.reruns(plan)} if correction else set[int]()
-    for step in (each for each in plan.steps if each.status.is_open or each.id in again):
+    again = {rerun.step for rerun in correction.reruns(plan)} if correction else set[int]()
+    for step in (step for step in plan.steps if step.status.is_open or step.id in again):
         for name in step.specialists:
             if specialist_node(name).casefold() not in nodes:
                 raise InputError(

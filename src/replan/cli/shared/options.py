@@ -151,20 +151,20 @@ def with_options(
         left_out: Options that the command does not have.
     """
     parameters = signature(make, eval_str=True).parameters.values()
-    shared = [each for each in parameters if each.name not in left_out]
+    shared = [parameter for parameter in parameters if parameter.name not in left_out]
 
     def with_shared(command: Callable[..., R]) -> Callable[..., R]:
         parameters = signature(command, eval_str=True).parameters.values()
-        every = [*(each for each in parameters if each.name != name), *shared]
+        every = [*(parameter for parameter in parameters if parameter.name != name), *shared]
 
         @wraps(command)
         def called(**given: Any) -> R:
-            made = make(**{each.name: given.pop(each.name) for each in shared})
+            made = make(**{parameter.name: given.pop(parameter.name) for parameter in shared})
             return command(**given, **{name: made})
 
         # Typer reads the options of a command from both.
         called.__dict__["__signature__"] = Signature(every)
-        called.__annotations__ = {each.name: each.annotation for each in every}
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
         return called
 
     return with_shared

@@ -80,7 +80,7 @@ class Session:
         """Take over what was before this process, without showing it again."""
         self._shown_warnings |= {*report.warnings}
         outcome = "interrupted" if report.is_over else report.outcome
-        left = {each.step_id for each in asks}
+        left = {question.step_id for question in asks}
         answered = frozenset(q.step_id for q in report.pending_questions if q.step_id not in left)
         open_ones = {"pending_questions": tuple(asks), "answered": answered}
         facts: dict[str, object] = {"outcome": outcome, "answer": "", **open_ones}
@@ -204,8 +204,8 @@ class Session:
             self._reporter.pause(shows_plan=ask.kind != PLAN)
             return
         held, self._held_back = self._held_back, []
-        for each in held:
-            self._tell(*each)
+        for held_event in held:
+            self._tell(*held_event)
         self._reporter.proceed(self._run)
 
     async def _close(self, *tasks: "asyncio.Future[None]") -> None:

@@ -40,7 +40,7 @@ class SteeredRun:
     async def outcome(self) -> int:
         """Say what the owner of the run makes of the newest request, and return the exit code."""
         report = await self.runtime.get(self.run_id)
-        name = next(each.name for each in reversed(report.requests) if each.kind in STEERS)
+        name = next(request.name for request in reversed(report.requests) if request.kind in STEERS)
         said: RunSteered | None = None
         if report.is_held:
             with suppress(TimeoutError):
@@ -68,7 +68,7 @@ async def steer(prefix: str, place: Place) -> AsyncGenerator[tuple[Runtime, Stee
         record = await find_run(kept.runs, prefix)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
             events = (await runtime.get(record.run_id)).events
-            known = max((each.seq or 0 for each in events), default=0)
+            known = max((event.seq or 0 for event in events), default=0)
             yield runtime, SteeredRun(run_id=record.run_id, runtime=runtime, known=known)
 
 

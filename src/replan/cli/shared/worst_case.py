@@ -73,7 +73,9 @@ def team_of(
     summing_up = config.named_model(memory.model) if memory.model else config.host.model
     return KnownTeam(
         limits=settings.limits,
-        per_try={each.name: _calls_of_try(each, known) for each in config.specialists},
+        per_try={
+            specialist.name: _calls_of_try(specialist, known) for specialist in config.specialists
+        },
         per_step=None if config.knowledge is None else _calls_of_knowledge(config, asked, known),
         knowledge=config.knowledge,
         per_question=max(
@@ -83,10 +85,10 @@ def team_of(
         merged=_is_merged(config),
         typed=config.host.output_type is not None,
         per_summary=_calls_of_summary(summing_up) if memory.writes else 0,
-        cards=tuple(each.card for each in config.specialists),
+        cards=tuple(specialist.card for specialist in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
-        asking={each.name: each.approved_tools for each in config.specialists},
+        asking={specialist.name: specialist.approved_tools for specialist in config.specialists},
         dearest_token=dearest_token(config),
         currency=config.currency,
     )
@@ -98,15 +100,19 @@ def _calls_of_knowledge(
     """Count the calls of the host's model that read what is found for one attempt of a step."""
     per_call = _calls_of_reply(config.host.model, retries)
     own = {
-        each.name.casefold(): knowledge_options(SEARCHED, config.rag, each.rag)
-        for each in config.specialists
+        specialist.name.casefold(): knowledge_options(SEARCHED, config.rag, specialist.rag)
+        for specialist in config.specialists
     }
 
     def of(step: PlanStep) -> int:
         said = step_options(RAGOptions, step.parameters, by_model=False)
         last = RAGOptions() if asked is None else asked.rag
-        seats = [own[name] for each in step.specialists if (name := each.casefold()) in own]
-        calls = [calls_of_knowledge(joined(each, said, last)) for each in seats or own.values()]
+        seats = [
+            own[name] for specialist in step.specialists if (name := specialist.casefold()) in own
+        ]
+        calls = [
+            calls_of_knowledge(joined(options, said, last)) for options in seats or own.values()
+        ]
         return per_call * (sum(calls) if seats else max(calls, default=0))
 
     return of
@@ -132,7 +138,11 @@ def dearest_token(config: "Team") -> float | None:
         if model is not None and price is None:
             return None
         dearest = max(dearest, price.input, price.output) if price is not None else dearest
-    foreign = (_calls_of_try(each, {}) for each in config.specialists if each.chat_model is None)
+    foreign = (
+        _calls_of_try(specialist, {})
+        for specialist in config.specialists
+        if specialist.chat_model is None
+    )
     return None if None in foreign else dearest / 1_000_000
 
 
@@ -171,7 +181,7 @@ def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> 
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one attempt; None if unknown: for tools, graphs and functions."""
     if specialist.chat_model is not None and not specialist.tools:
-        replies = [_calls_of_reply(each, retries) for each in specialist.chat_models.values()]
+        replies = [_calls_of_reply(model, retries) for model in specialist.chat_models.values()]
         return calls_of_try(max(replies))
     if specialist.job is not None:
         a_turn = (_calls_of_reply(model, retries) for model in specialist.chat_models.values())

@@ -79,7 +79,7 @@ def _in_words(message: str) -> str:
 def _options(error: Any) -> list[str]:
     """The options of the command that is called, where the parser says which one that is."""
     params = error.ctx.command.params if error.ctx is not None else ()
-    return [name for each in params for name in each.opts if name.startswith("--")]
+    return [name for parameter in params for name in parameter.opts if name.startswith("--")]
 
 
 def _explain_option(error: Any) -> None:

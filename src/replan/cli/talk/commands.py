@@ -47,7 +47,7 @@ async def run_command(name: str, rest: str, conversation: Conversation) -> None:
     """
     command = _COMMANDS.get(name)
     if command is None:
-        known = ", ".join(f"/{each}" for each in _COMMANDS)
+        known = ", ".join(f"/{command}" for command in _COMMANDS)
         conversation.tell(f"There is not a command /{name}. There are: {known}, /quit.")
         return
     await command(conversation, rest)
@@ -64,7 +64,9 @@ async def _job(conversation: Conversation, _: str) -> None:
         conversation.show("There is no job in this session.")
         return
     shown = [
-        f"- {name}: {_value_text(each)}" for name, each in view.items() if each not in ("", [], {})
+        f"- {name}: {_value_text(value)}"
+        for name, value in view.items()
+        if value not in ("", [], {})
     ]
     conversation.show("\n".join(shown))
 
@@ -72,7 +74,7 @@ async def _job(conversation: Conversation, _: str) -> None:
 def _value_text(value: object) -> str:
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        return ", ".join(f"{name} = {each}" for name, each in fields.items())
+        return ", ".join(f"{name} = {value}" for name, value in fields.items())
     return (
         ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
     )
@@ -96,7 +98,7 @@ async def _undo(conversation: Conversation, _: str) -> None:
     back = await client.undo(conversation.session_id)
     await conversation.reload()
     conversation.tell(back.note)
-    said = [each.content for each in back.messages if each.role == "user"]
+    said = [message.content for message in back.messages if message.role == "user"]
     conversation.draft = said[0] if said and isinstance(said[0], str) else ""
 
 
@@ -122,7 +124,7 @@ async def _help(conversation: Conversation, _: str) -> None:
     conversation.tell(HELP)
     try:
         operations = await conversation.talk.opened.partner.operations()
-        lines = [f"- {each.name}: {each.description}" for each in operations]
+        lines = [f"- {operation.name}: {operation.description}" for operation in operations]
     except Exception as error:  # noqa: BLE001 - foreign code; the list above was shown
         lines = [f"The pipeline could not list its operations: {describe(error)}"]
     if lines:

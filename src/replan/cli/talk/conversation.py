@@ -234,7 +234,9 @@ class Conversation:
         for turn, rows in await opened.answers_on_record(self.context):
             # The answers are on record, the turn is not stored.
             is_asked = rows.keys() <= asks.keys()
-            bound = {key: bind_answer(asks[key], each) for key, each in rows.items() if is_asked}
+            bound = {
+                key: bind_answer(asks[key], answer) for key, answer in rows.items() if is_asked
+            }
             for said in (bound, *rows.values()):
                 if turn == opened.turn_named(self.session_id, self._turn_id(said)):
                     return said if isinstance(said, dict) else str(said)
@@ -272,7 +274,7 @@ class Conversation:
             self.job = JobWork(job, carrier, stays=True).view(self.context, run)
         if opened.partner.is_alone:
             # What it asks is its newest message, and the next message answers it.
-            self.asks = tuple(each for each in self.asks if each.is_decision)
+            self.asks = tuple(question for question in self.asks if question.is_decision)
             return
         plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
         self.plan = "" if plan is None else plan.content
@@ -314,7 +316,7 @@ class Conversation:
     def stopped(self) -> str:
         """What is said about a session whose work was stopped."""
         steps = self._run.planned
-        done = sum(each.step.is_finished for each in steps)
+        done = sum(step.step.is_finished for step in steps)
         how = f"{done} of {counted(len(steps), 'step')} done. " if steps else ""
         if not self.is_person:
             return f"stopped: {how}The session is kept."

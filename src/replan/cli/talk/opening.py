@@ -198,7 +198,7 @@ def partner_of_job(
 ) -> Partner:
     """A job alone."""
     spec = read_job_file(path)
-    offers = ", ".join(each.called("en") for each in spec.commands)
+    offers = ", ".join(command.called("en") for command in spec.commands)
     team = job_team(spec, model=_own_model(order), phrasing_model=phrasing_model, traces=traces)
     return Partner(
         team=team,

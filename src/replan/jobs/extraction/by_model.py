@@ -83,7 +83,7 @@ def _checked(values: Mapping[str, JsonValue], wanted: Wanted) -> dict[str, JsonV
     numbers = [number for number, _ in all_numbers_in(wanted.said)]
     kept: dict[str, JsonValue] = {}
     # The longest first: no part of the message is the value of two slots.
-    for name, value in sorted(values.items(), key=lambda each: -len(str(each[1]))):
+    for name, value in sorted(values.items(), key=lambda pair: -len(str(pair[1]))):
         slot = spec.slot(name)
         if slot.type == "text" and not slot.choices:
             text = bare(str(value))
@@ -109,7 +109,7 @@ def _without_secrets_in(
             text = text.replace(each, MASK) if wanted.spec.without_forms(each) != each else text
         return text
 
-    messages = [each.replace(content=masked(each.content)) for each in wanted.messages]
+    messages = [message.replace(content=masked(message.content)) for message in wanted.messages]
     return replace(wanted, said=masked(wanted.said), messages=messages)
 
 
@@ -117,8 +117,8 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
     """Ask for the values in the new messages of a user; the conversation is data."""
     spec, job = wanted.spec, wanted.job
     commands = "; ".join(
-        ", ".join(dict.fromkeys((each.name, each.called("en"), *each.words)))
-        for each in spec.commands
+        ", ".join(dict.fromkeys((command.name, command.called("en"), *command.words)))
+        for command in spec.commands
     )
     instructions = render(
         load("extract"),
@@ -127,9 +127,9 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
         fields="\n".join(_described(spec.slot(name)) for name in wanted.names),
         asked=", ".join(job.asked.names) or "nothing yet",
     )
-    lines = [f"{each.role}: {each.content}" for each in wanted.messages[-_MOST_MESSAGES:]]
+    lines = [f"{message.role}: {message.content}" for message in wanted.messages[-_MOST_MESSAGES:]]
     conversation = "\n".join(lines)[-_LONGEST_EARLIER:]
-    held = [_held(spec.slot(each), job) for each in wanted.names if each in job.collected_info]
+    held = [_held(spec.slot(name), job) for name in wanted.names if name in job.collected_info]
     parts = [section("parameters", "\n".join(held))] if held else []
     parts += [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
@@ -147,7 +147,7 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     trouble = _BROKEN if json_in(source).startswith("{") and not _object(source) else ""
     known = frozenset((*_OWN, *wanted.names))
     given = _object(source) or ({} if trouble else dict(_lines(source, known)))
-    fields = {name: each for name, each in given.items() if not _is_nothing(each)}
+    fields = {name: value for name, value in given.items() if not _is_nothing(value)}
     confirmed = _flag(fields.get("confirmed"))
     if confirmed and not says_yes(wanted.said):
         # What lets something happen is the user's to say.
@@ -171,7 +171,7 @@ _BROKEN = "The model's reply is no JSON object, so nothing of it is taken."
 
 def _described(slot: Slot) -> str:
     kind = "one of: " + ", ".join(slot.choices) if slot.choices else slot.type
-    names = [each for each in dict.fromkeys((slot.called("en"), *slot.words)) if each != slot.name]
+    names = [word for word in dict.fromkeys((slot.called("en"), *slot.words)) if word != slot.name]
     also = f" ({', '.join(names)})" if names else ""
     return f"- {slot.name}{also}: {kind}"
 
@@ -194,7 +194,7 @@ def _object(source: str) -> dict[str, JsonValue]:
         return {}
     inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
     flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}
-    return {name: each for name, each in flat.items() if name not in _NESTED}
+    return {name: value for name, value in flat.items() if name not in _NESTED}
 
 
 def _lines(source: str, known: Collection[str]) -> Iterable[tuple[str, JsonValue]]:
@@ -222,5 +222,5 @@ _YES, _NO = frozenset({"yes", "true", "1", "是"}), frozenset({"no", "false", "0
 def _command(value: JsonValue, wanted: Wanted) -> str:
     if not isinstance(value, str):
         return ""
-    names = (each.name for each in wanted.spec.commands if bare(value) in aliases(each))
+    names = (command.name for command in wanted.spec.commands if bare(value) in aliases(command))
     return next(names, "")

@@ -89,7 +89,7 @@ class _Reader:
         rest = self.claims.rest()
         if is_question(rest):
             # What is in a question may be about anything.
-            self.claims.drop([each for each in self.claims.found if not each.is_named])
+            self.claims.drop([claim for claim in self.claims.found if not claim.is_named])
             return self._reading("", is_sure=False)
         command = self._command(rest)
         self._claim_routes()
@@ -98,12 +98,14 @@ class _Reader:
         if self.asked is not None and not command and self.asked.name not in self._values():
             is_sure = self._claim_answer(self.asked)
         if is_sure is None:
-            words = {word for each in self.spec.commands for word in aliases(each)}
+            words = {word for command in self.spec.commands for word in aliases(command)}
             is_sure = bool(self._values() or command) and is_glue(self.claims.rest(), words)
         return self._reading(command, is_sure=is_sure)
 
     def _reading(self, command: str, *, is_sure: bool) -> Reading:
-        hidden = tuple(self.text[slice(*each.span)] for each in self.claims.found if not each.slot)
+        hidden = tuple(
+            self.text[slice(*claim.span)] for claim in self.claims.found if not claim.slot
+        )
         found = Extracted(command=command, values=self._values())
         return Reading(found, is_sure, frozenset(self.guessed), hidden)
 
@@ -126,30 +128,30 @@ class _Reader:
     def _command(self, rest: str) -> str:
         """The one command in a message; a known one is left only by a message of its own."""
         found: list[tuple[str, Span]] = []
-        for each in self.spec.commands:
-            for word in aliases(each):
+        for command in self.spec.commands:
+            for word in aliases(command):
                 if word == bare(self.text):
-                    return "" if each.name == self.wanted.job.command else each.name
+                    return "" if command.name == self.wanted.job.command else command.name
                 spans = places(word, rest) if not self.wanted.job.command else ()
-                found += [(each.name, span) for span in spans]
+                found += [(command.name, span) for span in spans]
         names = {name for name, _ in outermost(found)}
         return names.pop() if len(names) == 1 else ""
 
     def _after_command(self) -> Extracted | None:
         """The values of a message that begins with another command, and has only its values."""
         job = self.wanted.job
-        for each in self.spec.commands if job.command else ():
-            if each.name == job.command:
+        for command in self.spec.commands if job.command else ():
+            if command.name == job.command:
                 continue
-            after = job.replace(command=each.name, asked=Asked())
-            for word in aliases(each):
+            after = job.replace(command=command.name, asked=Asked())
+            for word in aliases(command):
                 start, end = next(places(word, self.text), (0, 0))
                 # Without blanks, the name of a slot may begin like the word.
                 if not end or self.text[:start].strip() or self._is_mark(start):
                     continue
                 inner = read_by_rules(replace(self.wanted, job=after, said=self.said[end:]))
                 if inner.is_sure and inner.found.values:
-                    return inner.found.replace(command=each.name)
+                    return inner.found.replace(command=command.name)
         return None
 
     def _is_mark(self, place: int) -> bool:
@@ -173,14 +175,14 @@ class _Reader:
     def _claim_named_value(self, slot: Slot, place: tuple[int, int, int]) -> None:
         start, end, edge = place
         inner = self.claims.within((end, edge))
-        has_form = not slot.is_free and any(each.slot == slot.name for each in inner)
+        has_form = not slot.is_free and any(claim.slot == slot.name for claim in inner)
         if has_form or slot.name in self.named:
             return
         stop = self._end_of_named((start, end, edge))
         value = self.said[end:stop].strip()
         within = self.claims.within((end, stop))
         self.claims.free(within)
-        if value and not any(self._is_hidden(each) for each in within):
+        if value and not any(self._is_hidden(claim) for claim in within):
             self.named[slot.name] = value
         self.claims.add([Claim((start, max(stop, end)))])
 
@@ -209,7 +211,7 @@ class _Reader:
         """Whether a piece has values of other slots and nothing else, or says thanks."""
         if means(self.text[slice(*piece)], "thanks"):
             return True
-        is_taken = any(each.slot for each in self.claims.within(piece))
+        is_taken = any(claim.slot for claim in self.claims.within(piece))
         return is_taken and is_glue(self.claims.rest(piece))
 
     def _name_marks(self) -> Iterator[tuple[int, int, str]]:
@@ -221,8 +223,8 @@ class _Reader:
                 left = r"(?<![A-Za-z0-9_])" if alias.isascii() else ""
                 forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
                 found += [
-                    (each.start(), -each.end(), name)
-                    for each in re.finditer(forms, self.text, re.IGNORECASE)
+                    (match.start(), -match.end(), name)
+                    for match in re.finditer(forms, self.text, re.IGNORECASE)
                 ]
         at = 0
         for start, end, name in sorted(found):
@@ -255,7 +257,7 @@ class _Reader:
 
     def _free_slots(self) -> list[Slot]:
         slots = map(self.spec.slot, self.wanted.names)
-        return [each for each in slots if each.type == "text" and each.is_free]
+        return [slot for slot in slots if slot.type == "text" and slot.is_free]
 
     def _claim_answer(self, asked: Slot) -> bool | None:
         """Take what is left of a message as the answer to a question; whether that is sure.
@@ -284,7 +286,7 @@ class _Reader:
 
     def _claim_fields(self, asked: Slot) -> bool | None:
         """Take a form of fields, which is all of a message but for values with names."""
-        unnamed = [each for each in self.claims.found if each.slot and not each.is_named]
+        unnamed = [claim for claim in self.claims.found if claim.slot and not claim.is_named]
         self.claims.free(unnamed)
         rest = self.claims.rest().strip() if self.claims.found else self.said.strip()
         if to_object(rest) is None:
@@ -295,25 +297,25 @@ class _Reader:
 
     def _mark_at_start(self, marks: list[Mark], run: Span) -> list[Mark]:
         """The mark with which a part begins, if it does."""
-        inside = [each for each in marks if run[0] <= each[0] < run[1]][:1]
-        return [each for each in inside if is_glue(self.text[run[0] : each[0]])]
+        inside = [mark for mark in marks if run[0] <= mark[0] < run[1]][:1]
+        return [mark for mark in inside if is_glue(self.text[run[0] : mark[0]])]
 
     def _run_of_answer(self) -> Span | None:
         """The one part of a message that can be a free text: whole pieces that nobody claims."""
         pieces = [*pieces_of(self.text)]
         if not self.claims.found:
-            if not pieces or any(is_no_answer(self.text[slice(*each)]) for each in pieces):
+            if not pieces or any(is_no_answer(self.text[slice(*span)]) for span in pieces):
                 return None
             start = len(self.text) - len(self.text.lstrip())
             return start, len(self.text.rstrip())
         self._split_mixed(pieces)
         free = [
             place
-            for place, each in enumerate(pieces)
-            if self.claims.is_free(each) and not is_glue(self.text[slice(*each)])
+            for place, span in enumerate(pieces)
+            if self.claims.is_free(span) and not is_glue(self.text[slice(*span)])
         ]
         is_mixed = any(
-            not self.claims.is_free(each) and not is_glue(self.claims.rest(each)) for each in pieces
+            not self.claims.is_free(span) and not is_glue(self.claims.rest(span)) for span in pieces
         )
         texts = [self.text[slice(*pieces[place])] for place in free]
         if is_mixed or not free or any(map(is_no_answer, texts)):
@@ -331,34 +333,36 @@ class _Reader:
             if name is not None and is_glue(rest[name.end() :]):
                 pieces[place : place + 1] = [(start, start + name.end()), (start + name.end(), end)]
             else:
-                unnamed = [each for each in self.claims.within((start, end)) if not each.is_named]
-                self.claims.drop([each for each in unnamed if not self._is_hidden(each)])
+                unnamed = [
+                    claim for claim in self.claims.within((start, end)) if not claim.is_named
+                ]
+                self.claims.drop([claim for claim in unnamed if not self._is_hidden(claim)])
 
     def _is_about_others(self, asked: Slot, run: Span) -> bool:
         """Whether another slot may be meant: its word is there, or several names in a row."""
-        others = [each for each in self._free_slots() if each is not asked]
+        others = [slot for slot in self._free_slots() if slot is not asked]
         marks = marks_in(self.text, others)
         if self._mark_at_start(marks, run):
             return True
         if marks and marks_in(self.text, [asked]):
             return True
-        if not any(is_open(each, self.wanted) for each in others):
+        if not any(is_open(slot, self.wanted) for slot in others):
             return False
         text = self.text[slice(*run)]
-        names = [each.strip() for each in re.split(r"\band\b|和", text)]
+        names = [piece.strip() for piece in re.split(r"\band\b|和", text)]
         is_listed = len(names) > 1 and all(map(_is_short_name, names))
         return is_listed or len([*pieces_of(text)]) > 1
 
     def _claim_formed_answer(self, asked: Slot) -> bool | None:
         """Take yes or no; or a short text that is no value, so that the user is told so."""
         if asked.type == "boolean":
-            pieces = [each for each in pieces_of(self.text) if self.claims.is_free(each)]
-            values = {each: to_boolean(self.text[slice(*each)]) for each in pieces}
-            given = [each for each in pieces if values[each] is not None]
-            self.claims.add(Claim(each, asked.name, values[each]) for each in given)
+            pieces = [span for span in pieces_of(self.text) if self.claims.is_free(span)]
+            values = {span: to_boolean(self.text[slice(*span)]) for span in pieces}
+            given = [span for span in pieces if values[span] is not None]
+            self.claims.add(Claim(span, asked.name, values[span]) for span in given)
             return None
-        others = [each for each in self.claims.found if each.slot != asked.name]
-        is_other = any(each.slot or self._is_hidden(each) for each in others)
+        others = [claim for claim in self.claims.found if claim.slot != asked.name]
+        is_other = any(claim.slot or self._is_hidden(claim) for claim in others)
         text = self.said.strip()
         is_short = count_words(text) < _FEW and to_text(text) is not None
         if is_other or not text or not is_short or is_no_answer(text):

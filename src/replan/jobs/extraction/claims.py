@@ -71,14 +71,14 @@ class Claims:
 
     def drop(self, claims: Sequence[Claim]) -> None:
         """Take claims back; nobody else gets what they claimed."""
-        self.found = [each for each in self.found if each not in claims]
-        self.found += [Claim(each.span) for each in claims]
+        self.found = [claim for claim in self.found if claim not in claims]
+        self.found += [Claim(claim.span) for claim in claims]
 
     def free(self, claims: Sequence[Claim]) -> None:
         """Take claims back, so that others may claim the same."""
-        self.found = [each for each in self.found if each not in claims]
-        for each in claims:
-            self._mark(each.span, 0)
+        self.found = [claim for claim in self.found if claim not in claims]
+        for claim in claims:
+            self._mark(claim.span, 0)
 
     def is_free(self, span: Span) -> bool:
         """Whether nothing of a part is claimed."""
@@ -86,7 +86,9 @@ class Claims:
 
     def within(self, span: Span) -> list[Claim]:
         """The claims that have something of a part."""
-        return [each for each in self.found if each.span[0] < span[1] and span[0] < each.span[1]]
+        return [
+            claim for claim in self.found if claim.span[0] < span[1] and span[0] < claim.span[1]
+        ]
 
     def rest(self, span: Span | None = None) -> str:
         """The text, or a part of it, with ends of lines in place of all that is claimed."""
@@ -99,24 +101,24 @@ class Claims:
     def values(self) -> dict[str, JsonValue]:
         """The value of each slot that has claimed just one, or whose user corrected it at once."""
         by_slot: dict[str, list[Claim]] = {}
-        for each in sorted(self.found, key=lambda each: each.span):
-            if each.slot:
-                by_slot.setdefault(each.slot, []).append(each)
+        for claim in sorted(self.found, key=lambda claim: claim.span):
+            if claim.slot:
+                by_slot.setdefault(claim.slot, []).append(claim)
         found = {name: self._value(name, claims) for name, claims in by_slot.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     def _value(self, name: str, claims: list[Claim]) -> JsonValue:
         slot = self.wanted.spec.slot(name)
         if slot.choices and slot.type == "list":
-            chosen = [each.value for each in claims]
-            return [each for each in slot.choices if each in chosen]
-        named = [each for each in claims if each.is_named]
+            chosen = [claim.value for claim in claims]
+            return [choice for choice in slot.choices if choice in chosen]
+        named = [claim for claim in claims if claim.is_named]
         claims = named or claims
         for one, other in pairwise(claims):
             if _CORRECTED.search(self.text[one.span[1] : other.span[0]]):
                 claims = claims[claims.index(other) :]
-        first, *others = [each.value for each in claims]
-        return None if any(each != first for each in others) else first
+        first, *others = [claim.value for claim in claims]
+        return None if any(other_value != first for other_value in others) else first
 
     def _mark(self, span: Span, state: int) -> None:
         self._taken[slice(*span)] = bytes([state]) * (span[1] - span[0])
@@ -136,7 +138,7 @@ def claim_forms(claims: Claims) -> None:
     """Claim what has the form of a slot: patterns, choices, and dates; the longest first."""
     wanted, text = claims.wanted, claims.text
     known = [wanted.spec.slot(name) for name in wanted.names]
-    hidden = [each for each in wanted.spec.slots if each.secret and each not in known]
+    hidden = [slot for slot in wanted.spec.slots if slot.secret and slot not in known]
     found = [
         (span, value, slot)
         for slot in (*known, *hidden)
@@ -148,8 +150,8 @@ def claim_forms(claims: Claims) -> None:
         for span, _, slot in found
         if _is_rejected(text, span[0]) or (slot.type == "date" and is_approximate(text, span))
     )
-    found.sort(key=lambda each: (each[0][0] - each[0][1], each[0]))
-    for span, group in groupby(found, key=lambda each: each[0]):
+    found.sort(key=lambda match: (match[0][0] - match[0][1], match[0]))
+    for span, group in groupby(found, key=lambda match: match[0]):
         values = {slot.name: value for _, value, slot in group}
         slots = [wanted.spec.slot(name) for name in values]
         claim = _claim_of_one(slots, span, claims, values.get)
@@ -168,20 +170,20 @@ def _claim_of_one(
     """
     wanted = claims.wanted
     names = _names_before(slots, claims, span[0])
-    takers = [each for each in slots if each.name in names or is_open(each, wanted)]
+    takers = [slot for slot in slots if slot.name in names or is_open(slot, wanted)]
     for preferred in (names, (wanted.asked,)):
-        takers = [each for each in takers if each.name in preferred] or takers
+        takers = [slot for slot in takers if slot.name in preferred] or takers
     if len(takers) == 1:
         name = takers[0].name
         start, _ = names.get(name, span)
         return Claim((start, span[1]), name, value(name), is_named=name in names)
-    is_secret = any(each.secret for each in slots)
+    is_secret = any(slot.secret for slot in slots)
     return Claim(span) if takers or is_secret else None
 
 
 def _names_before(slots: Sequence[Slot], claims: Claims, place: int) -> dict[str, Span]:
     """The slots that are named directly before a place, with where, unless others claim that."""
-    found = {each.name: name_before(each, claims.text, place) for each in slots}
+    found = {slot.name: name_before(slot, claims.text, place) for slot in slots}
     return {
         name: span
         for name, span in found.items()
@@ -202,7 +204,7 @@ def _values_of_form(slot: Slot, claims: Claims) -> list[tuple[Span, JsonValue]]:
     elif slot.type == "date":
         found = [(span, day.isoformat()) for day, span in dates_in(text, claims.wanted.today)]
     elif (form := form_of(slot.pattern)) is not None:
-        found = [(each.span(), each[0]) for each in form.finditer(text)]
+        found = [(match.span(), match[0]) for match in form.finditer(text)]
     elif (
         slot.pattern
         and slot.name == claims.wanted.asked
@@ -216,13 +218,13 @@ def claim_numbers(claims: Claims, *, alone: bool) -> None:
     """Claim numbers: those that say what they count, or those that stand alone."""
     wanted, text = claims.wanted, claims.text
     slots = [
-        each for each in map(wanted.spec.slot, wanted.names) if each.type in ("integer", "number")
+        slot for slot in map(wanted.spec.slot, wanted.names) if slot.type in ("integer", "number")
     ]
     numbers = [(n, span) for n, span in all_numbers_in(text) if claims.is_free(span)]
     if not slots or len(numbers) > _MOST:
         return
     is_text = wanted.spec.knows(wanted.asked) and wanted.spec.slot(wanted.asked).is_free
-    given = {each.slot for each in claims.found}
+    given = {claim.slot for claim in claims.found}
     for number, span in numbers:
         if _is_rejected(text, span[0]):
             claims.add([Claim(span)])
@@ -243,13 +245,13 @@ def claim_numbers(claims: Claims, *, alone: bool) -> None:
 def _counted(slots: Sequence[Slot], claims: Claims, span: Span) -> tuple[list[Slot], int]:
     """The slots whose words are around a number, and where these words end."""
     names = _names_before(slots, claims, span[0])
-    named = [each for each in slots if each.name in names]
+    named = [slot for slot in slots if slot.name in names]
     after = _NEXT_WORDS.match(claims.rest((span[1], span[1] + _REACH)))
     if named or after is None:
         return named, span[1]
     for group in _NEXT_WORDS.groupindex:
         word = cast("str | None", after[group])
-        counted = [each for each in slots if word and _singular(word) in _vocabulary(each)]
+        counted = [slot for slot in slots if word and _singular(word) in _vocabulary(slot)]
         if counted:
             return counted, span[1] + after.end(group)
     return [], span[1]
@@ -263,12 +265,12 @@ def _vocabulary(slot: Slot) -> frozenset[str]:
 @cache
 def _words_in(texts: tuple[str, ...]) -> frozenset[str]:
     words = (
-        each for text in texts for each in re.findall(r"[a-z]+|[\u4e00-\u9fff]", text.casefold())
+        word for text in texts for word in re.findall(r"[a-z]+|[\u4e00-\u9fff]", text.casefold())
     )
     return frozenset(
-        _singular(each)
-        for each in words
-        if each not in _OF_QUESTIONS and not (each.isascii() and len(each) < _SHORTEST_WORD)
+        _singular(word)
+        for word in words
+        if word not in _OF_QUESTIONS and not (word.isascii() and len(word) < _SHORTEST_WORD)
     )
 
 
@@ -285,7 +287,7 @@ def _takers_of_number(
     if asked is not None and asked in slots:
         if _OF_A_PLACE.match(text, span[1]):
             return []
-        others = [each for each in slots if each.name not in given]
+        others = [slot for slot in slots if slot.name not in given]
         is_for_others = asked.name in given and others and _is_alone(text, span)
         takers = others if is_for_others and is_glue_around(text, span) else [asked]
         return [] if _counts_a_choice(claims, span) else takers
@@ -298,7 +300,7 @@ def _takers_of_number(
             claims.add([Claim(span)])
         is_other = asked.name in given or text[span[1] : span[1] + 1] in _MEASURES
         is_bare = is_bare and is_piece and (asked.is_free or is_other)
-    return [each for each in slots if each.name not in given] if is_bare else []
+    return [slot for slot in slots if slot.name not in given] if is_bare else []
 
 
 def _counts_a_choice(claims: Claims, span: Span) -> bool:
@@ -307,8 +309,8 @@ def _counts_a_choice(claims: Claims, span: Span) -> bool:
     start = len(claims.text) - len(behind) + behind.startswith(" ")
     spec = claims.wanted.spec
     return any(
-        each.span[0] == start and each.slot and spec.slot(each.slot).choices
-        for each in claims.within((start, start + 1))
+        claim.span[0] == start and claim.slot and spec.slot(claim.slot).choices
+        for claim in claims.within((start, start + 1))
     )
 
 
@@ -343,7 +345,12 @@ def pieces_of(text: str, start: int = 0) -> Iterator[Span]:
 def is_glue_around(text: str, span: Span) -> bool:
     """Whether the piece around a part says nothing else."""
     start, end = next(
-        (each for each in pieces_of(text) if each[0] <= span[0] and span[1] <= each[1]), span
+        (
+            other_span
+            for other_span in pieces_of(text)
+            if other_span[0] <= span[0] and span[1] <= other_span[1]
+        ),
+        span,
     )
     return is_glue(text[start : span[0]]) and is_glue(text[span[1] : end])
 

@@ -49,14 +49,14 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
     found: list[tuple[date, Span]] = []
     taken: list[Span] = []
     for form, read in _FORMS:
-        for each in islice(form.finditer(text), _MOST):
-            span = each.span()
+        for match in islice(form.finditer(text), _MOST):
+            span = match.span()
             if any(start < span[1] and span[0] < end for start, end in taken):
                 continue
             # What is not a date is not part of another one, either.
             taken.append(span)
-            day = _date_of(read, each, today)
-            if day is not None and not _is_repeated(day, each, found, text):
+            day = _date_of(read, match, today)
+            if day is not None and not _is_repeated(day, match, found, text):
                 found.append((day, span))
     yield from found
 

@@ -33,7 +33,8 @@ def aliases(part: Slot | JobCommand) -> Iterator[str]:
     """The names under which a user may speak of a slot or a command, in small letters."""
     labels = [*cast("dict[str, str]", part.label).values()]
     yield from dict.fromkeys(
-        bare(each) for each in (part.name, part.name.replace("_", " "), *labels, *part.words)
+        bare(slot_name)
+        for slot_name in (part.name, part.name.replace("_", " "), *labels, *part.words)
     )
 
 
@@ -50,7 +51,7 @@ def outermost(found: Iterable[tuple[str, Span]]) -> list[tuple[str, Span]]:
     kept: list[tuple[str, Span]] = []
     widest = (-1, -1)
     # Of those that begin together the longest comes first, so what is inside comes after it.
-    for name, span in sorted(found, key=lambda each: (each[1][0], -each[1][1])):
+    for name, span in sorted(found, key=lambda match: (match[1][0], -match[1][1])):
         if span == widest or span[1] > widest[1]:
             kept.append((name, span))
             widest = span
@@ -67,7 +68,7 @@ def name_before(slot: Slot, text: str, place: int) -> Span | None:
 @cache
 def _led_by(names: tuple[str, ...]) -> re.Pattern[str]:
     words = "|".join(
-        rf"\b{re.escape(each)}" if each.isascii() else re.escape(each) for each in names
+        rf"\b{re.escape(name)}" if name.isascii() else re.escape(name) for name in names
     )
     return re.compile(rf"(?:{words}){_LINK}", re.IGNORECASE)
 

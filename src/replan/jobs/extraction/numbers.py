@@ -84,7 +84,7 @@ def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
 def all_numbers_in(text: str) -> list[tuple[Number | None, Span]]:
     """Find the numbers of a text, each with where it is; None in place of an approximate one."""
     text = folded(text)
-    found = sorted(_any_numbers_in(text), key=lambda each: each[1])
+    found = sorted(_any_numbers_in(text), key=lambda number_and_span: number_and_span[1])
     vague = {span for _, span in found if is_approximate(text, span)}
     for (_, first), (_, second) in pairwise(found):
         link = text[first[1] : second[0]]
@@ -195,7 +195,7 @@ def chinese(signs: str) -> int:
     """Read a number such as 三百二十, 一万五 or 二〇二六."""
     if not any(sign in _SIGN_UNITS or sign in _LARGE_SIGNS for sign in signs):
         return int("".join(str(_SIGNS[sign]) for sign in signs))
-    for sign, times in sorted(_LARGE_SIGNS.items(), key=lambda each: -each[1]):
+    for sign, times in sorted(_LARGE_SIGNS.items(), key=lambda pair: -pair[1]):
         high, found, low = signs.partition(sign)
         if found:
             return (chinese(high) if high else 1) * times + _rest(low, times)

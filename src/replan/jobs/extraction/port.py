@@ -90,8 +90,8 @@ _LONGEST = 100_000
 
 def messages_of(given: Sequence[MessageLike]) -> tuple[JobMessage, ...]:
     """Read messages; those of neither the user nor the assistant are left out."""
-    read = (_message(each) for each in ([given] if isinstance(given, str) else given))
-    return tuple(each for each in read if each.role != "system")
+    read = (_message(message) for message in ([given] if isinstance(given, str) else given))
+    return tuple(message for message in read if message.role != "system")
 
 
 def _message(given: object) -> JobMessage:
@@ -114,6 +114,6 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return str(content)
     blocks = cast("Sequence[Any]", content) if isinstance(content, list | tuple) else ()
-    fields = [cast("dict[str, object]", each) for each in blocks if isinstance(each, dict)]
-    texts = [each.get("text") for each in fields]
+    fields = [cast("dict[str, object]", block) for block in blocks if isinstance(block, dict)]
+    texts = [field_name.get("text") for field_name in fields]
     return "\n".join(text for text in texts if isinstance(text, str))

@@ -32,7 +32,7 @@ class InformationCollector:
         self, messages: Sequence[JobMessage], required_info: Sequence[str], today: date
     ) -> Mapping[str, JsonValue]:
         """Find values of slots in the messages of a user."""
-        text = "\n".join(each.content for each in messages if each.role == "user")
+        text = "\n".join(message.content for message in messages if message.role == "user")
         job = Job(id="-", type=self.spec.name)
         wanted = Wanted(spec=self.spec, job=job, said=text, messages=messages, today=today)
         found = (await self.extractor.extract(wanted)).values
@@ -86,5 +86,5 @@ class InformationCollector:
         question = text_in(slot.question, language) or slot.called(language)
         if not slot.choices:
             return question
-        choices = joined((slot.worded(each, language) for each in slot.choices), language)
+        choices = joined((slot.worded(choice, language) for choice in slot.choices), language)
         return f"{question} {say('choices', language, choices=choices)}"

@@ -144,7 +144,7 @@ def reset(job: Job, target: JobPhase) -> Job:
             )
         case JobPhase.INFORMATION_COLLECTION:
             wrong = {issue.field for issue in job.validation_errors}
-            kept = {name: each for name, each in job.collected_info.items() if name not in wrong}
+            kept = {name: value for name, value in job.collected_info.items() if name not in wrong}
             cleared = job.replace(
                 plan=None,
                 collected_info=kept,

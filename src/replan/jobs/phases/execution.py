@@ -75,9 +75,9 @@ class ExecutionHandler(PhaseHandler):
         keys = _keys_of(job)
         # What failed with other values is over, unless it may have taken effect.
         failed = [
-            each
-            for each in job.intermediate_results
-            if not each.success and (each.in_doubt or each.key in keys)
+            intermediate
+            for intermediate in job.intermediate_results
+            if not intermediate.success and (intermediate.in_doubt or intermediate.key in keys)
         ]
         for last in failed[-1:]:
             key = "doubt" if last.in_doubt else "earlier"
@@ -111,7 +111,10 @@ class ExecutionHandler(PhaseHandler):
             return self._asked(job, plan, command, turn)
         for number, item in enumerate(plan.items, start=1):
             key = idempotency_key(job, plan, number)
-            if any(each.success and each.key == key for each in job.intermediate_results):
+            if any(
+                intermediate.success and intermediate.key == key
+                for intermediate in job.intermediate_results
+            ):
                 continue
             try:
                 parameters = parameters_of(command, item, number)
@@ -177,7 +180,7 @@ class ExecutionHandler(PhaseHandler):
         text = _sentence(outcome.error)
         issue = ValidationIssue(field=name, message=text, code="refused", value=shown)
         gone = {name, *engine.spec.dependents_of(name)}
-        kept = {each: v for each, v in job.collected_info.items() if each not in gone}
+        kept = {value: v for value, v in job.collected_info.items() if value not in gone}
         # A slot that is only taken is needed from here on: its value was meant to be used.
         required = engine.spec.in_order((*job.required_info, name))
         job = job.replace(

@@ -50,7 +50,7 @@ def decompose_goals(spec: JobSpec, command: str, job: Job | None = None) -> tupl
                 description=spec.slot(name).called("en"),
                 status="completed" if name in collected else "pending",
                 priority=place,
-                dependencies=tuple(each.id for each in goals[-1:]),
+                dependencies=tuple(goal.id for goal in goals[-1:]),
             )
         )
     done = job is not None and job.status == "completed"
@@ -60,6 +60,6 @@ def decompose_goals(spec: JobSpec, command: str, job: Job | None = None) -> tupl
         description=wanted.called("en"),
         status="completed" if done else "pending",
         priority=len(goals) + 1,
-        dependencies=tuple(each.id for each in goals),
+        dependencies=tuple(goal.id for goal in goals),
     )
     return (*goals, last)

@@ -27,7 +27,7 @@ class IntentRecognitionHandler(PhaseHandler):
         if job.command:
             return go_on(job, self.next_phase)
         spec, language = self._engine.spec, job.language
-        called = joined([each.called(language) for each in spec.commands], language)
+        called = joined([command.called(language) for command in spec.commands], language)
         question = text_in(spec.question, language) or say("which", language, commands=called)
         return ask(self._engine, job, given, (COMMAND,), question)
 

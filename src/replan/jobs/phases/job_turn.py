@@ -89,7 +89,7 @@ def with_command(spec: JobSpec, job: Job, command: str) -> Job:
     """Return a job with another command; the values that the command uses, too, are kept."""
     wanted = spec.command(command)
     names = () if wanted is None else wanted.slots
-    kept = {name: each for name, each in job.collected_info.items() if name in names}
+    kept = {name: value for name, value in job.collected_info.items() if name in names}
     return job.replace(
         command=command, required_info=spec.needs_of(command), collected_info=kept, plan=None
     )

@@ -44,7 +44,7 @@ class ItemPlanner:
 
 
 def items_of(command: JobCommand, job: Job) -> Items:
-    values = {name: each for name, each in job.collected_info.items() if name in command.slots}
+    values = {name: value for name, value in job.collected_info.items() if name in command.slots}
     if command.each is None:
         return (values,)
     listed = values.get(command.each)
@@ -88,7 +88,7 @@ def _plan_id(spec: JobSpec, job: Job, command: str, items: Items) -> str:
 
 def _secrets_in(spec: JobSpec, items: Items) -> dict[str, tuple[JsonValue, ...]]:
     """The values of secret slots in the items of a plan."""
-    names = [each.name for each in spec.slots if each.secret]
+    names = [slot.name for slot in spec.slots if slot.secret]
     return {
         name: tuple(item.get(name) for item in items)
         for name in names

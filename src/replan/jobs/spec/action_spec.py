@@ -69,13 +69,13 @@ class ActionSpec(Part):
 
     def problems(self, given: Mapping[str, Any]) -> list[str]:
         """What is wrong with the parameters of a call, all of it."""
-        known = {each.name: each for each in self.parameters}
+        known = {parameter.name: parameter for parameter in self.parameters}
         found = [f"the parameter '{name}' is unknown" for name in given if name not in known]
-        for name, each in known.items():
+        for name, parameter in known.items():
             if given.get(name) is None:
-                found += [f"the parameter '{name}' is missing"] if each.required else []
-            elif not each.takes(given[name]):
-                found.append(f"the parameter '{name}' must be of type {each.type}")
+                found += [f"the parameter '{name}' is missing"] if parameter.required else []
+            elif not parameter.takes(given[name]):
+                found.append(f"the parameter '{name}' must be of type {parameter.type}")
         return found
 
 

@@ -137,7 +137,9 @@ class JobSpec(Part):
 
     def action_of(self, command: JobCommand) -> ActionSpec:
         """The type of action that does a command."""
-        return next(each for each in (*self.actions, *BUILT_IN) if each.type == command.action)
+        return next(
+            action for action in (*self.actions, *BUILT_IN) if action.type == command.action
+        )
 
     def effects_of(self, command: JobCommand) -> Effects:
         """What a repetition of a command changes outside."""
@@ -153,7 +155,7 @@ class JobSpec(Part):
 
     def without_forms(self, text: str) -> str:
         """A text with a mask in place of everything that has the form of a secret slot."""
-        return without_forms((each.pattern for each in self.slots if each.secret), text, MASK)
+        return without_forms((slot.pattern for slot in self.slots if slot.secret), text, MASK)
 
     def dependents_of(self, name: str) -> frozenset[str]:
         """The slots whose values depend on that of a slot, directly or through others."""
@@ -168,7 +170,7 @@ class JobSpec(Part):
         """Order slots, each once, so that it comes after those on which it depends."""
         left, ordered = [*dict.fromkeys(names)], list[str]()
         while left:
-            ready = (each for each in left if not {*self.slot(each).depends_on} & {*left})
+            ready = (name for name in left if not {*self.slot(name).depends_on} & {*left})
             ordered.append(next(ready))
             left.remove(ordered[-1])
         return tuple(ordered)
@@ -182,8 +184,8 @@ class JobSpec(Part):
         that depend on it again, or, if the command changes, all. Between two turns with
         progress, at most `max_asks` - 1 are fruitless.
         """
-        most = max(len(each.slots) for each in self.commands)
-        reopened = 1 + max((len(each) for each in self._dependents.values()), default=0)
+        most = max(len(command.slots) for command in self.commands)
+        reopened = 1 + max((len(dependents) for dependents in self._dependents.values()), default=0)
         if len(self.commands) > 1:
             reopened = max(reopened, most)
         filled = most + self.max_corrections * min(reopened, most)
@@ -191,16 +193,16 @@ class JobSpec(Part):
 
     @cached_property
     def _slots(self) -> dict[str, Slot]:
-        return {each.name: each for each in self.slots}
+        return {slot.name: slot for slot in self.slots}
 
     @cached_property
     def _commands(self) -> dict[str, JobCommand]:
-        return {each.name: each for each in self.commands}
+        return {command.name: command for command in self.commands}
 
     @cached_property
     def _dependents(self) -> dict[str, frozenset[str]]:
         direct = {
-            name: {each.name for each in self.slots if name in each.depends_on}
+            name: {slot.name for slot in self.slots if name in slot.depends_on}
             for name in self._slots
         }
 

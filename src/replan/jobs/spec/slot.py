@@ -124,7 +124,7 @@ else:
     _WORDS = {"type": "array", "items": {"type": "string"}}
     _BY_LANGUAGE = {
         "type": "object",
-        "properties": {each: {"type": "string", "minLength": 1} for each in LANGUAGES},
+        "properties": {language: {"type": "string", "minLength": 1} for language in LANGUAGES},
         "additionalProperties": False,
     }
     _OTHER_WORDS = {"type": "object", "additionalProperties": {"anyOf": [_WORDS, {"type": "null"}]}}
@@ -199,9 +199,9 @@ class Slot(Part):
         if isinstance(value, bool):
             return say("yes" if value else "no", language)
         if isinstance(value, list):
-            return joined((self.worded(str(each), language) for each in value), language)
+            return joined((self.worded(str(item), language) for item in value), language)
         if isinstance(value, dict):
-            return joined((f"{name}: {each}" for name, each in value.items()), language)
+            return joined((f"{name}: {part}" for name, part in value.items()), language)
         return self.worded(str(value), language)
 
     def worded(self, value: str, language: Language) -> str:
@@ -223,7 +223,7 @@ class Slot(Part):
         if self.choices and isinstance(made, str):
             made = self._choice(made)
         elif self.choices and isinstance(made, list):
-            chosen = [self._choice(str(each)) for each in made]
+            chosen = [self._choice(str(value_made)) for value_made in made]
             kept: list[JsonValue] = [*dict.fromkeys(map(str, chosen))]
             made = None if None in chosen else kept
         if made is None:
@@ -271,16 +271,16 @@ class Slot(Part):
         wanted = bare(text)
         found = cast("Mapping[str, Sequence[str]]", self.choices)
         for choice, words in found.items():
-            if wanted in {bare(each) for each in (choice, *words)}:
+            if wanted in {bare(word) for word in (choice, *words)}:
                 return choice
         return None
 
     def _checked(self, value: JsonValue, others: Mapping[str, JsonValue]) -> object:
         check = cast("Callable[..., object]", self.check)
         wanted = [
-            each
-            for each in inspect.signature(check).parameters.values()
-            if each.kind in _POSITIONAL and each.default is inspect.Parameter.empty
+            parameter
+            for parameter in inspect.signature(check).parameters.values()
+            if parameter.kind in _POSITIONAL and parameter.default is inspect.Parameter.empty
         ]
         return check(value, dict(others)) if len(wanted) > 1 else check(value)
 

@@ -67,8 +67,8 @@ def to_list(value: object) -> JsonValue:
     parts = _BETWEEN.split(value) if isinstance(value, str) else value
     if not isinstance(parts, list | tuple):
         return None
-    found = [to_text(each) for each in cast("list[object]", parts)]
-    kept = [each.strip() for each in found if isinstance(each, str) and each.strip()]
+    found = [to_text(part) for part in cast("list[object]", parts)]
+    kept = [part.strip() for part in found if isinstance(part, str) and part.strip()]
     return None if None in found else cast("JsonValue", [*dict.fromkeys(kept)])
 
 
@@ -94,7 +94,7 @@ def _fields_in(given: str) -> object:
         pairs = [_PAIR.fullmatch(part) for part in parts if part]
     if not pairs or None in pairs:
         return None
-    found = [(each[1].strip(), each[2].strip()) for each in pairs if each is not None]
+    found = [(pair[1].strip(), pair[2].strip()) for pair in pairs if pair is not None]
     return {name: each if (n := to_number(each)) is None else n for name, each in found}
 
 

@@ -32,12 +32,16 @@ _FOR_TYPES = (
 def broken_rules_of(given: Fields) -> Found:
     """Find mistakes between the parts, in addition to mistakes in each."""
     slots, commands, actions = (
-        [fields_of(each) for each in list_in(given.get(name))]
+        [fields_of(item) for item in list_in(given.get(name))]
         for name in ("slots", "commands", "actions")
     )
-    types = {_text(each, "name"): each.get("type", "text") for each in slots}
-    awaits = {_text(each, "name"): [*list_in(each.get("depends_on"))] for each in slots}
-    languages = [each for each in list_in(given.get("languages", ("en",))) if each in ("en", "zh")]
+    types = {_text(slot, "name"): slot.get("type", "text") for slot in slots}
+    awaits = {_text(slot, "name"): [*list_in(slot.get("depends_on"))] for slot in slots}
+    languages = [
+        language
+        for language in list_in(given.get("languages", ("en",)))
+        if language in ("en", "zh")
+    ]
     yield from _names_twice("slots", slots)
     yield from _names_twice("commands", commands)
     for index, slot in enumerate(slots):
@@ -55,7 +59,7 @@ def broken_rules_of(given: Fields) -> Found:
 
 
 def _names_twice(where: str, parts: Sequence[Fields]) -> Found:
-    names = [each.get("name") for each in parts]
+    names = [part.get("name") for part in parts]
     for index, name in enumerate(names):
         if isinstance(name, str) and (first := names.index(name)) != index:
             reason = f"{where}[{first}] already has this name."
@@ -98,12 +102,12 @@ def _path_back(start: str, awaits: Mapping[str, Sequence[Any]]) -> list[str]:
     """The slots over which one depends on itself; empty if it does not."""
     paths, seen = [[start]], set[str]()
     for path in paths:
-        for each in awaits.get(path[-1], ()):
-            if each == start and start:
+        for awaited in awaits.get(path[-1], ()):
+            if awaited == start and start:
                 return [*path, start]
-            if isinstance(each, str) and each not in seen:
-                seen.add(each)
-                paths.append([*path, each])
+            if isinstance(awaited, str) and awaited not in seen:
+                seen.add(awaited)
+                paths.append([*path, awaited])
     return []
 
 
@@ -112,7 +116,7 @@ def _missing_texts(slot: Fields, where: Where, languages: Sequence[str]) -> Foun
     texts = {ANY: question} if isinstance(question, str) else question
     if not isinstance(texts, Mapping) or (ANY in texts and len(languages) <= 1):
         return
-    if lacking := [each for each in languages if each not in texts]:
+    if lacking := [language for language in languages if language not in texts]:
         reason = f"It has no text in the language {', '.join(lacking)}."
         fix = "Write one for each: {en: ..., zh: ...}; or take a language out of languages."
         yield rule_error((*where, "question"), None, "no_text", reason, fix)
@@ -176,7 +180,7 @@ def _placeholders(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
 
 def _action_rules(action: Fields, where: Where) -> Found:
     kind = _text(action, "type")
-    if kind in {each.type for each in BUILT_IN}:
+    if kind in {action.type for action in BUILT_IN}:
         reason = "This is the name of a built-in action."
         yield rule_error((*where, "type"), kind, "duplicate_name", reason, "Give it another name.")
     elif action.get("run") is None:

@@ -43,5 +43,5 @@ class StandIns:
             return _MissingModel(model_name=own, problem=self._noted(error))
 
     def _noted(self, error: ConfigurationError) -> str:
-        self.missing.update((f"{each.reason} {each.fix}", None) for each in error.mistakes)
+        self.missing.update((f"{mistake.reason} {mistake.fix}", None) for mistake in error.mistakes)
         return str(error)

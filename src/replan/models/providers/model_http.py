@@ -103,13 +103,17 @@ def _without_own_context() -> Generator[None]:
     request is told of, stays.
     """
     known = contextvars.copy_context()
-    ours = [each for each in known if each is inherited_config or each.name.startswith(_OURS)]
-    hidden = [(each, each.set(None)) for each in ours]
+    ours = [
+        variable
+        for variable in known
+        if variable is inherited_config or variable.name.startswith(_OURS)
+    ]
+    hidden = [(variable, variable.set(None)) for variable in ours]
     try:
         yield
     finally:
-        for each, token in hidden:
-            each.reset(token)
+        for variable, token in hidden:
+            variable.reset(token)
 
 
 async def _until_the_loop_ends(client: _Client) -> _Lifeline:

@@ -151,12 +151,12 @@ class OpenAIChat(ChatOpenAI):
 
 def _return_reasoning(messages: Sequence[BaseMessage], written: Sequence[dict[str, Any]]) -> None:
     """Add what a model thought to its calls of tools behind the last message of a user."""
-    for message, each in zip(reversed(messages), reversed(written), strict=False):
+    for message, written_message in zip(reversed(messages), reversed(written), strict=False):
         if message.type == "human":
             return
         if isinstance(message, AIMessage) and message.tool_calls:
             kept = message.additional_kwargs
-            each.update({name: kept[name] for name in _REASONING if kept.get(name)})
+            written_message.update({name: kept[name] for name in _REASONING if kept.get(name)})
 
 
 def _tool_name(name: Any) -> Any:

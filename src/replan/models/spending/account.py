@@ -344,7 +344,7 @@ class Accounts:
         """Forget an account that is not in use: the log has everything."""
         if len(self._accounts) > _MOST_RUNS:
             accounts = self._accounts.items()
-            resting = (name for name, each in accounts if name != run_id and each.is_at_rest)
+            resting = (name for name, account in accounts if name != run_id and account.is_at_rest)
             self._accounts.pop(next(resting, ""), None)
 
     def close(self, run_id: str) -> None:

@@ -175,7 +175,7 @@ def run_scope(limits: Limits, terms: Pricing, *, closing: bool) -> Scope:
         # Without a host, nobody answers after the step.
         return Scope(RUN, limits.whole)
     kept = limits.kept
-    if prices := [each for each in terms.prices.values() if each is not _FREE]:
+    if prices := [price for price in terms.prices.values() if price is not _FREE]:
         most = max(price.of(CLOSING_TOKENS, CLOSING_TOKENS) for price in prices)
         least = max(price.of(LEAST_CLOSING_REQUEST, LEAST_CLOSING_REPLY) for price in prices)
         least = min(least, (limits.max_cost or 0.0) / 2)

@@ -101,7 +101,7 @@ def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
     )
     sources = [
         *(() if own is None else own.sources),
-        *(s for each in results for s in each.sources),
+        *(s for result in results for s in result.sources),
     ]
     return tuple(dict.fromkeys(sources))
 

@@ -104,4 +104,4 @@ def step_number(written: str) -> int | None:
 
 def _results(number: int | None, state: EnhancedState) -> list[SpecialistResult]:
     results = state.get("current_specialist_results", {}).values()
-    return [each for each in results if each.step_id == number]
+    return [result for result in results if result.step_id == number]

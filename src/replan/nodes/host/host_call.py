@@ -167,9 +167,9 @@ class HostCall:
 
     def _restart(self, answer: AnswerStream | None) -> None:
         """The reply is asked for again."""
-        for each in (answer, self.plan):
-            if each is not None:
-                each.restart()
+        for stream in (answer, self.plan):
+            if stream is not None:
+                stream.restart()
 
     async def ask_in_room(
         self,
@@ -366,7 +366,7 @@ class HostCall:
 
 def _each_of(*hearers: OnText | None) -> OnText | None:
     """What gives a piece of text to each of some; None if there is nobody."""
-    present = [each for each in hearers if each is not None]
+    present = [hearer for hearer in hearers if hearer is not None]
 
     def tell(text: str) -> None:
         for hear in present:

@@ -70,12 +70,12 @@ def revision_of(
         description=judged.plan_update_suggestion or SUGGESTION,
         misread=set(_misread(document, wanted)),
     )
-    old_mistakes = {_what(each) for each in mistakes_in(old.content, before, services.team)}
+    old_mistakes = {_what(mistake) for mistake in mistakes_in(old.content, before, services.team)}
     mistakes = mistakes_in(text, document, services.team)
-    problems = [each for each in mistakes if _what(each) not in old_mistakes]
+    problems = [mistake for mistake in mistakes if _what(mistake) not in old_mistakes]
     # Whoever names somebody whom the team does not have is asked once; then the step fails.
     fresh = [step for step in plan.steps if step not in old.steps]
-    strangers = [refusal_text(each, document) for each in refusals_of(fresh, services.team)]
+    strangers = [refusal_text(refusal, document) for refusal in refusals_of(fresh, services.team)]
     struck = [STRUCK.format(step.id) for step in wanted.steps if _is_struck(step, old)]
     complaints = [*problems, *struck, *map(str, refusals), *strangers]
     if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
@@ -119,9 +119,9 @@ def freed_steps(old: TaskPlan, new: TaskPlan) -> list[str]:
     """Tell which steps a revision wrote again without what they waited for."""
     waited = ((step, old.by_id[step.id]) for step in new.open_steps() if step.id in old.by_id)
     return [
-        FREED.format(step.id, ", ".join(str(each) for each in before.dependencies))
+        FREED.format(step.id, ", ".join(str(step_id) for step_id in before.dependencies))
         for step, before in waited
-        if not step.dependencies and any(each in new.by_id for each in before.dependencies)
+        if not step.dependencies and any(step_id in new.by_id for step_id in before.dependencies)
     ]
 
 

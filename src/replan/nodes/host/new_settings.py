@@ -152,9 +152,9 @@ async def _report_warnings(
             *refused(settings_of(state), settings_of(kept)),
             *refusals_of_call(runtime, services),
         ]
-        new += [each for each in dict.fromkeys(refusals) if each not in reported]
+        new += [refusal for refusal in dict.fromkeys(refusals) if refusal not in reported]
     # Those of an edit of the state came without an event.
-    loosened = [each for each in reported if each.startswith(LOOSENED)]
+    loosened = [text for text in reported if text.startswith(LOOSENED)]
     if not new and not loosened:
         return []
     run_id, log = state.get("run_id", ""), services.log

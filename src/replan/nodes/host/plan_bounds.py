@@ -52,7 +52,7 @@ def bounded_plan(
     """
     before, document = before or TaskPlan(), PlanDocument.recover(plan.content)
     prose = prose_between(plan.content if text is None else text)
-    lost = [each for each in prose if each.text not in before.content]
+    lost = [warning for warning in prose if warning.text not in before.content]
     steps = dict(plan.by_id)
     for at, step in plan.by_id.items():
         for field, looser in _looser_work(step, before.by_id.get(at), services, step_timeout):
@@ -99,7 +99,7 @@ def _looser_work(
 
 def _unsafe_members(services: Services) -> set[str]:
     """The specialists whose work is declared unsafe."""
-    cards = [each.card for each in services.specialists.values()]
+    cards = [specialist.card for specialist in services.specialists.values()]
     return {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
 
 
@@ -150,7 +150,7 @@ def without_looser_options(plan: TaskPlan, services: Services) -> TaskPlan:
 def _without_looser(step: PlanStep, services: Services) -> PlanStep:
     looser = {each.name for each in _looser_options(step, None, services, by_model=False)}
     fields: dict[str, Any] = {field: None for field, word in WORDS.items() if word in looser}
-    kept = {name: each for name, each in step.parameters.items() if name not in looser}
+    kept = {name: value for name, value in step.parameters.items() if name not in looser}
     return step.replace(**fields, parameters=kept) if looser else step
 
 

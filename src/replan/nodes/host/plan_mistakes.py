@@ -18,7 +18,7 @@ def mistakes_in(text: str, document: PlanDocument, team: Sequence[SpecialistCard
         yield from map(str, beyond)
         return
     yield from map(str, document.mistakes)
-    yield from (str(each) for each in overlooked(text) if each.kind in _ASKED)
+    yield from (str(warning) for warning in overlooked(text) if warning.kind in _ASKED)
     yield from _in_blocks(text)
     yield from _without_names(document, team)
     titles = Counter(map(title_key, document.plan.steps))

@@ -48,7 +48,7 @@ def read_plan(reply: str, team: Sequence[SpecialistCard], end: ReplyEnd = WHOLE)
             step if step.status is StepStatus.PENDING else step.replace(status=StepStatus.PENDING)
             for step in document.plan.steps
         ]
-        refused = (refusal_text(each, document) for each in refusals_of(steps, team))
+        refused = (refusal_text(refusal, document) for refusal in refusals_of(steps, team))
         problem = "\n".join([*mistakes_in(text, document, team), *refused])
     plan = _held_back(document) if problem else document.plan
     return PlanReading(
@@ -74,7 +74,7 @@ def _held_back(document: PlanDocument) -> TaskPlan:
     for written in misfits:
         step, behind = steps[written.id], _waiting_for(written.id, steps)
         above = takewhile(lambda each, end=step.id: each != end, steps)
-        waits = (*step.dependencies, *(each for each in above if each not in behind))
+        waits = (*step.dependencies, *(step_id for step_id in above if step_id not in behind))
         steps[step.id] = step.replace(dependencies=tuple(dict.fromkeys(waits)))
         if written.condition != step.condition:
             unconditional.add(step.id)
@@ -89,8 +89,8 @@ def _waiting_for(step_id: int, steps: Mapping[int, PlanStep]) -> set[int]:
     """The steps that wait for a step, directly or for one that does."""
     waiting = defaultdict[int, list[int]](list)
     for step in steps.values():
-        for each in step.awaits:
-            waiting[each].append(step.id)
+        for number in step.awaits:
+            waiting[number].append(step.id)
     found, left = set[int](), [step_id]
     while left:
         new = set(waiting[left.pop()]) - found

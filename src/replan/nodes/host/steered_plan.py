@@ -95,7 +95,7 @@ def waits_for_approval(
     if settings.approval in ("never", "always"):
         return settings.approval == "always"
     members = services.specialists.items()
-    unsafe = {name for name, each in members if each.card.effects == "unsafe"}
+    unsafe = {name for name, specialist in members if specialist.card.effects == "unsafe"}
     changed = [step for step in new.open_steps() if not _is_known(step, old)]
     return any(
         seat.specialist in unsafe for step in changed for seat in seats_of(step, services.team)
@@ -108,8 +108,8 @@ def _is_known(step: PlanStep, plan: TaskPlan) -> bool:
 
 def _new_doubts(old: TaskPlan, new: TaskPlan) -> tuple[ParseWarning, ...]:
     """What in an edited document may have been misread."""
-    old_doubts = {each.text for each in overlooked(old.content)}
-    return tuple(each for each in overlooked(new.content) if each.text not in old_doubts)
+    old_doubts = {warning.text for warning in overlooked(old.content)}
+    return tuple(warning for warning in overlooked(new.content) if warning.text not in old_doubts)
 
 
 async def with_edits(

@@ -86,20 +86,23 @@ async def enter_suggested_phase(task: Task, thread: Thread) -> None:
 @contextmanager
 def phase_unchanged(task: Task, thread: Thread, by: str) -> Generator[None]:
     """Let foreign code work that must not change where a thread is: it suggests phases."""
-    threads = {each.id: each for each in (thread, thread_of(task, thread))}
+    threads = {sub_thread.id: sub_thread for sub_thread in (thread, thread_of(task, thread))}
     before = {
-        name: (each.phase, round_of(each), dict(each.status)) for name, each in threads.items()
+        name: (thread.phase, round_of(thread), dict(thread.status))
+        for name, thread in threads.items()
     }
     try:
         yield
     finally:
-        changed = [each for name, each in threads.items() if not _is_unchanged(each, before[name])]
-        for each in changed:
-            each.settings["brief_status"] = before[each.id][2]
-    for each in changed:
-        problem = f"{by} has changed brief_status of the thread '{each.id}'"
+        changed = [
+            thread for name, thread in threads.items() if not _is_unchanged(thread, before[name])
+        ]
+        for sub_thread in changed:
+            sub_thread.settings["brief_status"] = before[sub_thread.id][2]
+    for sub_thread in changed:
+        problem = f"{by} has changed brief_status of the thread '{sub_thread.id}'"
         fix = "Suggest the phase that follows: Response(text, phase_suggestion=...)."
-        raise PhaseError(thread_of(task, thread).id, each.phase, problem, fix)
+        raise PhaseError(thread_of(task, thread).id, sub_thread.phase, problem, fix)
 
 
 def _is_unchanged(thread: Thread, before: tuple[str, int, object]) -> bool:

@@ -127,6 +127,6 @@ class SubThreadAgent(BaseAgent):
         own = thread_of(task, thread)
         number = round_of(own)
         await self._apply_phase_update_suggestion(task, thread)
-        if any(each.meta.get(ROUND) == number for each in own.messages):
+        if any(message.meta.get(ROUND) == number for message in own.messages):
             own.set_status(**{ROUND: number + 1})
             await task.host_utils.thread_repository.save_thread(thread)

@@ -143,7 +143,9 @@ def give_up(thread: Thread) -> None:
 
     No model sees its text then, which says nothing.
     """
-    for message in [each for each in thread.messages if each.meta.get(PLACEHOLDER) is True]:
+    for message in [
+        message for message in thread.messages if message.meta.get(PLACEHOLDER) is True
+    ]:
         meta = {**message.meta, PLACEHOLDER: False}
         if isinstance(before := meta.pop(SUB_THREAD, None), Thread):
             meta[HISTORY] = (*meta.get(HISTORY, ()), before)
@@ -192,7 +194,7 @@ async def _run(
     """Run the agent that a handler names in a sub-thread, which has settings of its own."""
     inner = await _agent_class(handler).create(agent.metadata, sub_thread.settings)
     meta = {
-        **{key: each for key, each in task.meta.items() if key != UI_ACTION},
+        **{key: value for key, value in task.meta.items() if key != UI_ACTION},
         "sub_thread_path": path,
         "parent_thread_path": task.sub_thread_path,
         "original_query": task.original_query,

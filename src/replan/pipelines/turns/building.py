@@ -41,7 +41,7 @@ def phase_graph(
     nodes = {phase: f"{name}.{phase}" if phase in inner else phase for phase in handlers}
     for phase, handler in handlers.items():
         graph.add_node(nodes[phase], _node(phase, inner.get(phase)))
-        ways = {nodes[each] for each in handler.following if each != COMPLETED}
+        ways = {nodes[phase] for phase in handler.following if phase != COMPLETED}
         graph.add_conditional_edges(nodes[phase], _way(nodes, ways), [*sorted(ways), END])
     graph.add_conditional_edges(START, _way(nodes, set(nodes.values())), [*nodes.values(), END])
     return graph.compile(name=name)
@@ -122,7 +122,7 @@ async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], nam
     for phase, handler in made.state_handlers.items():
         if (below := sub_thread_agent_of(handler)) is not None:
             inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
-    graphs = {phase: each.graph for phase, each in inner.items()}
+    graphs = {phase: pipeline.graph for phase, pipeline in inner.items()}
     graph = phase_graph(name, made.state_handlers, graphs)
     return Pipeline(agent, graph, _most_calls(agent, made.state_handlers, inner))
 
@@ -131,6 +131,6 @@ def _most_calls(
     agent: type[BaseAgent], handlers: "dict[str, Any]", inner: dict[str, Pipeline]
 ) -> int:
     if issubclass(agent, SubThreadAgent):
-        dearest = max([agent.calls_of_unit, *(each.most_calls for each in inner.values())])
+        dearest = max([agent.calls_of_unit, *(pipeline.most_calls for pipeline in inner.values())])
         return agent.max_units * dearest
     return sum(inner[phase].most_calls if phase in inner else 1 for phase in handlers)

@@ -160,8 +160,14 @@ class Turn:
         """Where work is: the deepest thread that is not completed, its phase, its last text."""
         thread, phase, said = self._thread, next_phase(self._thread), ""
         while True:
-            done = [each for each in thread.messages if each.meta.get(PLACEHOLDER, False) is False]
-            said = next((each.text for each in reversed(done) if each.sender == "bot"), said)
+            done = [
+                message
+                for message in thread.messages
+                if message.meta.get(PLACEHOLDER, False) is False
+            ]
+            said = next(
+                (message.text for message in reversed(done) if message.sender == "bot"), said
+            )
             open_ones = [
                 sub
                 for path, sub in thread.sub_threads()
@@ -211,7 +217,7 @@ class Turn:
         elif thread.phase == COMPLETED or not thread.messages:
             raise ThreadError(thread.id, "there is nothing to repeat", "Give it a message.")
         else:
-            requests = [each.text for each in thread.messages if each.sender == "user"]
+            requests = [message.text for message in thread.messages if message.sender == "user"]
             task = Task(name="retry", message=requests[-1] if requests else "")
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
@@ -229,8 +235,8 @@ class Turn:
             change_message(thread, message.id, meta={key: sub_thread})
         about = {} if message is None else {"placeholder_id": message.id}
         following = [
-            each.replace(meta={**about, **each.meta}, id=utils.new_id())
-            for each in response.next_tasks
+            task.replace(meta={**about, **task.meta}, id=utils.new_id())
+            for task in response.next_tasks
         ]
         self._set_tasks([*following, *self.tasks[1:]])
         await utils.thread_repository.save_thread(thread)
@@ -258,7 +264,7 @@ class Turn:
         return message
 
     def _set_tasks(self, tasks: list[Task]) -> None:
-        written = [each.model_dump(mode="json", exclude_defaults=True) for each in tasks]
+        written = [task.model_dump(mode="json", exclude_defaults=True) for task in tasks]
         self._thread.settings[TASKS] = written
 
     async def _check_version(self) -> None:

@@ -74,10 +74,10 @@ class PlanDocument:
     def misfits(self) -> tuple[PlanStep, ...]:
         """The steps that cannot wait for what their lines say, with what these say."""
         written = (
-            step_of(each.item.mark, each.said, each.step.id) for each in self._reading.blocks
+            step_of(block.item.mark, block.said, block.step.id) for block in self._reading.blocks
         )
         steps = self.plan.by_id
-        return tuple(each for each in written if each.awaits != steps[each.id].awaits)
+        return tuple(step for step in written if step.awaits != steps[step.id].awaits)
 
     def write(self, plan: TaskPlan) -> "PlanDocument":
         """Return the document with a changed plan in it.

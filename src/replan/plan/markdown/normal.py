@@ -13,7 +13,7 @@ from replan.plan.option_table import OPTIONS, STRUCTURAL
 VISIBLE = ("id", *STRUCTURAL, "status", "result", "feedback")
 """The fields of a step that are in a document."""
 
-_NORMAL_FORMS = [(each.field, each.kind.normal) for each in OPTIONS if each.kind.normal]
+_NORMAL_FORMS = [(option.field, option.kind.normal) for option in OPTIONS if option.kind.normal]
 _TO_NORMALISE = attrgetter(*(name for name, _ in _NORMAL_FORMS))
 _AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
 

@@ -84,9 +84,9 @@ def overlooked(text: str) -> tuple[ParseWarning, ...]:
         for place, kind, piece in _in_block(block)
     ]
     # One number with parts may be a version; several are a way to number.
-    if sum(each.kind == "number" for each in found) == 1:
-        found = [each for each in found if each.kind != "number"]
-    return tuple(sorted(found, key=lambda each: each.line))
+    if sum(warning.kind == "number" for warning in found) == 1:
+        found = [warning for warning in found if warning.kind != "number"]
+    return tuple(sorted(found, key=lambda warning: warning.line))
 
 
 def prose_between(text: str) -> Iterator[ParseWarning]:

@@ -134,7 +134,7 @@ def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
         title=decode(title),
         title_at=title_at,
         blocks=sound,
-        mistakes=tuple(sorted(mistakes, key=lambda each: (each.line, each.column))),
+        mistakes=tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))),
     )
 
 

@@ -87,7 +87,7 @@ def _is_meant(match: re.Match[str], numbers: Collection[int], *, in_list: bool) 
         return True
     if not (in_list and marker):
         return False
-    is_new = any(each and int(each) not in numbers for each in (counter, number))
+    is_new = any(token and int(token) not in numbers for token in (counter, number))
     is_empty = counter and is_blank(match.string[match.end() :])
     return bool(is_new or is_empty or box or match["sign"] or _MENTION.search(match.string))
 

@@ -23,7 +23,7 @@ def check_changed_plan(
     Raises:
         PlanDocumentError: Names every option of a step that is looser.
     """
-    for question in (each for each in questions if each.kind == "plan"):
+    for question in (question for question in questions if question.kind == "plan"):
         try:
             decision = read_decision(named_answers(answers, questions).get(question.key))
         except InputError:

@@ -24,8 +24,8 @@ def steps_at_work(report: RunReport) -> tuple[int, ...]:
     """The steps that somebody works on."""
     # What began ahead of an edit that is not merged is in no plan yet.
     planned: Collection[int] = report.plan.by_id if report.plan else ()
-    at_work = (each for each in report.planned if each.status is StepStatus.EXECUTING)
-    return tuple(each.step.id for each in at_work if each.step.id in planned)
+    at_work = (step for step in report.planned if step.status is StepStatus.EXECUTING)
+    return tuple(step.step.id for step in at_work if step.step.id in planned)
 
 
 def check_edit(
@@ -45,7 +45,7 @@ def check_edit(
         check_outside_plan(edit.text, services, plan)
     new = merged_edit(plan, edit, services and services.team, edit.at)
     at_work = steps_at_work(report)
-    begun = [each for each in at_work if _differs(each, plan, new)]
+    begun = [step_id for step_id in at_work if _differs(step_id, plan, new)]
     if begun:
         listed = ", ".join(map(str, begun))
         raise InputError(
@@ -118,7 +118,7 @@ def _check_is_steered(report: RunReport, instead: str, *, is_direct: bool) -> No
         raise InputError("The team has no host, and does a run in one step that cannot be steered.")
     if report.is_over:
         raise InputError(f"The run is over. {instead}")
-    if any(each.kind == "plan" for each in report.pending_questions):
+    if any(question.kind == "plan" for question in report.pending_questions):
         raise InputError(
             "The run waits for approval of its plan. Answer that: with the edited plan, or with "
             "`reject: WHY`."
@@ -142,8 +142,16 @@ async def refuse_second_edit(request: Request, log: RunLog) -> None:
     if request.kind != "edit":
         return
     requests = await log.requests([request.run_id])
-    earlier = [each for each in requests if (each.at, each.name) < (request.at, request.name)]
-    edits = [each for each in earlier if (each.kind, each.version) == ("edit", request.version)]
+    earlier = [
+        waiting_request
+        for waiting_request in requests
+        if (waiting_request.at, waiting_request.name) < (request.at, request.name)
+    ]
+    edits = [
+        waiting_request
+        for waiting_request in earlier
+        if (waiting_request.kind, waiting_request.version) == ("edit", request.version)
+    ]
     for edit in edits:
         key = f"{OUTCOME}{edit.name}"
         outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
@@ -164,14 +172,20 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
         InputError: That one was refused, or says something else.
     """
     requests = await log.requests([request.run_id], taken=True)
-    earlier = next((each for each in requests if each.name == request.name), None)
+    earlier = next(
+        (waiting_request for waiting_request in requests if waiting_request.name == request.name),
+        None,
+    )
     if earlier is None:
         return False
     if earlier.text != request.text:
         raise InputError("Another message has this name. Give this one a name of its own.")
     key = f"{OUTCOME}{request.name}"
     outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
-    waits = any(each.name == request.name for each in await log.requests([request.run_id]))
+    waits = any(
+        waiting_request.name == request.name
+        for waiting_request in await log.requests([request.run_id])
+    )
     if outcome is None and not waits:
         raise InputError(TOO_LATE)
     if outcome is not None and outcome["status"] == "refused":

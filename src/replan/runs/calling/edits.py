@@ -41,7 +41,7 @@ def changes_work(supersteps: Edits) -> bool:
     """Whether edits change the plan or the results of steps."""
     keys = {KEY, *RESULTS}
     values = [edit.values for superstep in supersteps for edit in superstep]
-    return any(isinstance(each, Mapping) and not keys.isdisjoint(each) for each in values)
+    return any(isinstance(value, Mapping) and not keys.isdisjoint(value) for value in values)
 
 
 async def taken_edits(
@@ -119,10 +119,10 @@ def _own_results(
         return Overwrite(_own_results(key, edited.value, before, whole))
     results: dict[str, SpecialistResult] = checked(key, dict[str, SpecialistResult], edited)
     return {
-        name: _own_result(each, before[name], whole[name])
-        if each.excerpt and name in before
-        else each
-        for name, each in results.items()
+        name: _own_result(result, before[name], whole[name])
+        if result.excerpt and name in before
+        else result
+        for name, result in results.items()
     }
 
 
@@ -145,7 +145,7 @@ async def on_record(
     log: RunLog,
 ) -> AsyncGenerator[None]:
     """Record edits of results and of the plan, before they are made; superseded if refused."""
-    changes = [each for superstep in supersteps for edit in superstep for each in _told(edit)]
+    changes = [item for superstep in supersteps for edit in superstep for item in _told(edit)]
     if not run_id or not changes:
         yield
         return

@@ -181,7 +181,7 @@ def _texts_of_input(sent: Any) -> tuple[Any, ...]:
     fields = cast("Mapping[str, Any]", sent)
     messages = conversation([], [fields.get("messages") or []])
     return (
-        [(each.type, each.content) for each in messages],
+        [(message.type, message.content) for message in messages],
         fields.get("plan"),
         fields.get("plan_by"),
         fields.get("answers"),

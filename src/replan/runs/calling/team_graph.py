@@ -44,7 +44,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
     @classmethod
     def of(cls, compiled: Graph) -> Self:
         """Create one from a compiled LangGraph graph, as its own `copy` does."""
-        fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
+        fields = {name: value for name, value in vars(compiled).items() if name != "__orig_class__"}
         return cls(**fields)
 
     def invoke(
@@ -286,8 +286,10 @@ def _checked_edits(
 def _without_bounds(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
     """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
     configs: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
-    steps = next((each["recursion_limit"] for each in configs if "recursion_limit" in each), None)
-    at_once = next(filter(None, (each.get("max_concurrency") for each in configs)), None)
+    steps = next(
+        (config["recursion_limit"] for config in configs if "recursion_limit" in config), None
+    )
+    at_once = next(filter(None, (config.get("max_concurrency") for config in configs)), None)
     free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}
     if at_once:
         free["max_concurrency"] = sys.maxsize

@@ -113,10 +113,10 @@ def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
     """The failed steps that a step waits for, directly or not."""
     steps, seen, left = plan.by_id, set[int](), [step.id]
     while left:
-        waits = [each for each in steps[left.pop()].awaits if each in steps.keys() - seen]
+        waits = [step_id for step_id in steps[left.pop()].awaits if step_id in steps.keys() - seen]
         seen |= {*waits}
         left += waits
-    return sorted(each for each in seen if steps[each].status is StepStatus.FAILED)
+    return sorted(step_id for step_id in seen if steps[step_id].status is StepStatus.FAILED)
 
 
 def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
@@ -139,7 +139,7 @@ def corrected(
     reruns = correction.reruns(so_far)
     ids = [rerun.step for rerun in reruns] or [correction.step]
     old = before.replace(content=unsealed(before.content), update_history=())
-    new = with_statuses(old, [correction.of(old.step(each)) for each in ids], at)
+    new = with_statuses(old, [correction.of(old.step(step_id)) for step_id in ids], at)
     new = new.replace(version=old.version + 1, updated_at=at)
     revision = PlanUpdate(
         version=new.version,
@@ -155,7 +155,7 @@ def corrected(
         "current_plan": plan_write(before, new),
         "plan_history": [revision],
         # What ended in a round that was cut off is done again, too.
-        "generations": {each: settled[each] for each in ids if each in settled},
+        "generations": {step_id: settled[step_id] for step_id in ids if step_id in settled},
     }
     update |= _make_room({**state, **update, "current_plan": new}, settings)
     whole = new.replace(update_history=(*state.get("plan_history", []), revision))
@@ -172,7 +172,7 @@ def _describe(correction: Correction, reruns: Sequence[Rerun]) -> str:
     by = f", by {correction.by}" if correction.by else ""
     if correction.action == "skip":
         return f"Step {correction.step} is left out{by}."
-    others = ", ".join(str(each.step) for each in reruns if each.step != correction.step)
+    others = ", ".join(str(rerun.step) for rerun in reruns if rerun.step != correction.step)
     follows = f" and, since they follow from it, {others}" if others else ""
     time = "" if correction.timeout is None else f" with {correction.timeout:g} s for it"
     return f"Done again: step {correction.step}{time}{follows}{by}."
@@ -206,7 +206,11 @@ def input_of_new_run(correction: Correction, state: EnhancedState) -> dict[str, 
 def messages_before_answer(state: EnhancedState) -> list[Any]:
     """The messages in a run before its answer."""
     answer = state.get("final_answer")
-    return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]
+    return [
+        message
+        for message in state.get("messages", [])
+        if answer is None or message.id != answer.id
+    ]
 
 
 _MAY_HAVE_ACTED = "failed, and may have taken effect"
@@ -274,4 +278,4 @@ def _possible_effect(
 
 
 def _has_failed(attempts: Sequence[LedgerEntry]) -> bool:
-    return any(each.outcome == "failed" for each in attempts)
+    return any(entry.outcome == "failed" for entry in attempts)

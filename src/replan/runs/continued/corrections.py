@@ -101,4 +101,4 @@ async def in_new_run(
 
 def _following_options(options: CorrectionOptions) -> Following:
     names = Following.__annotations__
-    return cast("Following", {name: each for name, each in options.items() if name in names})
+    return cast("Following", {name: value for name, value in options.items() if name in names})

@@ -20,16 +20,18 @@ def with_results(
     `origin` is the run that has the whole results.
     """
     steps = {step.id: step for step in plan.open_steps()}
-    new = {each.key: each.replace(round=0) for each in results if each.step_id in steps}
+    new = {result.key: result.replace(round=0) for result in results if result.step_id in steps}
     # All that a step names have to answer, besides those who did.
     answered = {number: dict[str, str]() for number in steps}
-    for each in new.values():
-        answered[each.step_id][each.specialist_name.casefold()] = each.specialist_name
+    for result in new.values():
+        answered[result.step_id][result.specialist_name.casefold()] = result.specialist_name
     seats = [
         Assignment(step_id=number, specialist=name)
         for number, names in answered.items()
         if names
-        for name in ({each.casefold(): each for each in steps[number].specialists} | names).values()
+        for name in (
+            {specialist.casefold(): specialist for specialist in steps[number].specialists} | names
+        ).values()
     ]
     state: EnhancedState = {
         "current_round": 0,
@@ -61,5 +63,5 @@ def plan_as_it_is(
         return None
     whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
     is_open = {step.id for step in plan.open_steps()}
-    has_new = any(each.step_id in is_open for each in results)
+    has_new = any(result.step_id in is_open for result in results)
     return with_results(whole, results, state.get("run_id", "") if has_new else "", at)

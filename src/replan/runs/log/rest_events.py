@@ -87,9 +87,12 @@ class RestEvents:
     async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
         """Let a row come behind the events so far, which its process opens with that it resumes."""
         if announced is not None and self._round is None:
-            for each in self._opening_events(announced.event):
-                if each is not announced.event:
-                    self._log.take(each, self._since if isinstance(each, RunResumed) else None)
+            for opening_event in self._opening_events(announced.event):
+                if opening_event is not announced.event:
+                    self._log.take(
+                        opening_event,
+                        self._since if isinstance(opening_event, RunResumed) else None,
+                    )
             self._round = announced.event.round
         async with self._log.before(announced) as batch:
             yield batch

@@ -81,7 +81,7 @@ def _read(path: Path, found: Any) -> WholeReport:
         raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        problems = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
+        problems = [f"{_place(details['loc'])}: {details['msg']}" for details in faults]
         raise _damaged(path, problems) from error
     if faults := [*_missing_rows(export), *_faults(export["run"])]:
         raise _damaged(path, faults)
@@ -107,24 +107,24 @@ def _faults(run: Mapping[str, Any]) -> Iterator[str]:
     """Values that have the right or an unknown type, and are still impossible."""
     for name in ("started_at", "last_seen_at"):
         yield from _time_faults(f"run.{name}", run[name])
-    for at, each in enumerate(run["requests"]):
-        yield from _time_faults(f"run.requests[{at}].at", each.get("at"))
+    for at, request in enumerate(run["requests"]):
+        yield from _time_faults(f"run.requests[{at}].at", request.get("at"))
     yield from _amount_faults("run.usage", run.get("usage"))
     yield from _amount_faults("run.spent", run["spent"])
-    for at, each in enumerate(run["results"]):
+    for at, result in enumerate(run["results"]):
         for name in ("usage", "duration"):
-            yield from _amount_faults(f"run.results[{at}].{name}", each.get(name))
+            yield from _amount_faults(f"run.results[{at}].{name}", result.get(name))
     yield from _event_faults(run["events"])
 
 
 def _event_faults(events: Sequence[Any]) -> Iterator[str]:
-    for at, each in enumerate(events):
+    for at, event in enumerate(events):
         place = f"run.events[{at}]"
-        if each.get("seq") != (following := at + 1):
-            yield f"{place}.seq: {each.get('seq')!r} should be {following}, without a gap"
-        yield from _time_faults(f"{place}.at", each.get("at"))
-        for name in each.keys() & set(_NUMBERS):
-            yield from _amount_faults(f"{place}.{name}", each[name])
+        if event.get("seq") != (following := at + 1):
+            yield f"{place}.seq: {event.get('seq')!r} should be {following}, without a gap"
+        yield from _time_faults(f"{place}.at", event.get("at"))
+        for name in event.keys() & set(_NUMBERS):
+            yield from _amount_faults(f"{place}.{name}", event[name])
 
 
 def _time_faults(place: str, value: object) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _mask(value: Any) -> Any:
         return without_secrets(value)
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {without_secrets(name): _mask(each) for name, each in fields.items()}
+        return {without_secrets(name): _mask(value) for name, value in fields.items()}
     if isinstance(value, list):
-        return [_mask(each) for each in cast("list[Any]", value)]
+        return [_mask(part) for part in cast("list[Any]", value)]
     return value

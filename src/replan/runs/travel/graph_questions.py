@@ -54,7 +54,7 @@ async def check_no_graph_waits(snapshot: StateSnapshot, graph: Graph) -> None:
     Raises:
         InputError: Names the specialist, what the step has done, and the effects of its work.
     """
-    task = next((each for each in snapshot.tasks if _asks_by_itself(each)), None)
+    task = next((task for task in snapshot.tasks if _asks_by_itself(task)), None)
     if task is None:
         return
     name = task.name.removeprefix(_SPECIALIST)
@@ -81,8 +81,8 @@ async def _nodes_done(snapshot: StateSnapshot, graph: Graph, task_id: str) -> li
     saver: BaseCheckpointSaver[Any] = cast("Any", graph).checkpointer
     thread = cast("Mapping[str, Any]", snapshot.config.get("configurable", {}))["thread_id"]
     found = set[str]()
-    async for each in saver.alist({"configurable": {"thread_id": thread}}):
-        namespace = str(each.config.get("configurable", {}).get("checkpoint_ns", ""))
+    async for checkpoint in saver.alist({"configurable": {"thread_id": thread}}):
+        namespace = str(checkpoint.config.get("configurable", {}).get("checkpoint_ns", ""))
         if task_around(namespace)[1] == task_id:
-            found |= each.checkpoint["versions_seen"].keys()
+            found |= checkpoint.checkpoint["versions_seen"].keys()
     return sorted(name for name in found if not name.startswith("__"))

@@ -108,7 +108,7 @@ class PortableRun(Value):
     def to_json(self) -> dict[str, JsonValue]:
         """Return the run as JSON."""
         rows = self.rows.model_dump(mode="json", exclude_defaults=True)
-        asked: list[JsonValue] = [each.model_dump(mode="json") for each in self.asked]
+        asked: list[JsonValue] = [asked_call.model_dump(mode="json") for asked_call in self.asked]
         return {
             "format": FORMAT,
             "run_id": self.run_id,
@@ -206,10 +206,10 @@ async def exported(
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
     whole = await whole_values(cast("EnhancedState", snapshot.values), log)
-    state: dict[str, Any] = {key: each for key, each in whole.items() if key not in left_out}
+    state: dict[str, Any] = {key: value for key, value in whole.items() if key not in left_out}
     if "questions" in whole:
         asked = whole["questions"].items()
-        state["questions"] = {key: _without_used_parts(each) for key, each in asked}
+        state["questions"] = {key: _without_used_parts(question) for key, question in asked}
     rows = await threads.rows(run_id)
     return PortableRun(
         run_id=run_id,
@@ -233,13 +233,13 @@ def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
     newest = {result.key: key for key, result in rows.results.items()}
     named = [*state.get("current_specialist_results", {}).values()]
     named += state.get("carried_results", {}).values()
-    used = {key: each for key, each in rows.results.items() if key == newest[each.key]}
-    earlier = {key: each for key, each in rows.results.items() if key not in used}
+    used = {key: result for key, result in rows.results.items() if key == newest[result.key]}
+    earlier = {key: result for key, result in rows.results.items() if key not in used}
     questions: Mapping[str, Question] = state.get("questions", {})
-    answered = {f"{QUESTIONS}{key}" for key, each in questions.items() if not each.is_open}
+    answered = {f"{QUESTIONS}{key}" for key, question in questions.items() if not question.is_open}
     return rows.replace(
         results=used | {k: one for k, one in earlier.items() if one in named},
-        notes=tuple(each for each in rows.notes if each[0] not in answered),
+        notes=tuple(pair for pair in rows.notes if pair[0] not in answered),
     )
 
 
@@ -257,7 +257,7 @@ async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -
     await log.adopt(run.run_id, run.rows, waits=run.waits)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
-    update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
+    update = {key: value if key in plain else Overwrite(value) for key, value in run.state.items()}
     any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))
     before = _BEFORE.get(run.next, any_specialist)
     await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)

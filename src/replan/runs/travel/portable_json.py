@@ -56,8 +56,8 @@ def _dump(name: str, value: Any, keys: Mapping[str, str]) -> JsonValue:
             value, mode="json", exclude_defaults=name in _LONG
         )
     results = cast("dict[str, SpecialistResult]", value)
-    written = {key: result_as_json(each, is_short=True) for key, each in results.items()}
-    return {key: _or_reference(each, keys) for key, each in written.items()}
+    written = {key: result_as_json(result, is_short=True) for key, result in results.items()}
+    return {key: _or_reference(value, keys) for key, value in written.items()}
 
 
 def _or_reference(result: dict[str, JsonValue], keys: Mapping[str, str]) -> JsonValue:
@@ -70,10 +70,10 @@ def _with_recorded(
 ) -> dict[str, Any]:
     """Put the results on record where the state has their keys."""
     found = dict(results)
-    for name, each in results.items():
-        if not isinstance(each, dict) or [*cast("dict[str, Any]", each)] != [ON_RECORD]:
+    for name, result in results.items():
+        if not isinstance(result, dict) or [*cast("dict[str, Any]", result)] != [ON_RECORD]:
             continue
-        key = cast("dict[str, Any]", each)[ON_RECORD]
+        key = cast("dict[str, Any]", result)[ON_RECORD]
         if isinstance(key, str) and key in recorded:
             found[name] = recorded[key]
         else:

@@ -93,7 +93,7 @@ class Allowances:
         """
         async with self._locks[who.name]:
             ledger = await self._ledger(who)
-            others = [each for each in ledger.leases.values() if each.run_id != run_id]
+            others = [lease for lease in ledger.leases.values() if lease.run_id != run_id]
             _check_number(who, len(others))
             old = ledger.leases.get(run_id)
             shares = max(1, (who.limits.runs_at_once or 1) - len(others))
@@ -171,7 +171,8 @@ class Allowances:
         place = (*_PLACE, f"n-{name}", ledger.day.isoformat())
         own = ledger.tokens - ledger.of_others[0], ledger.money - ledger.of_others[1]
         at_work = {
-            each.run_id: [each.before.tokens, each.before.cost] for each in ledger.leases.values()
+            lease.run_id: [lease.before.tokens, lease.before.cost]
+            for lease in ledger.leases.values()
         }
         value = {"tokens": own[0], "money": own[1], "open": at_work}
         return PutOp(place, self._page, value, index=False)
@@ -194,10 +195,10 @@ class Allowances:
         if changes:
             # At once: nothing is counted twice, or not at all.
             await self._storage.store.abatch([*changes, self._put(name, ledger)])
-        of_today = [each for each in pages if each.namespace[-1] == ledger.day.isoformat()]
+        of_today = [item for item in pages if item.namespace[-1] == ledger.day.isoformat()]
         others = (
-            sum(each.value["tokens"] for each in of_today),
-            sum(each.value["money"] for each in of_today),
+            sum(item.value["tokens"] for item in of_today),
+            sum(item.value["money"] for item in of_today),
         )
         ledger.of_others = others
         ledger.tokens, ledger.money = ledger.tokens + others[0], ledger.money + others[1]
@@ -219,7 +220,7 @@ def _tokens(
 ) -> int | None:
     if limits.tokens_a_day is None:
         return None
-    left = limits.tokens_a_day - ledger.tokens - sum(each.tokens or 0 for each in others)
+    left = limits.tokens_a_day - ledger.tokens - sum(lease.tokens or 0 for lease in others)
     return min(left, wanted or max(left // shares, LEAST))
 
 
@@ -228,7 +229,7 @@ def _money(
 ) -> float | None:
     if limits.money_a_day is None:
         return None
-    left = limits.money_a_day - ledger.money - sum(each.money or 0 for each in others)
+    left = limits.money_a_day - ledger.money - sum(lease.money or 0 for lease in others)
     return min(left, wanted or left / shares)
 
 

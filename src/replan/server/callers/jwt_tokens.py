@@ -109,7 +109,7 @@ class Provider:
         tenant = entry.tenant or claims.get(entry.tenant_claim)
         user, claimed = claims.get(entry.user_claim), claims.get(entry.roles_claim)
         listed = cast("list[object]", claimed) if isinstance(claimed, list) else []
-        roles = entry.roles or [each for each in listed if each in get_args(Role)]
+        roles = entry.roles or [item for item in listed if item in get_args(Role)]
         if not tenant or not roles or not isinstance(user, str) or not user:
             return None
         digest = hashlib.sha256(f"{entry.issuer}\n{claims['sub']}".encode()).hexdigest()

@@ -101,14 +101,16 @@ class Tokens:
     def named(self, name: str) -> Identity | None:
         """Who has the token of this name; of a JWT, what its provider bounds."""
         of_provider = self.provider and self.provider.named(name)
-        return next((each for each in self.by_digest.values() if each.name == name), of_provider)
+        return next(
+            (identity for identity in self.by_digest.values() if identity.name == name), of_provider
+        )
 
     @property
     def bound_money(self) -> bool:
         """Whether one of them has a limit on money."""
-        limits = [each.limits for each in self.by_digest.values()]
+        limits = [identity.limits for identity in self.by_digest.values()]
         limits += [self.provider.limits] if self.provider is not None else []
-        return any(each.money_a_day is not None for each in limits)
+        return any(allowance.money_a_day is not None for allowance in limits)
 
 
 def one_token(token: str, identity: Identity = _OWNER) -> Tokens:
@@ -137,7 +139,7 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
     identities: dict[bytes, Identity] = {}
     for index, entry in enumerate(entries):
         place = f"tokens[{index}]"
-        if entry.name in [each.name for each in entries[:index]]:
+        if entry.name in [entry.name for entry in entries[:index]]:
             problem = "another token has this name"
             fix = "Give each token its own name."
             raise ConfigurationError(f"{place}.name", entry.name, problem, fix)

@@ -137,10 +137,10 @@ class CallerTasks(RequestHandler):
                 else None
             )
             records = await self.served.storage.runs.recent(most + 1, labels, behind=behind)
-            seen = [each for each in records[:most] if self.served.is_seen(each, self.who)]
-            tasks = [await self._listed(each, params) for each in seen]
+            seen = [record for record in records[:most] if self.served.is_seen(record, self.who)]
+            tasks = [await self._listed(record, params) for record in seen]
         if params.status:
-            tasks = [each for each in tasks if each.status.state == params.status]
+            tasks = [task for task in tasks if task.status.state == params.status]
         following = records[most - 1].run_id if len(records) > most else ""
         return a2a.ListTasksResponse(
             tasks=tasks, next_page_token=following, page_size=most, total_size=len(tasks)
@@ -225,8 +225,8 @@ class CallerTasks(RequestHandler):
                     yield a2a.TaskStatusUpdateEvent(**ids, status=at_work)
                 match part:
                     case Ended():
-                        for each in await self._end(part.report, ids):
-                            yield each
+                        for event in await self._end(part.report, ids):
+                            yield event
                     case ReplanError():
                         raise part
                     case events.AnswerToken(text=text):
@@ -242,8 +242,8 @@ class CallerTasks(RequestHandler):
     async def _end(self, report: RunReport, ids: Any) -> list[Event]:
         # A reply may have been begun again: this is the whole of it.
         made = [
-            a2a.TaskArtifactUpdateEvent(**ids, artifact=each, last_chunk=True)
-            for each in a2a_wire.artifacts_of(report)
+            a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
+            for artifact in a2a_wire.artifacts_of(report)
         ]
         is_cancelled = await self._is_cancelled(report.run_id)
         status = a2a_wire.status_of(report, is_cancelled=is_cancelled)

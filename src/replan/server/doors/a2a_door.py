@@ -98,8 +98,11 @@ def _card(served: ServedTeams, team: str, address: str) -> a2a.AgentCard:
         default_output_modes=modes,
         skills=[
             a2a.AgentSkill(
-                id=each.name, name=each.name, description=each.intended_use, tags=["step"]
+                id=specialist.name,
+                name=specialist.name,
+                description=specialist.intended_use,
+                tags=["step"],
             )
-            for each in members
+            for specialist in members
         ],
     )

@@ -40,11 +40,11 @@ def read_request(message: Message) -> HumanMessage:
     Raises:
         A2AError: It says nothing, or has a part that a team cannot read.
     """
-    blocks = [_block(each) for each in message.parts]
+    blocks = [_block(part) for part in message.parts]
     if not blocks:
         raise InvalidParamsError("message.parts: it is empty. Give it a text.")
-    if all(each["type"] == "text" for each in blocks):
-        text = "\n\n".join(str(each["text"]) for each in blocks)
+    if all(block["type"] == "text" for block in blocks):
+        text = "\n\n".join(str(block["text"]) for block in blocks)
         if not 0 < len(text.strip()) <= _LONGEST:
             fix = f"Give it a text of {_LONGEST:,} characters at most."
             raise InvalidParamsError(f"message.parts: it is empty, or too long. {fix}")
@@ -58,7 +58,7 @@ def answer_in(message: Message) -> JsonValue:
     Raises:
         A2AError: It is not one answer.
     """
-    values: list[JsonValue] = [_value(each) for each in message.parts]
+    values: list[JsonValue] = [_value(part) for part in message.parts]
     if len(values) != 1:
         raise InvalidParamsError("message.parts: an answer is one text, or one value. Send one.")
     return values[0]
@@ -99,7 +99,7 @@ def as_a2a_error(error: ReplanError) -> A2AError:
     """An error of the library as one of A2A."""
     refusal = as_refusal(error)
     problem = refusal.problem
-    fixes = " ".join(each.fix for each in problem.mistakes)
+    fixes = " ".join(mistake.fix for mistake in problem.mistakes)
     text = f"{problem.detail} {fixes}".strip()
     data = problem.model_dump(mode="json", include={"status", "code", "mistakes"})
     if refusal.retry_after is not None:
@@ -270,8 +270,8 @@ def _parts(view: RunReport) -> list[Part]:
     match view.outcome:
         case "waiting":
             requests: list[Any] = [
-                PendingQuestion.of(each).model_dump(mode="json", exclude_defaults=True)
-                for each in view.pending_questions
+                PendingQuestion.of(question).model_dump(mode="json", exclude_defaults=True)
+                for question in view.pending_questions
             ]
             return [new_text_part(reply_text(view)), new_data_part({"pending_questions": requests})]
         case "interrupted":
@@ -287,9 +287,9 @@ def _parts(view: RunReport) -> list[Part]:
 
 
 def _history(view: RunReport, messages: Sequence[BaseMessage]) -> Iterator[Message]:
-    for number, each in enumerate(messages):
-        if isinstance(each, HumanMessage | AIMessage) and each.text:
-            is_user = isinstance(each, HumanMessage)
-            message = message_of(view, [new_text_part(each.text)], f"message-{number}")
+    for number, other_message in enumerate(messages):
+        if isinstance(other_message, HumanMessage | AIMessage) and other_message.text:
+            is_user = isinstance(other_message, HumanMessage)
+            message = message_of(view, [new_text_part(other_message.text)], f"message-{number}")
             message.role = Role.ROLE_USER if is_user else Role.ROLE_AGENT
             yield message

@@ -78,8 +78,8 @@ async def _events(
                     sent = [*course.end(report, reply if is_answered else ""), last]
                 case _:
                     sent = await course.events_for(part)
-            for each in sent:
-                yield each
+            for event in sent:
+                yield event
 
 
 def key_of(body: ag_ui.RunAgentInput) -> JsonValue:
@@ -90,8 +90,8 @@ def key_of(body: ag_ui.RunAgentInput) -> JsonValue:
 def _names(body: ag_ui.RunAgentInput) -> Names:
     """What the request is known by: its run, its last message or its answers, and all of it."""
     key = key_of(body)
-    messages: Any = [each.model_dump(mode="json") for each in body.messages]
-    answers: Any = [each.model_dump(mode="json") for each in body.resume or ()]
+    messages: Any = [message.model_dump(mode="json") for message in body.messages]
+    answers: Any = [entry.model_dump(mode="json") for entry in body.resume or ()]
     # The same message may be answered anew, under another name of the run.
     return Names(
         history=[key, "said", messages, answers],
@@ -102,21 +102,21 @@ def _names(body: ag_ui.RunAgentInput) -> Names:
 
 def _last(body: ag_ui.RunAgentInput) -> str:
     """The user's last message."""
-    messages = [_message_of(each) for each in body.messages if each.role == "user"]
+    messages = [_message_of(message) for message in body.messages if message.role == "user"]
     if not messages or not messages[-1].text.strip():
         raise _empty_message_error()
     return messages[-1].text
 
 
 def _messages(body: ag_ui.RunAgentInput) -> list[BaseMessage]:
-    messages = [_message_of(each) for each in body.messages if each.role not in _NOT_SAID]
+    messages = [_message_of(message) for message in body.messages if message.role not in _NOT_SAID]
     if not messages or messages[-1].role != "user" or not messages[-1].text.strip():
         raise _empty_message_error()
-    context_lines = [f"{each.description}: {each.value}" for each in body.context or ()]
+    context_lines = [f"{context.description}: {context.value}" for context in body.context or ()]
     context = (
         [ChatMessage(role="system", content="\n".join(context_lines))] if context_lines else []
     )
-    return [each.message for each in (*context, *messages)]
+    return [message.message for message in (*context, *messages)]
 
 
 def _empty_message_error() -> RefusedError:
@@ -129,7 +129,7 @@ def _message_of(message: Any) -> ChatMessage:
     content = message.content
     if isinstance(content, list):
         parts = cast("list[Any]", content)
-        content = tuple(_part(each) for each in parts)
+        content = tuple(_part(part) for part in parts)
     return ChatMessage.model_validate({"role": message.role, "content": content or ""})
 
 
@@ -149,18 +149,18 @@ def _read_answers(
     body: ag_ui.RunAgentInput, asks: Sequence[Question]
 ) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
-    ask_of = {place_of(each): each for each in asks}
+    ask_of = {place_of(question): question for question in asks}
     entries = body.resume or []
     for number, entry in enumerate(entries):
         if entry.interrupt_id not in ask_of:
             fix = f"Give one of: {', '.join(ask_of)}."
             path = f"resume[{number}].interruptId"
             raise bad_field(path, entry.interrupt_id, "the run does not wait for this answer", fix)
-    entry_of = {each.interrupt_id: each for each in entries}
+    entry_of = {entry.interrupt_id: entry for entry in entries}
     if len(entry_of) < len(ask_of) or len(entries) > len(entry_of):
         fix = f"Give one for each of: {', '.join(ask_of)}."
         raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
-    if any(each.status == "cancelled" for each in entries):
+    if any(entry.status == "cancelled" for entry in entries):
         return None
     return {ask.key: ask.bound(entry_of[place].payload) for place, ask in ask_of.items()}
 
@@ -180,7 +180,8 @@ def _final_event(ids: Any, report: RunReport, problem: str) -> ag_ui.BaseEvent:
     match report.outcome:
         case "waiting":
             asked = [
-                interrupt_of(PendingQuestion.of(each), problem) for each in report.pending_questions
+                interrupt_of(PendingQuestion.of(question), problem)
+                for question in report.pending_questions
             ]
             return ag_ui.RunFinishedEvent(
                 **fields, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)

@@ -96,13 +96,13 @@ class Course:
     def _snapshot(self, view: RunReport) -> ag_ui.StateSnapshotEvent:
         if view.plan is not None:
             # What is reported may be ahead of the events, which tell what becomes of its steps.
-            steps = [each.replace(status=StepStatus.PENDING) for each in view.plan.steps]
+            steps = [step.replace(status=StepStatus.PENDING) for step in view.plan.steps]
             plan = view.plan.replace(steps=tuple(steps))
             self._report = self._report.model_copy(update={"plan": plan})
         run = response_schemas.Run.of(view)
         kept = {"id", "description", "specialist", "status"}
-        steps = [each.model_dump(mode="json", include=kept) for each in run.steps]
-        self._places = {str(each["id"]): place for place, each in enumerate(steps)}
+        steps = [step.model_dump(mode="json", include=kept) for step in run.steps]
+        self._places = {str(step["id"]): place for place, step in enumerate(steps)}
         return ag_ui.StateSnapshotEvent(snapshot={"plan": run.plan, "steps": steps})
 
     def text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
@@ -136,7 +136,7 @@ class Course:
         """What an event changes in the status of its step."""
         if not isinstance(event, events.StepEvent) or isinstance(event, events.SpecialistToken):
             return
-        old, new = (each.by_id.get(event.step_id) for each in (before, self._report))
+        old, new = (report.by_id.get(event.step_id) for report in (before, self._report))
         place = self._places.get(str(event.step_id))
         if place is not None and old and new and old.status_text != new.status_text:
             path = f"/steps/{place}/status"

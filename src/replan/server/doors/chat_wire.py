@@ -181,7 +181,7 @@ def openai_error(refusal: RefusedError) -> dict[str, Any]:
     problem = refusal.problem
     status = problem.status
     kind = "server_error" if status >= _SERVER else _TYPES.get(status, "invalid_request_error")
-    fixes = " ".join(each.fix for each in problem.mistakes)
+    fixes = " ".join(mistake.fix for mistake in problem.mistakes)
     return {
         "error": {
             "message": f"{problem.detail} {fixes}".strip(),
@@ -205,4 +205,4 @@ def openai_error_response(refusal: RefusedError) -> Response:
 
 def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:
     """A conversation as it is recognised: who said what, ignoring blanks."""
-    return [[each.role, " ".join(each.text.split())] for each in messages]
+    return [[message.role, " ".join(message.text.split())] for message in messages]

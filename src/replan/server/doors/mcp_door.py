@@ -61,7 +61,9 @@ def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
     tools = {_tool_name(name): name for name in served.runtimes}
 
     async def listed(_: Any, __: Any) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=[_tool(served, *each) for each in tools.items()])
+        return mcp_types.ListToolsResult(
+            tools=[_tool(served, *description) for description in tools.items()]
+        )
 
     async def called(
         context: Any, params: mcp_types.CallToolRequestParams
@@ -113,7 +115,7 @@ def _tool_name(team: str) -> str:
 
 def _tool(served: ServedTeams, name: str, team: str) -> mcp_types.Tool:
     members = "; ".join(
-        f"{each.name}: {each.intended_use}" for each in team_services(served.runtimes[team]).team
+        f"{card.name}: {card.intended_use}" for card in team_services(served.runtimes[team]).team
     )
     text = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
     return mcp_types.Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)

@@ -37,10 +37,10 @@ def next_key(body: ChatBody, reply: str) -> JsonValue:
 async def begin(exchange: Exchange, body: ChatBody, idempotency_key: str) -> Begun:
     """Begin a run, or continue the one that waits."""
     # What waits has asked something before: of a new conversation, nothing is looked up.
-    is_new = not body.session_id and all(each.role != "assistant" for each in body.messages)
+    is_new = not body.session_id and all(message.role != "assistant" for message in body.messages)
     return await exchange.begin_or_continue(
         None if is_new else _key(body, body.messages[:-1]),
-        lambda: {"messages": [each.message for each in body.news]},
+        lambda: {"messages": [message.message for message in body.news]},
         lambda _: body.messages[-1].text,
         _names(body, idempotency_key),
         exchange.thread(body.session_id),
@@ -57,7 +57,7 @@ async def completion(exchange: Exchange, body: ChatBody, begun: Begun) -> ChatCo
     fields: dict[str, Any] = {}
     if body.tells_course and not end.is_repeated:
         events = begun.run.events(after=begun.after)
-        fields["reasoning_content"] = "".join([progress_line(each) async for each in events])
+        fields["reasoning_content"] = "".join([progress_line(event) async for event in events])
     message: Any = {"role": "assistant", "content": _reply(body, end), "refusal": None, **fields}
     return ChatCompletion(
         **_head(exchange, begun, "chat.completion"),
@@ -145,7 +145,7 @@ def _names(body: ChatBody, idempotency_key: str) -> Names:
     """What a request is known by: everything that was said, or the key of its client."""
     if idempotency_key:
         return Names(ids=(["idempotency", idempotency_key],))
-    messages = [each.model_dump(mode="json") for each in body.messages]
+    messages = [message.model_dump(mode="json") for message in body.messages]
     return Names(history=["said", body.session_id, *messages])
 
 

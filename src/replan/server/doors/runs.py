@@ -280,7 +280,7 @@ def _check_keys(answers: Mapping[str, JsonValue], questions: Sequence[Question])
             f"answers.{name}",
             answer,
             "the run does not wait for this answer",
-            f"Give one of: {', '.join(each.key for each in questions)}.",
+            f"Give one of: {', '.join(question.key for question in questions)}.",
             "unknown_key",
         )
         for name, answer in answers.items()
@@ -339,10 +339,10 @@ async def events(
         raise bad_field("after", after, problem, f"Give a number from 0 to {seen_events}.")
     runtime = call.served.runtime_of(record)
     if not is_stream:
-        coming = [each for each in kept if each.seq > after]
+        coming = [event for event in kept if event.seq > after]
         page = events_of(record.run_id, coming[: query.limit])
         return EventPage(events=tuple(page), next=after + len(page))
-    if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
+    if record.outcome in get_args(Outcome) and all(event.seq <= after for event in kept):
         # With this status, a browser does not reconnect.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=query.tokens)

@@ -104,7 +104,7 @@ async def import_session(call: Called, body: ImportBody) -> ImportedSession:
     try:
         context = await read_context(body.context)
     except ContextError as error:
-        raise bad_request([_mistake_in_context(each) for each in error.mistakes]) from None
+        raise bad_request([_mistake_in_context(mistake) for mistake in error.mistakes]) from None
     check_session_id(context.session_id, "context.session_id")
     if RUN in context.project_state:
         # It could say that something was approved, or that there are no limits.

@@ -50,12 +50,12 @@ async def ready(call: Called) -> Health:
 def _described(name: str, services: Services) -> Team:
     members = tuple(
         Specialist(
-            name=each.name,
-            intended_use=each.intended_use,
-            effects=services.specialists[each.name].card.effects,
-            result_schema=_schema(services.shapes.get(each.name)),
+            name=card.name,
+            intended_use=card.intended_use,
+            effects=services.specialists[card.name].card.effects,
+            result_schema=_schema(services.shapes.get(card.name)),
         )
-        for each in services.team
+        for card in services.team
     )
     return Team(
         name=name,

@@ -41,7 +41,9 @@ class UndoneTurn(Value):
     @property
     def note(self) -> str:
         """The change of the session, and what remains."""
-        names = ", ".join(dict.fromkeys(each.tool_name for each in self.effects if each.success))
+        names = ", ".join(
+            dict.fromkeys(execution.tool_name for execution in self.effects if execution.success)
+        )
         stays = f" What its tools did outside stays: {names}." if names else ""
         return f"The newest turn is taken back. What its steps did outside stays.{stays}"
 
@@ -153,7 +155,7 @@ def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
 def title_of(user_input: UserInput) -> str:
     """What a turn is about: the beginning of its text."""
     blocks = cast("Any", user_input if isinstance(user_input, list | tuple) else ())
-    texts = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
+    texts = [str(cast("Any", block).get("text", "")) for block in blocks if isinstance(block, dict)]
     text = user_input if isinstance(user_input, str) else " ".join(texts)
     return " ".join(text.split())[:_TITLE]
 
@@ -162,13 +164,13 @@ def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
     """What a turn is about, as its history has it: an agent may keep secrets out of that."""
     change = cast("Any", updates.get("dialogue_history", {}))
     added = change.get("append", ())
-    texts = (each["content"] for each in added if each["role"] == "user")
+    texts = (added_step["content"] for added_step in added if added_step["role"] == "user")
     return title_of(next(texts, title))
 
 
 def title_of_history(context: AgentContext) -> str:
     """The title of a session, from its user's first message."""
-    texts = (each.content for each in context.dialogue_history if each.role == "user")
+    texts = (message.content for message in context.dialogue_history if message.role == "user")
     return title_of(next(texts, None))
 
 

@@ -190,7 +190,7 @@ class StepWork:
     def _idle(self) -> float | None:
         """The seconds that it may take without a sign of work; the shorter bound counts."""
         bounds = (self.context.plan_step.idle_timeout, self.settings.limits.idle_timeout)
-        return min((each for each in bounds if each is not None), default=None)
+        return min((bound for bound in bounds if bound is not None), default=None)
 
     async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
         about = {"run_id": self.context.run_id, **self.names}

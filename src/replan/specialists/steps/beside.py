@@ -33,12 +33,12 @@ def seats_to_begin(
     """The seats of the steps that wait for nothing but what has `begun`, or begins with them."""
     begun_ids, assignments = set(begun), list[Assignment]()
     for step in steps:
-        waits = {each for each in step.awaits if not plan.by_id[each].is_finished}
+        waits = {step_id for step_id in step.awaits if not plan.by_id[step_id].is_finished}
         if step.id in begun_ids or not waits <= begun_ids:
             continue
         seats = seats_of(step, team)
-        members = [each.specialist for each in seats]
-        if not any(each.refused for each in seats) and may_begin(step, members):
+        members = [seat.specialist for seat in seats]
+        if not any(seat.refused for seat in seats) and may_begin(step, members):
             begun_ids.add(step.id)
             assignments += [Assignment(step_id=step.id, specialist=name) for name in members]
     return assignments
@@ -63,13 +63,13 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
     around.edited = board = Board({**state, "dispatched": []}, early=around)
     board.follows = frozenset({edit})
     board.add(plan, new)
-    chosen = {each.step_id: each.specialist for each in new}
+    chosen = {assignment.step_id: assignment.specialist for assignment in new}
     if unnamed := {i: name for i, name in chosen.items() if not plan.step(i).specialists}:
         await one.emitter.emit(StepsRouted, assignments=unnamed)
-    nodes = [as_node(one.config, f"specialist_{each.specialist}") for each in new]
+    nodes = [as_node(one.config, f"specialist_{assignment.specialist}") for assignment in new]
     runs = [
-        StepRun.of(each, board, services, one.runtime, node)
-        for each, node in zip(new, nodes, strict=True)
+        StepRun.of(assignment, board, services, one.runtime, node)
+        for assignment, node in zip(new, nodes, strict=True)
     ]
     ended = await asyncio.gather(*map(seated, runs), return_exceptions=True)
     update, begun = EnhancedState(), set[int]()
@@ -83,7 +83,7 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
         if result is not None or run.asked or run.limit:
             begun.add(run.step.id)
     sent = [
-        seat.replace(asked_by_edit=tuple(each.key for each in run.asked))
+        seat.replace(asked_by_edit=tuple(question.key for question in run.asked))
         for seat, run in zip(new, runs, strict=True)
         if seat.step_id in begun
     ]

@@ -313,12 +313,14 @@ class Board:
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
         known = (
-            each for each in (*recorded.values(), *stated.values()) if each.round == self.round
+            result
+            for result in (*recorded.values(), *stated.values())
+            if result.round == self.round
         )
         halts = self.settings.on_failure == "halt"
         return any(
-            each.replan_needed or (halts and each.status is not ExecutionStatus.SUCCESS)
-            for each in (*self._fresh, *known)
+            result.replan_needed or (halts and result.status is not ExecutionStatus.SUCCESS)
+            for result in (*self._fresh, *known)
         )
 
     def _settle_seat(self, key: str, outcome: Outcome) -> bool:

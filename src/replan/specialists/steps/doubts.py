@@ -19,7 +19,7 @@ async def unresolved_attempts(record: StepRecord, card: SpecialistCard) -> list[
     cut_off = await _cut_off_before(record) if card.effects == "unsafe" else None
     done = done_before(record.tried)
     is_asked = done is not None and await _is_once_only(record, card)
-    return [each for each in (cut_off, done if is_asked else None) if each is not None]
+    return [entry for entry in (cut_off, done if is_asked else None) if entry is not None]
 
 
 async def _cut_off_before(record: StepRecord) -> LedgerEntry | None:

@@ -88,16 +88,16 @@ class EarlySteps:
             if self.board is None or len(self._begun) >= MOST_EARLY:
                 return
             plan = within_limit(read(text), most)
-            begun = {each.run.step.id for each in self._begun.values()}
+            begun = {early_step.run.step.id for early_step in self._begun.values()}
             steps = (step for step in plan.open_steps() if step.id not in old_steps)
             new = seats_to_begin(steps, plan, begun, self._services.team, self._may_begin)
             if not new:
                 return
             self.board.add(plan, new)
-            for each in new:
-                node = as_node(config, f"specialist_{each.specialist}")
+            for assignment in new:
+                node = as_node(config, f"specialist_{assignment.specialist}")
                 own = context.copy()
-                run = own.run(StepRun.of, each, self.board, self._services, runtime, node)
+                run = own.run(StepRun.of, assignment, self.board, self._services, runtime, node)
                 self._begin(run, own)
 
         return take
@@ -120,7 +120,7 @@ class EarlySteps:
     async def keep(self, plan: TaskPlan, emitter: Emitter) -> None:
         """Cancel the early steps that a finished plan does not hold, and report them."""
         kept, dropped = set[int](), list[_Early]()
-        begun = {each.run.step.id for each in self._begun.values()}
+        begun = {early_step.run.step.id for early_step in self._begun.values()}
         for early in self._begun.values():
             step = early.run.step
             is_kept = _words(plan.by_id.get(step.id)) == _words(step)
@@ -128,7 +128,11 @@ class EarlySteps:
                 kept.add(step.id)
             else:
                 dropped.append(early)
-        self._begun = {key: each for key, each in self._begun.items() if each.run.step.id in kept}
+        self._begun = {
+            key: early_step
+            for key, early_step in self._begun.items()
+            if early_step.run.step.id in kept
+        }
         await cancelled(early.task for early in dropped)
         for early in dropped:
             step = early.run.step

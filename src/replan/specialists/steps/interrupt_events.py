@@ -19,7 +19,7 @@ async def report_interrupts(record: StepRecord, signal: GraphBubbleUp) -> None:
     await record.ended("waiting")
     interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
     # The team that a step runs reports its plan by itself.
-    for question in (each for each in waiting_for(interrupts) if each.kind != "plan"):
+    for question in (question for question in waiting_for(interrupts) if question.kind != "plan"):
         note = TOLD + fingerprint_of(question.key, question.text)
         step_id = record.context.plan_step.id
         own = question.replace(step_id=step_id, specialist=record.specialist)

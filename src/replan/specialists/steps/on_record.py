@@ -53,7 +53,7 @@ def keys_of(
 
 
 _OF_TASK = [option.field for option in OPTIONS if option.changes == "task"]
-_of_attempt = attrgetter(*(each.field for each in OPTIONS if each.changes == "attempt"))
+_of_attempt = attrgetter(*(option.field for option in OPTIONS if option.changes == "attempt"))
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True).encode
 
 
@@ -137,7 +137,8 @@ def _known_results(
         elif ready == "ready" and step.id in sent:
             inputs = inputs_of(step, steps, results)
             candidates = [
-                _recorded_result(each, step, inputs, state, recorded) for each in sent[step.id]
+                _recorded_result(assignment, step, inputs, state, recorded)
+                for assignment in sent[step.id]
             ]
             own = [result for result in candidates if result is not None]
             recorded_results |= {result.key: result for result in own}

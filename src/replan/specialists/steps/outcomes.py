@@ -38,7 +38,9 @@ def joined_texts(results: Iterable[SpecialistResult]) -> str:
     with_text = [result for result in results if result.text]
     if len(with_text) == 1:
         return with_text[0].marked_text
-    return "\n\n".join(f"### {each.specialist_name}\n\n{each.marked_text}" for each in with_text)
+    return "\n\n".join(
+        f"### {result.specialist_name}\n\n{result.marked_text}" for result in with_text
+    )
 
 
 def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[SpecialistResult]:

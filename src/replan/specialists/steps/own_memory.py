@@ -27,7 +27,7 @@ def is_of_model(step_id: int, state: EnhancedState) -> bool:
     """Whether a model wrote the step, or changed it last."""
     for update in reversed(state.get("plan_history", [])):
         changes = cast("dict[str, Any]", update.changes)
-        added = [each["step"].get("id") for each in changes.get("added", [])]
+        added = [added_step["step"].get("id") for added_step in changes.get("added", [])]
         if step_id in added or str(step_id) in changes.get("modified", {}):
             return update.by == "model"
     return state.get("plan_author", "model") == "model"

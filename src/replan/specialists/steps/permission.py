@@ -30,7 +30,7 @@ def permission_to_begin(record: StepRecord, card: SpecialistCard, asker: Asker) 
         "task": step.description,
         "brief": step.brief,
         "parameters": plain(step.parameters),
-        "inputs": {str(each): within_budget(text, LONGEST_INPUT) for each, text in inputs},
+        "inputs": {str(step_id): within_budget(text, LONGEST_INPUT) for step_id, text in inputs},
         "does": card.intended_use,
         "effects": card.effects,
     }

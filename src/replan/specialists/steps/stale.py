@@ -30,7 +30,7 @@ def _find_stale(
             continue
         inputs = _known_inputs(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
-        whole = tuple(each for each in step.awaits if _is_whole(steps[each], results))
+        whole = tuple(step_id for step_id in step.awaits if _is_whole(steps[step_id], results))
         changed = (
             tuple(_changed_inputs(step, inputs, inputs_of(step, steps, results), whole))
             if inputs
@@ -51,17 +51,17 @@ def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[M
     if status_of(own) is not step.status:
         return []
     return [
-        each.made_of
-        for each in own
-        if each.made_of is not None
+        result.made_of
+        for result in own
+        if result.made_of is not None
         # An excerpt that somebody edits is none from then on.
-        and (each.excerpt or each.made_of.text == digest_of_text(each.text))
+        and (result.excerpt or result.made_of.text == digest_of_text(result.text))
     ]
 
 
 def _is_whole(step: PlanStep, results: Mapping[int, Sequence[SpecialistResult]]) -> bool:
     """Whether the results of a step are here; a branch has the beginning of a long one only."""
-    return not any(each.excerpt for each in own_results(step, results.get(step.id, ())))
+    return not any(result.excerpt for result in own_results(step, results.get(step.id, ())))
 
 
 def _changed_inputs(

@@ -192,7 +192,7 @@ class StepRecord:
         """The knowledge that an earlier attempt got; None if nothing is on record."""
         notes = await self.services.log.notes(self.context.run_id, self._knowledge)
         self._is_informed = bool(notes)
-        return next((restored(Knowledge, each) for each in notes.values()), None)
+        return next((restored(Knowledge, note) for note in notes.values()), None)
 
     async def note_knowledge(self, knowledge: Knowledge) -> None:
         """Record the knowledge, so that a step that asks a person is not searched for twice."""
@@ -211,7 +211,7 @@ class StepRecord:
             return
         noted = await self.services.log.notes(self.context.run_id, self._warned)
         reported = {*self.board.state.get("warnings", []), *self.emitter.warnings}
-        texts = [text for each in noted.values() for text in cast("list[str]", each)]
+        texts = [text for note in noted.values() for text in cast("list[str]", note)]
         self.emitter.warnings.extend(text for text in texts if text not in reported)
 
     @property
@@ -327,8 +327,8 @@ class Asker:
 
     def remember(self, questions: Iterable[Question]) -> None:
         with self._guard:
-            keys = {each.key for each in self._known}
-            self._known += [each for each in questions if each.key not in keys]
+            keys = {question.key for question in self._known}
+            self._known += [question for question in questions if question.key not in keys]
 
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
@@ -392,7 +392,12 @@ class Asker:
             return None
         position = self._skipped + len(self._taken) + 1
         return next(
-            (each for each in self._known if not each.text and each.ordinal == position), None
+            (
+                question
+                for question in self._known
+                if not question.text and question.ordinal == position
+            ),
+            None,
         )
 
 

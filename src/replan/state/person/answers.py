@@ -133,7 +133,7 @@ def named_answers(
 
 def _reviewed(review: object, questions: Sequence[Question]) -> dict[str, object]:
     """Answers in the order of what is asked, which name no question."""
-    if len({each.interrupt for each in questions}) > 1:
+    if len({question.interrupt for question in questions}) > 1:
         raise InputError(f"Several things are asked at once. {how_to_answer(questions)}")
     return answers_decided(review, questions)
 
@@ -247,7 +247,7 @@ def _json_object(text: str) -> object:
 def _only_one(answer: object, questions: Sequence[Question]) -> Question:
     """The question that an answer without a key is for."""
     mark = _fingerprint_in(answer)
-    marked = [each for each in questions if mark and each.fingerprint == mark]
+    marked = [question for question in questions if mark and question.fingerprint == mark]
     if len(marked or questions) == 1:
         return (marked or questions)[0]
     raise InputError(f"It is not clear which question this answers. {how_to_answer(questions)}")

@@ -98,7 +98,7 @@ def _refusals(
         yield "Its document and its title say different things. Change one of them."
     yield from _changed_finished_steps(old, document)
     fresh = [step for step in _with_edited_document(before, plan).steps if step not in old.steps]
-    yield from (refusal_text(each, document) for each in unknown_names(fresh, team))
+    yield from (refusal_text(refusal, document) for refusal in unknown_names(fresh, team))
 
 
 def _refusals_of_steps(
@@ -110,7 +110,9 @@ def _refusals_of_steps(
     for mistake in PlanDocument.recover(render(plan)).mistakes:
         yield f"{mistake.reason} {mistake.fix}"
     fresh = [step for step in plan.steps if step not in old.steps]
-    yield from (f"Step {each.step_id} {each.reason}" for each in unknown_names(fresh, team))
+    yield from (
+        f"Step {refusal.step_id} {refusal.reason}" for refusal in unknown_names(fresh, team)
+    )
 
 
 def _changed_finished_steps(old: TaskPlan, document: PlanDocument) -> Iterator[str]:

@@ -76,14 +76,19 @@ _DECISIONS: JsonValue = {
 def interrupt_about(questions: Sequence[Question]) -> dict[str, Any]:
     """What an interrupt about questions shows: them, and the same in the form of these clients."""
     requests: list[JsonValue] = [
-        {"name": _name(each), "args": _arguments(each), "description": _description(each)}
-        for each in questions
+        {
+            "name": _name(question),
+            "args": _arguments(question),
+            "description": _description(question),
+        }
+        for question in questions
     ]
     configs: list[JsonValue] = [
-        {"action_name": _name(each), "allowed_decisions": [*_allowed(each)]} for each in questions
+        {"action_name": _name(question), "allowed_decisions": [*_allowed(question)]}
+        for question in questions
     ]
     return {
-        "questions": [each.payload for each in questions],
+        "questions": [question.payload for question in questions],
         "problem": questions[0].problem,
         "action_requests": requests,
         "review_configs": configs,
@@ -93,10 +98,11 @@ def interrupt_about(questions: Sequence[Question]) -> dict[str, Any]:
 def schema_of(questions: Sequence[Question]) -> dict[str, Any]:
     """The JSON schema of answers to these questions: by key, or the answer to the only one."""
     by_key: dict[str, JsonValue] = {
-        each.key: {**each.response_schema, "description": each.text} for each in questions
+        question.key: {**question.response_schema, "description": question.text}
+        for question in questions
     }
     answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
-    only = [each.response_schema for each in questions] if len(questions) == 1 else []
+    only = [question.response_schema for question in questions] if len(questions) == 1 else []
     return {"anyOf": [*only, answers, _DECISIONS]}
 
 
@@ -123,8 +129,8 @@ def answers_decided(review: object, questions: Sequence[Question]) -> dict[str, 
     """
     decisions = _decisions(review, len(questions))
     return {
-        each.key: _answer(each, decision)
-        for each, decision in zip(questions, decisions, strict=False)
+        question.key: _answer(question, decision)
+        for question, decision in zip(questions, decisions, strict=False)
     }
 
 
@@ -163,7 +169,9 @@ def _decisions(review: object, count: int) -> list[_Decision]:
     """The decisions, at most as many as requested."""
     if _are_responses(review):
         review = {
-            "decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", review)]
+            "decisions": [
+                _as_decision(decision) for decision in cast("list[dict[str, Any]]", review)
+            ]
         }
     rows = cast("Any", review)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:

@@ -61,7 +61,9 @@ Seats = Mapping[str, Assignment]  # the steps whose graphs ask, by the ids of th
 def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tuple[Question, ...]:
     """Read the questions of LangGraph's interrupts: the host's, and those of other graphs."""
     seat_of = seats or {}
-    return tuple(ask for each in interrupts for ask in _asks_of(each, seat_of.get(each.id)))
+    return tuple(
+        ask for interrupt in interrupts for ask in _asks_of(interrupt, seat_of.get(interrupt.id))
+    )
 
 
 def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Question]:

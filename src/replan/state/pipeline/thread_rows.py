@@ -37,7 +37,11 @@ def questions_in(rows: Rows) -> list[Question]:
 def with_questions(rows: Rows, questions: Iterable[Question]) -> Rows:
     """A thread that was cut off, with the answers to the questions of its work."""
     header = cast("dict[str, Any]", rows[""])
-    kept = [each.model_dump(mode="json") for each in questions if not (each.is_open or each.secret)]
+    kept = [
+        question.model_dump(mode="json")
+        for question in questions
+        if not (question.is_open or question.secret)
+    ]
     settings = {**header["settings"], QUESTIONS: kept}
     return {**rows, "": cast("JsonValue", {**header, "settings": settings})}
 
@@ -206,10 +210,10 @@ def _restored(value: Any, rows: Rows, path: str) -> Any:
         entries = cast("dict[str, Any]", value)
         if entries.keys() == {MARK_OF_THREAD}:
             return _read(rows, path)
-        return {key: _restored(each, rows, f"{path}.{key}") for key, each in entries.items()}
+        return {key: _restored(entry, rows, f"{path}.{key}") for key, entry in entries.items()}
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [_restored(each, rows, f"{path}.{number}") for number, each in enumerate(items)]
+        return [_restored(item, rows, f"{path}.{number}") for number, item in enumerate(items)]
     return value
 
 
@@ -220,10 +224,10 @@ def _as_json(value: Any, where: str, place: str) -> Any:
         raise ThreadError(where, problem, "Keep JSON there, under other names.")
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value)
-        return {key: _as_json(each, where, f"{place}.{key}") for key, each in entries.items()}
+        return {key: _as_json(entry, where, f"{place}.{key}") for key, entry in entries.items()}
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return [_as_json(each, where, f"{place}.{number}") for number, each in enumerate(items)]
+        return [_as_json(item, where, f"{place}.{number}") for number, item in enumerate(items)]
     return value
 
 

@@ -75,11 +75,11 @@ def frozen_meta(value: Any, place: str = "meta") -> Any:
     if isinstance(value, Mapping):
         entries = cast("Mapping[Any, Any]", value)
         return MappingProxyType(
-            {key: frozen_meta(each, f"{place}.{key}") for key, each in entries.items()}
+            {key: frozen_meta(entry, f"{place}.{key}") for key, entry in entries.items()}
         )
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return tuple(frozen_meta(each, f"{place}.{number}") for number, each in enumerate(items))
+        return tuple(frozen_meta(item, f"{place}.{number}") for number, item in enumerate(items))
     return storable_text(value) if isinstance(value, str) else value
 
 
@@ -121,11 +121,11 @@ def _threads_in(value: Any, path: str) -> Iterator[tuple[str, "Thread"]]:
     if isinstance(value, Thread):
         yield path, value
     elif isinstance(value, Mapping):
-        for key, each in cast("Mapping[str, Any]", value).items():
-            yield from _threads_in(each, f"{path}.{key}")
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield from _threads_in(item, f"{path}.{key}")
     elif isinstance(value, tuple):
-        for number, each in enumerate(cast("tuple[Any, ...]", value)):
-            yield from _threads_in(each, f"{path}.{number}")
+        for number, item in enumerate(cast("tuple[Any, ...]", value)):
+            yield from _threads_in(item, f"{path}.{number}")
 
 
 class Messages(Sequence[ThreadMessage]):

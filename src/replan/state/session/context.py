@@ -238,8 +238,8 @@ def _check_counts(data: Mapping[str, Any], reading: ValueReader, factor: int) ->
         *((name, MOST_ENTRIES, "entries", "Leave out the oldest.") for name in HISTORIES),
         *((name, MOST_KEYS, "keys", "Keep them in one list.") for name in MAPPINGS),
     ]
-    for name, each, what, fix in bounds:
-        most = factor * each
+    for name, bound, what, fix in bounds:
+        most = factor * bound
         value = data.get(name)
         if isinstance(value, Mapping | list | tuple):
             count = len(cast("Sequence[Any]", value))

@@ -109,12 +109,12 @@ class ValueReader:
             return None
         else:
             return None if broken else value
-        for each in mistakes[:_MOST_MISTAKES]:
-            where = (*path, *each["loc"])
+        for details in mistakes[:_MOST_MISTAKES]:
+            where = (*path, *details["loc"])
             # What could not be copied is named already.
             if not any(where[: len(one)] == one for one in broken):
-                input_value = None if each["type"] == "missing" else each["input"]
-                code, reason, fix = code_reason_fix(each, self._fix)
+                input_value = None if details["type"] == "missing" else details["input"]
+                code, reason, fix = code_reason_fix(details, self._fix)
                 self.refuse(where, input_value, reason, fix, code)
         if len(mistakes) > _MOST_MISTAKES:
             problem = f"it has {len(mistakes):,} mistakes; the first {_MOST_MISTAKES} are named"
@@ -147,11 +147,11 @@ class ValueReader:
         self, data: Mapping[object, object], path: Path, above: tuple[int, ...]
     ) -> dict[str, Any]:
         copy: dict[str, Any] = {}
-        for key, each in data.items():
+        for key, value in data.items():
             if not isinstance(key, str) or first_unwritable(key) >= 0:
                 self.refuse((*path, repr(key)), key, "it is not a name that JSON can hold")
             elif self.has_room(len(key)):
-                copy[key] = self.plain(each, (*path, key), above)
+                copy[key] = self.plain(value, (*path, key), above)
         return copy
 
     def _problem(self, data: Any, above: Sequence[int]) -> str:  # noqa: PLR0911 - one for each kind

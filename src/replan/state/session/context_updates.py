@@ -48,7 +48,9 @@ def updates_between(before: Value, after: Value) -> dict[str, JsonValue]:
         if not _is_same_history(old, new):
             goes_on = len(new) > len(old) and _is_same_history(old, new[: len(old)])
             added = new[len(old) :] if goes_on else new
-            updates[name] = {"append" if goes_on else "set": [each.to_dict() for each in added]}
+            updates[name] = {
+                "append" if goes_on else "set": [added_step.to_dict() for added_step in added]
+            }
     for name in TEXTS:
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
@@ -118,9 +120,9 @@ def _entries(value: object, path: Path, reading: ValueReader) -> list[tuple[str,
     if isinstance(value, Mapping):
         # A name that JSON does not keep is refused with what it names.
         pairs = cast("Mapping[object, Any]", value).items()
-        for name, each in pairs:
+        for name, entry in pairs:
             if not isinstance(name, str):
-                reading.refuse((*path, repr(name)), each, "it is not a name that JSON can hold")
-        return [(name, each) for name, each in pairs if isinstance(name, str)]
+                reading.refuse((*path, repr(name)), entry, "it is not a name that JSON can hold")
+        return [(name, entry) for name, entry in pairs if isinstance(name, str)]
     reading.refuse(path, value, "it is not a mapping", "Write a mapping with texts as keys.")
     return []

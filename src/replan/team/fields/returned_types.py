@@ -44,7 +44,7 @@ def _members(hint: object) -> list[object]:
     if get_origin(hint) is Annotated:
         return _members(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return [member for each in get_args(hint) for member in _members(each)]
+        return [member for argument in get_args(hint) for member in _members(argument)]
     return [type(None) if hint is None else hint]
 
 
@@ -59,7 +59,7 @@ def _differ(returned: object, wanted: object) -> bool:
         return _cannot_make(one, returned, cast("type[Any]", other))
     items = (get_args(returned), get_args(wanted))
     if kind == wanted_kind == "row":
-        return all(len(each) == 1 for each in items) and cannot_be(items[0][0], items[1][0])
+        return all(len(item) == 1 for item in items) and cannot_be(items[0][0], items[1][0])
     return kind != wanted_kind
 
 
@@ -99,4 +99,4 @@ def _reads_more(model: type[BaseModel]) -> bool:
 
 
 def _may_be_text(kind: type) -> bool:
-    return issubclass(kind, str) or any(each.__name__ in _TEXTS for each in kind.__mro__)
+    return issubclass(kind, str) or any(base.__name__ in _TEXTS for base in kind.__mro__)

@@ -71,7 +71,7 @@ class Chat(Answering):
         metadata: list[Mapping[str, Any]] = [
             getattr(one, "metadata", None) or {} for one in self.tools
         ]
-        is_unsafe = any(each.get("effects") == "unsafe" for each in metadata)
+        is_unsafe = any(entry.get("effects") == "unsafe" for entry in metadata)
         return is_unsafe or super().must_be_named
 
     @property
@@ -87,7 +87,7 @@ class Chat(Answering):
         metadata: list[Mapping[str, Any]] = [
             getattr(one, "metadata", None) or {} for one in self.tools
         ]
-        is_pure = all((each.get("effects") or self.effects) == "pure" for each in metadata)
+        is_pure = all((entry.get("effects") or self.effects) == "pure" for entry in metadata)
         return is_pure and not any(isinstance(one, str) for one in self.tools)
 
     @property

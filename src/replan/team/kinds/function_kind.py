@@ -65,7 +65,7 @@ def _takes_context(work: Callable[..., Any]) -> bool:
         parameters = signature(work).parameters.values()
     except (ValueError, TypeError):
         return True  # a function in C does not say what it takes
-    return any(each.kind in _POSITIONAL for each in parameters)
+    return any(parameter.kind in _POSITIONAL for parameter in parameters)
 
 
 _POSITIONAL = (

@@ -71,7 +71,9 @@ class JobMember(Member):
         from replan.jobs.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
-        built = {name: chats.of(each, f"{place}.{name}") for name, each in self.chat_models.items()}
+        built = {
+            name: chats.of(model, f"{place}.{name}") for name, model in self.chat_models.items()
+        }
         return JobSpecialist(
             # What it did is on record, so a step of it may always be sent again.
             card=self.card_with("keyed"),

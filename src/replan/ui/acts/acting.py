@@ -108,7 +108,7 @@ def refuse_stale(site: Site, request: Request, reading: Reading, refusal: str) -
 def error_text(error: ReplanError) -> str:
     """Each mistake of a request with its field and fix, or else the error."""
     mistakes = error.problem.mistakes if isinstance(error, RefusedError) else ()
-    listed = [each.text for each in mistakes]
+    listed = [mistake.text for mistake in mistakes]
     return "\n".join(listed) or str(error)
 
 

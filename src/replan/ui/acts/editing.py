@@ -137,7 +137,11 @@ def _confirm_plan(
     site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
 ) -> Response:
     run, ask = acted.reading.run, _plan_asked(acted.reading.run)
-    lines = list(difference(*(unsealed(each).splitlines() for each in (document_of(run), text))))
+    lines = list(
+        difference(
+            *(unsealed(text_version).splitlines() for text_version in (document_of(run), text))
+        )
+    )
     reruns = rerun_reasons(plan)
     fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
     if ask is None:
@@ -149,15 +153,15 @@ def _confirm_plan(
         action = f"/runs/{run.run_id}/answer"
         fields |= {"key": ask.key, "seen": ask_fingerprint(ask), "action": "edit", "sure": "1"}
         where = "The run continues with this plan."
-    running = len([*plan.open_steps()]) + sum(_is_settled(plan, each) for each in reruns)
+    running = len([*plan.open_steps()]) + sum(_is_settled(plan, rerun) for rerun in reruns)
     how_many = f"{running} of {plan.total_steps} steps run."
     return confirm(
         site,
         request,
         title="Let this plan run?",
         does=[
-            *(["Nothing is changed."] if all(each.kind == "same" for each in lines) else []),
-            *(_rerun_text(each) for each in reruns),
+            *(["Nothing is changed."] if all(line.kind == "same" for line in lines) else []),
+            *(_rerun_text(rerun) for rerun in reruns),
             *_effects(acted, plan, reruns),
             f"{how_many} {where} What they call may cost.",
         ],
@@ -217,7 +221,7 @@ async def _start_new_run(
         team_name(record),
         given,
         run_id=run_id,
-        labels={n: each for n, each in record.labels.items() if n not in OWN_LABELS},
+        labels={n: label for n, label in record.labels.items() if n not in OWN_LABELS},
         title=record.title,
         before=plan_of(state),
         order=stored_input(given),

@@ -16,9 +16,12 @@ ACTING = (
     Page(method="POST", path=f"{_RUN}/resume", handler=steering.resume, role="run"),
     *(
         Page(
-            method=method, path=f"{_STEP}/{each}", handler=partial(do, action=each), role="operate"
+            method=method,
+            path=f"{_STEP}/{action}",
+            handler=partial(do, action=action),
+            role="operate",
         )
-        for each in _ACTIONS
+        for action in _ACTIONS
         for method, do in (("GET", steering.ask_correction), ("POST", steering.correct))
     ),
     Page(method="GET", path=f"{_RUN}/plan", handler=editing.edit, role="run"),

@@ -18,7 +18,7 @@ class Moment(NamedTuple):
 
 def with_sign(text: str) -> str:
     """A figure with a sign for the words before it."""
-    words = next((each for each in _SIGNS if f"{text} ".startswith(f"{each} ")), "")
+    words = next((sign for sign in _SIGNS if f"{text} ".startswith(f"{sign} ")), "")
     return f"{_SIGNS[words]}{text[len(words) :].lstrip()}" if words else text
 
 

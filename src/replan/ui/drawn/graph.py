@@ -71,11 +71,11 @@ def step_states(report: RunReport) -> dict[int, StepState]:
         number: StepState(
             state=state,
             text=text,
-            remarks=", ".join(_remarks(each, report)),
+            remarks=", ".join(_remarks(step, report)),
             changed=changed.get(number, ""),
         )
-        for number, each in report.by_id.items()
-        for state, text in [_state_of(each, report)]
+        for number, step in report.by_id.items()
+        for state, text in [_state_of(step, report)]
     }
 
 
@@ -143,7 +143,7 @@ def _edges(plan: TaskPlan, places: Mapping[int, tuple[int, int]]) -> Iterator[Ed
     for step in plan.steps:
         for other in step.awaits:
             condition = step.condition if step.condition and step.condition.step == other else None
-            follows = any(other in before.get(each, ()) for each in step.awaits)
+            follows = any(other in before.get(step_id, ()) for step_id in step.awaits)
             if other in places and (condition or not follows):
                 yield Edge(
                     source=other,
@@ -156,8 +156,10 @@ def _edges(plan: TaskPlan, places: Mapping[int, tuple[int, int]]) -> Iterator[Ed
 def _all_before(plan: TaskPlan) -> dict[int, set[int]]:
     """All that each step waits for, also by way of others."""
     before: dict[int, set[int]] = {}
-    for step in (each for layer in layers(plan) for each in layer):
-        before[step.id] = {*step.awaits}.union(*(before.get(each, ()) for each in step.awaits))
+    for step in (step for layer in layers(plan) for step in layer):
+        before[step.id] = {*step.awaits}.union(
+            *(before.get(step_id, ()) for step_id in step.awaits)
+        )
     return before
 
 
@@ -177,13 +179,15 @@ def _untangled(columns: list[list[int]], plan: TaskPlan) -> list[list[int]]:
             if other in behind:
                 behind[other].append(step.id)
     columns = [[*column] for column in columns]
-    heights = {each: _height(at, column) for column in columns for at, each in enumerate(column)}
+    heights = {
+        step_id: _height(at, column) for column in columns for at, step_id in enumerate(column)
+    }
     for sweep in range(_SWEEPS):
         neighbours = behind if sweep % 2 else before
         for column in reversed(columns) if sweep % 2 else columns:
-            middle = {each: _middle(each, neighbours[each], heights) for each in column}
+            middle = {step_id: _middle(step_id, neighbours[step_id], heights) for step_id in column}
             column.sort(key=middle.__getitem__)
-            heights |= {each: _height(at, column) for at, each in enumerate(column)}
+            heights |= {step_id: _height(at, column) for at, step_id in enumerate(column)}
     return columns
 
 
@@ -193,5 +197,5 @@ def _height(at: int, column: Sequence[int]) -> float:
 
 
 def _middle(step: int, neighbours: Sequence[int], heights: Mapping[int, float]) -> float:
-    known = [heights[each] for each in neighbours if each in heights]
+    known = [heights[step_id] for step_id in neighbours if step_id in heights]
     return fmean(known) if known else heights[step]

@@ -27,12 +27,12 @@ def lines_of(revision: Revision) -> list[Line]:
 
 def changed_steps(report: RunReport) -> dict[int, str]:
     """What revisions did last to steps that are in the plan, such as `added in version 2`."""
-    changed, planned = dict[int, str](), {each.step.id for each in report.planned}
-    for each in report.revisions:
-        where = f"in version {each.version} by {each.by}"
-        modified = map(int, each.changes.get("modified") or ())
+    changed, planned = dict[int, str](), {step.step.id for step in report.planned}
+    for revision in report.revisions:
+        where = f"in version {revision.version} by {revision.by}"
+        modified = map(int, revision.changes.get("modified") or ())
         changed |= dict.fromkeys(modified, f"changed {where}")
-        added = (int(one["step"]["id"]) for one in each.changes.get("added") or ())
+        added = (int(one["step"]["id"]) for one in revision.changes.get("added") or ())
         changed |= dict.fromkeys(added, f"added {where}")
     return {step: text for step, text in changed.items() if step in planned}
 
@@ -42,10 +42,10 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
     compared = SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, first, last in compared.get_opcodes():
         if kind == "equal":
-            yield from (Line(kind="same", text=each) for each in before[start:end])
+            yield from (Line(kind="same", text=line) for line in before[start:end])
         else:
-            yield from (Line(kind="removed", text=each) for each in before[start:end])
-            yield from (Line(kind="added", text=each) for each in after[first:last])
+            yield from (Line(kind="removed", text=line) for line in before[start:end])
+            yield from (Line(kind="added", text=line) for line in after[first:last])
 
 
 def _lines(outline: Outline) -> list[str]:
@@ -63,7 +63,7 @@ def _step_lines(step: Mapping[str, JsonValue]) -> Iterator[str]:
     condition: Mapping[str, Any] = fields.pop("condition", None) or {}
     waits = [f"(after {after})"] if after else []
     waits += [f"(if {condition['step']} {condition['outcome']})"] if condition else []
-    who = [f"@{each}" for each in names if each]
+    who = [f"@{name}" for name in names if name]
     yield " ".join([f"{number}.", *text.splitlines(), *who, *waits])
     for name, value in fields.items():
         line_text = f"{name}: {value}" if value else ""

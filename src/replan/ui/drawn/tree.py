@@ -91,8 +91,8 @@ def tree_of(report: RunReport) -> list[Branch]:
     since = _seq(resumed) if resumed else 0
     is_at_work = report.outcome == "running"
     calls = (
-        _call(each, report, "running" if is_at_work and _seq(each) > since else "cut off")
-        for each in report.fold.host_calls.values()
+        _call(call, report, "running" if is_at_work and _seq(call) > since else "cut off")
+        for call in report.fold.host_calls.values()
     )
     host = Branch(seconds=took.seconds, spent=took, calls=tuple(calls))
     return [host, *(branch_of(step, report) for step in report.steps)]
@@ -104,7 +104,7 @@ def _seq(event: Event) -> int:
 
 def branch_of(step: StepReport, report: RunReport) -> Branch:
     """Return the branch of one step."""
-    tried = tuple(_attempt(each, step, report) for each in step.attempts)
+    tried = tuple(_attempt(attempt, step, report) for attempt in step.attempts)
     return Branch(step=step, seconds=step.seconds, spent=step.calls, attempts=tried)
 
 
@@ -116,7 +116,7 @@ def _attempt(attempt: AttemptReport, step: StepReport, report: RunReport) -> Att
         text=f"{attempt.outcome_text}: {elsewhere}" if elsewhere else attempt.outcome_text,
         error="" if elsewhere else attempt.entry.error,
         spent=calls_of(attempt.calls),
-        calls=tuple(_call(each, report, no_end) for each in attempt.calls),
+        calls=tuple(_call(call, report, no_end) for call in attempt.calls),
     )
 
 

@@ -11,20 +11,20 @@ def job_outlook(spec: JobSpec) -> dict[str, JsonValue]:
     """What is ahead, for programs."""
     commands: list[JsonValue] = [
         {
-            "name": each.name,
-            "needs": list(each.needs),
-            "takes": list(each.takes),
-            "action": each.action,
-            "effects": spec.effects_of(each),
-            "confirmed": spec.is_confirmed(each),
+            "name": command.name,
+            "needs": list(command.needs),
+            "takes": list(command.takes),
+            "action": command.action,
+            "effects": spec.effects_of(command),
+            "confirmed": spec.is_confirmed(command),
         }
-        for each in spec.commands
+        for command in spec.commands
     ]
     return {
         "job": spec.name,
         "version": spec.version,
         "languages": list(spec.languages),
-        "slots": [each.name for each in spec.slots],
+        "slots": [slot.name for slot in spec.slots],
         "commands": commands,
         "max_turns": spec.max_turns,
         "max_asks": spec.max_asks,

@@ -49,7 +49,7 @@ class _Approvals(Value):
         return cls(
             plan=team.approval == "always",
             revisions=team.revisable and team.approval in ("revisions", "always"),
-            tools=tuple(each for each in tools if each.steps),
+            tools=tuple(approval for approval in tools if approval.steps),
             steps=tuple(
                 step.id
                 for step in plan.open_steps()
@@ -67,10 +67,10 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
         "approvals": _Approvals.of(plan, team).model_dump(mode="json"),
         "worst_case": _worst_case(plan, team),
         "parsed_steps": understood(plan, team.cards or ()),
-        "parse_warnings": [each.model_dump(mode="json") for each in overlooked(plan.content)],
+        "parse_warnings": [warning.model_dump(mode="json") for warning in overlooked(plan.content)],
         "refusals": [
-            {"step": each.step_id, "code": each.code, "reason": each.reason}
-            for each in team.refusals(plan)
+            {"step": refusal.step_id, "code": refusal.code, "reason": refusal.reason}
+            for refusal in team.refusals(plan)
         ],
     }
 
@@ -82,7 +82,7 @@ def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ())
     done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
     lines.append(f"steps: {ahead.steps}{done}")
     lines += understood_lines(plan, team.cards or ())
-    lines += [f"warning: {one_line(str(each))}" for each in overlooked(plan.content)]
+    lines += [f"warning: {one_line(str(warning))}" for warning in overlooked(plan.content)]
     lines += [f"runs again: {', '.join(map(str, reruns))}"] if reruns else []
     lines.append(f"width: {ahead.width} at once")
     lines.append(_path_line(plan, ahead))
@@ -91,7 +91,7 @@ def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ())
     lines += _approval_lines(plan, team)
     document = PlanDocument.recover(plan.content)
     refused = team.refusals(plan)
-    lines += [f"refused: {one_line(refusal_text(each, document))}" for each in refused]
+    lines += [f"refused: {one_line(refusal_text(refusal, document))}" for refusal in refused]
     if ahead.beyond:
         lines.append(
             f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"
@@ -111,9 +111,9 @@ def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
     begins = "begins" if len(asked.steps) == 1 else "begin"
     lines += [f"approval: asked before {_ids(asked.steps)} {begins}"] if asked.steps else []
     return lines + [
-        f"approval: @{each.specialist} asks before each call of {', '.join(each.tools)} "
-        f"({_ids(each.steps)})"
-        for each in asked.tools
+        f"approval: @{approval.specialist} asks before each call of {', '.join(approval.tools)} "
+        f"({_ids(approval.steps)})"
+        for approval in asked.tools
     ]
 
 

@@ -51,7 +51,7 @@ class KnownServer:
     def record(self) -> "JsonValue":
         tools: JsonValue = None
         if self.tools is not None:
-            tools = [each.model_dump(mode="json") for each in self.tools]
+            tools = [tool.model_dump(mode="json") for tool in self.tools]
         granted: dict[str, JsonValue] = {who: [*grants] for who, grants in self.grants.items()}
         fields: dict[str, JsonValue] = {"name": self.name, "way": self.way, "granted": granted}
         listed: dict[str, JsonValue] = {"tools": tools, "is_whole": self.is_whole}
@@ -60,7 +60,9 @@ class KnownServer:
 
 def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
     """What is known about the tool servers of a team; with `starts`, they are started and asked."""
-    tools = {"host": team.host.tools} | {each.name: each.tools for each in team.specialists}
+    tools = {"host": team.host.tools} | {
+        specialist.name: specialist.tools for specialist in team.specialists
+    }
     known: list[KnownServer] = []
     for name, server in team.tool_servers.items():
         way = server.command or server.url if isinstance(server, ToolServer) else "a provider"

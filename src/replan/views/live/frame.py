@@ -104,7 +104,7 @@ def _body(report: RunReport, window: Window, now: datetime, room: int) -> list[T
     if sum(heights(noted).values()) > room:
         running = [row.step.id for row in rows if row.status is StepStatus.EXECUTING]
         # All that runs is seen before anything is said about it.
-        noted = noted if sum(heights(noted)[each] for each in running) < room else ()
+        noted = noted if sum(heights(noted)[step_id] for step_id in running) < room else ()
         shown = _chosen(rows, heights(noted), room - 1)
     lines = [line for row in shown for line in _lines(row, report, window, now, noted)]
     if len(shown) == len(rows):
@@ -173,8 +173,8 @@ def _notes(
 ) -> list[Text]:
     if row.status not in noted:
         return []
-    running = [each for each in row.attempts if each.running_at]
-    calls = [call for each in running for call in each.calls]
+    running = [attempt for attempt in row.attempts if attempt.running_at]
+    calls = [call for attempt in running for call in attempt.calls]
     begun = [call for call in calls if isinstance(call, events.ModelInvoked | events.ToolInvoked)]
     several = f"{len(begun)} at once: " if len(begun) > 1 else ""
     doing = [f"{several}{call_begun_text(call)}" for call in begun[-1:]]
@@ -193,7 +193,9 @@ def _note_style(row: StepReport) -> str:
 
 def _status_line(report: RunReport, window: Window, now: datetime) -> Text:
     total, done = len(report.planned), report.count(StepStatus.COMPLETED)
-    counts = {WORDS[each]: report.count(each) for each in (StepStatus.FAILED, StepStatus.SKIPPED)}
+    counts = {
+        WORDS[status]: report.count(status) for status in (StepStatus.FAILED, StepStatus.SKIPPED)
+    }
     counts[WAITING] = sum(row.is_asking for row in report.planned)
     counts[WORDS[StepStatus.EXECUTING]] = running = report.count(StepStatus.EXECUTING)
     parts = [f"{done} of {total} {WORDS[StepStatus.COMPLETED]}"] if total else []
@@ -223,7 +225,7 @@ def _spin(window: Window, now: datetime) -> str:
 
 
 def _time_of(row: StepReport, report: RunReport, now: datetime) -> str:
-    running = sum(each.running_at is not None for each in row.attempts)
+    running = sum(attempt.running_at is not None for attempt in row.attempts)
     return "" if row.seconds is None else seconds(row.seconds + running * _since(report, now))
 
 
@@ -260,7 +262,7 @@ def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for
 
 def _asked(row: StepReport, report: RunReport) -> str:
     """What a step asks a person."""
-    asked = [each for each in report.pending_questions if each.step_id == row.step.id]
+    asked = [question for question in report.pending_questions if question.step_id == row.step.id]
     if not asked:
         return "waits for a person"
     details = asked[-1].details
@@ -272,7 +274,7 @@ def _asked(row: StepReport, report: RunReport) -> str:
 
 def _tried_text(row: StepReport) -> str:
     """Why a step at work is attempted again; nothing where its last attempt did not fail."""
-    failed = [each.entry for each in row.attempts if each.outcome == "failed"]
+    failed = [attempt.entry for attempt in row.attempts if attempt.outcome == "failed"]
     last = failed[-1] if failed else None
     if last is None or row.attempts[-1].entry.number > last.number + 1:
         return ""
@@ -292,7 +294,7 @@ def _activity(report: RunReport) -> str:  # noqa: PLR0911 - one for each kind
     """What the host does."""
     if report.answer:
         return "answering"
-    if any(each.kind == PLAN for each in report.pending_questions):
+    if any(question.kind == PLAN for question in report.pending_questions):
         return "waiting for a decision on the plan"
     for event in reversed(report.events):
         match event:

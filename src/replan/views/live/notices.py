@@ -41,7 +41,7 @@ def notice(event: events.Event, *, verbose: bool = False) -> str:  # noqa: PLR09
         case events.InputRequested():
             return f"{who(event)} asks: {one_line(problem_in(event.text))}"
         case events.PlanParseWarning(parse_warnings=found):
-            return "\n".join(f"warning: {one_line(str(each))}" for each in found)
+            return "\n".join(f"warning: {one_line(str(warning))}" for warning in found)
         case _:
             return event_line(event)
 

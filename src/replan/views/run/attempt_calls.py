@@ -36,11 +36,11 @@ def step_record(report: WholeReport, number: int) -> dict[str, Any]:
         "step": number,
         "description": step.step.description,
         "status": step.status_text,
-        "waits": [asdict(each) for each in waits_of(step, report)],
+        "waits": [asdict(wait) for wait in waits_of(step, report)],
         "threads": [
-            each.model_dump(mode="json", exclude={"step_id"})
-            for each in report.threads
-            if each.step_id == number
+            thread.model_dump(mode="json", exclude={"step_id"})
+            for thread in report.threads
+            if thread.step_id == number
         ],
     }
 
@@ -58,8 +58,8 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
         else ""
     )
     waits = waits_of(step, report)
-    over = [each for each in waits if each.since is None and each.seconds >= LEAST_TOLD]
-    waited = [f"{seconds(each.seconds)} {each.what}" for each in over]
+    over = [wait for wait in waits if wait.since is None and wait.seconds >= LEAST_TOLD]
+    waited = [f"{seconds(wait.seconds)} {wait.what}" for wait in over]
     waiting = [f"{w.what} since {time_text(w.since, report.began)}" for w in waits if w.since]
     return [
         f"step {number} {who}: {one_line(planned.description)}{after}",
@@ -68,20 +68,20 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
         *([f"waits {', '.join(waiting)}"] if waiting else ()),
         *history_lines(report, number),
         *_no_attempt_lines(step, report),
-        *_thread_lines([each for each in report.threads if each.step_id == number]),
+        *_thread_lines([thread for thread in report.threads if thread.step_id == number]),
         "",
     ]
 
 
 def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
     """The threads of a pipeline, as a tree: where each is, and its phases so far."""
-    for each in threads:
-        replaced = ", replaced by a retry" if each.is_replaced else ""
-        error = f", failed: {one_line(each.error)}" if each.error else ""
-        phases = one_line(" > ".join(each.phases))
-        who = f"thread of {one_line(each.specialist)}" if not each.depth else "sub-thread"
-        how = f"{one_line(each.phase)}, {counted(each.messages, 'message')}{replaced}{error}"
-        yield f"{'  ' * each.depth}{who}: {how}{f' ({phases})' if phases else ''}"
+    for thread in threads:
+        replaced = ", replaced by a retry" if thread.is_replaced else ""
+        error = f", failed: {one_line(thread.error)}" if thread.error else ""
+        phases = one_line(" > ".join(thread.phases))
+        who = f"thread of {one_line(thread.specialist)}" if not thread.depth else "sub-thread"
+        how = f"{one_line(thread.phase)}, {counted(thread.messages, 'message')}{replaced}{error}"
+        yield f"{'  ' * thread.depth}{who}: {how}{f' ({phases})' if phases else ''}"
 
 
 def _no_attempt_lines(step: StepReport, report: RunReport) -> Iterator[str]:
@@ -105,13 +105,13 @@ def attempts_record(
     """Attempts and results as JSON, with whole texts."""
     return {
         "inputs": [each.model_dump(mode="json") for each in _given_events(run, attempts)],
-        "attempts": [_record(each, run) for each in attempts],
-        "results": [each.model_dump(mode="json") for each in results],
+        "attempts": [_record(attempt, run) for attempt in attempts],
+        "results": [result.model_dump(mode="json") for result in results],
     }
 
 
 def _record(view: AttemptReport, run: WholeReport) -> dict[str, Any]:
-    calls = [whole_call(each, run).model_dump(mode="json") for each in view.calls]
+    calls = [whole_call(call, run).model_dump(mode="json") for call in view.calls]
     return {**view.record, "seconds": view.seconds, "cost": view.cost, "calls": calls}
 
 
@@ -120,8 +120,8 @@ def attempts_lines(
 ) -> list[str]:
     """Attempts in lines, each with its calls, and the whole results below them."""
     lines = [line for each in _given_events(run, attempts) for line in given_lines(each, run)]
-    lines += [line for each in attempts for line in attempt_lines(each, run)]
-    lines += [line for each in results for line in ["", *result_lines(each, run)]]
+    lines += [line for attempt in attempts for line in attempt_lines(attempt, run)]
+    lines += [line for result in results for line in ["", *result_lines(result, run)]]
     return lines
 
 
@@ -138,9 +138,9 @@ def given_lines(event: Given, run: WholeReport) -> Iterator[str]:
 
 def _given_events(run: WholeReport, attempts: Iterable[AttemptReport]) -> list[Given]:
     """The events about memory and knowledge, for the steps of some attempts."""
-    own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
+    own = {(attempt.entry.step_id, attempt.entry.specialist) for attempt in attempts}
     given = (event for event in run.events if isinstance(event, Given))
-    return [each for each in given if (each.step_id, each.specialist) in own]
+    return [event for event in given if (event.step_id, event.specialist) in own]
 
 
 def attempt_lines(view: AttemptReport, run: WholeReport) -> Iterator[str]:
@@ -167,11 +167,11 @@ def _doubt_lines(view: AttemptReport, run: WholeReport) -> Iterator[str]:
             continue
         # Of the attempts before the answer, those that waited only asked.
         before = [
-            each.entry.number
-            for each in run.attempts_of(view.entry.step_id)
-            if each.entry.specialist == of[1]
-            and each.entry.started_at <= event.at
-            and each.entry.outcome != "waiting"
+            attempt.entry.number
+            for attempt in run.attempts_of(view.entry.step_id)
+            if attempt.entry.specialist == of[1]
+            and attempt.entry.started_at <= event.at
+            and attempt.entry.outcome != "waiting"
         ]
         if before[-1:] == [view.entry.number]:
             by, text = one_line(event.by) or "a person", one_line(event.text or event.action)
@@ -182,9 +182,9 @@ def result_lines(result: SpecialistResult, run: WholeReport) -> list[str]:
     """The whole result, and the cost of all its attempts."""
     used, name = result.usage, result.specialist_name
     tried = run.attempts_of(result.step_id)
-    own = [each for each in tried if each.entry.specialist == name]
+    own = [attempt for attempt in tried if attempt.entry.specialist == name]
     # The result itself leaves out what attempts took that asked a person, or came before it.
-    all_calls = calls_of(call for each in own for call in each.calls)
+    all_calls = calls_of(call for attempt in own for call in attempt.calls)
     number, sum_of = max((all_calls.calls, all_calls.total_tokens), (used.calls, used.total_tokens))
     tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
     tokens += f" in {len(own)} attempts" if len(own) > 1 else ""

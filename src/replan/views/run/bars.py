@@ -97,7 +97,7 @@ def timeline_of(report: RunReport) -> Timeline:
     """Draw a run."""
     scale = _Scale(report.began, max(report.seconds, 0.001))
     pauses = [bar for pause in report.pauses for bar in _pause(pause, report, scale)]
-    durations = {each.step.id: each.seconds or 0.0 for each in report.planned}
+    durations = {step.step.id: step.seconds or 0.0 for step in report.planned}
     critical = critical_path(report.plan, durations) if report.plan else ()
     return Timeline(
         whole=report.seconds,
@@ -111,7 +111,7 @@ def timeline_of(report: RunReport) -> Timeline:
                 bars=tuple(_at_work(report, scale)),
             ),
             _host(report, scale),
-            *(_step(each, report, scale, critical) for each in report.steps),
+            *(_step(step, report, scale, critical) for step in report.steps),
         ),
     )
 
@@ -171,23 +171,23 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
     tried, bars = step.attempts, list[Bar]()
     is_open = step.status.is_open and not report.is_over
     if tried or is_open:
-        last = report.ended if is_open else max(each.until for each in tried)
+        last = report.ended if is_open else max(attempt.until for attempt in tried)
         planned = min([report.planned_at(step.step.id), *(e.entry.started_at for e in tried)])
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
-    for each in sorted(tried, key=lambda each: each.outcome != "waiting"):
-        who = f"{each.entry.specialist}, attempt {each.entry.number}"
-        kind = _KINDS.get(each.outcome, each.outcome)
-        told = LEGEND["killed"] if kind == "killed" else each.outcome_text
-        if each.asked_at is not None:
-            before = "killed" if each.is_doubted else "done"
-            text = f"{who}: {LEGEND['killed'] if each.is_doubted else 'at work'}, then asked"
-            bars += scale.bar(each.entry.started_at, each.asked_at, before, text)
-            kind, told = "waiting", LEGEND["waiting"] if each.is_doubted else told
-        began = each.asked_at or each.entry.started_at
-        lasted = f", {(each.until - began).total_seconds():.2f} s"
-        text = f"{who}: {told}{'' if each.seconds is None else lasted}"
-        bars += scale.bar(began, each.until, kind, text)
+    for attempt in sorted(tried, key=lambda attempt: attempt.outcome != "waiting"):
+        who = f"{attempt.entry.specialist}, attempt {attempt.entry.number}"
+        kind = _KINDS.get(attempt.outcome, attempt.outcome)
+        told = LEGEND["killed"] if kind == "killed" else attempt.outcome_text
+        if attempt.asked_at is not None:
+            before = "killed" if attempt.is_doubted else "done"
+            text = f"{who}: {LEGEND['killed'] if attempt.is_doubted else 'at work'}, then asked"
+            bars += scale.bar(attempt.entry.started_at, attempt.asked_at, before, text)
+            kind, told = "waiting", LEGEND["waiting"] if attempt.is_doubted else told
+        began = attempt.asked_at or attempt.entry.started_at
+        lasted = f", {(attempt.until - began).total_seconds():.2f} s"
+        text = f"{who}: {told}{'' if attempt.seconds is None else lasted}"
+        bars += scale.bar(began, attempt.until, kind, text)
     return Row(
         name=step.step.description,
         step=step.step.id,

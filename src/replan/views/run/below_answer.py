@@ -12,12 +12,12 @@ from replan.views.cells import amount, counted, one_line
 
 def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     """A line for each file that was made."""
-    return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
+    return "".join(f"file: {_place(artifact, workspace)}\n" for artifact in artifacts)
 
 
 def warnings(event: TaskCompleted, shown: Container[str] = ()) -> list[str]:
     """A line for each unexpected thing that no other line shows."""
-    new = dict.fromkeys(each for each in event.warnings if each not in shown)
+    new = dict.fromkeys(warning for warning in event.warnings if warning not in shown)
     return [f"warning: {one_line(each)}" for each in new]
 
 

@@ -34,7 +34,7 @@ def comparison_record(one: WholeReport, other: WholeReport) -> dict[str, Any]:
     """A comparison as JSON: the figures of both, and what differs."""
     mine, theirs = _texts(one), _texts(other)
     return {
-        "runs": [{"run_id": each.run_id, **_numbers(each)} for each in (one, other)],
+        "runs": [{"run_id": report.run_id, **_numbers(report)} for report in (one, other)],
         "plan": _lines_between(_plan(one), _plan(other)),
         "results": {
             key: _lines_between(mine.get(key, ""), theirs.get(key, ""))
@@ -95,7 +95,7 @@ def _plan(report: RunReport) -> str:
 
 def _texts(report: WholeReport) -> dict[str, str]:
     """The results by step and specialist, with a failure in the place of a text."""
-    return {each.key: _text(each) for each in report.results}
+    return {result.key: _text(result) for result in report.results}
 
 
 def _text(result: SpecialistResult) -> str:

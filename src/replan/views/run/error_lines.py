@@ -26,11 +26,11 @@ def short_error(text: str) -> str:
 
 def failed_above(report: RunReport) -> list[str]:
     """The lines above an answer about steps that failed: its words may sound as if none did."""
-    failed = [each for each in report.planned if each.status is StepStatus.FAILED]
+    failed = [step for step in report.planned if step.status is StepStatus.FAILED]
     told = [
-        f"step {each.step.id}, {one_line(each.step.description)}, failed: "
-        f"{short_error(error_of(each)) or 'no reason is known'}"
-        for each in failed[:_MOST_FAILED]
+        f"step {step.step.id}, {one_line(step.step.description)}, failed: "
+        f"{short_error(error_of(step)) or 'no reason is known'}"
+        for step in failed[:_MOST_FAILED]
     ]
     more = len(failed) - _MOST_FAILED
     return [*told, *([f"{more} more failed"] if more > 0 else [])]
@@ -51,11 +51,11 @@ def same_error_before(attempt: AttemptReport, attempts: Iterable[AttemptReport])
     if not own.error:
         return ""
     same = (
-        each.entry.number
-        for each in attempts
-        if each.entry.specialist == own.specialist
-        and each.entry.number < own.number
-        and _without_ids(each.entry.error) == _without_ids(own.error)
+        attempt.entry.number
+        for attempt in attempts
+        if attempt.entry.specialist == own.specialist
+        and attempt.entry.number < own.number
+        and _without_ids(attempt.entry.error) == _without_ids(own.error)
     )
     first = next(same, None)
     return "" if first is None else f"the same error as in attempt {first}"

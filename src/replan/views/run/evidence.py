@@ -111,24 +111,24 @@ def evidence_of(
         left_out=max(0, len(grounds) - _MOST),
         failed=tuple(
             Ground(
-                what=f"step {each.step.id}, {one_line(each.step.description)}",
-                text=short_error(error_of(each)),
-                step=each.step.id,
+                what=f"step {step.step.id}, {one_line(step.step.description)}",
+                text=short_error(error_of(step)),
+                step=step.step.id,
                 is_bad=True,
             )
-            for each in report.planned
-            if each.status is StepStatus.FAILED
+            for step in report.planned
+            if step.status is StepStatus.FAILED
         ),
     )
 
 
 def evidence_lines(known: Evidence) -> list[str]:
     """All that a question is decided on, in lines; of its arguments, those that changed."""
-    changed = (each for each in known.arguments if each.kind != "same")
+    changed = (change for change in known.arguments if change.kind != "same")
     return [
         *look_lines(known),
         *before_lines(known),
-        *(f"  {argument_text(each)}" for each in changed),
+        *(f"  {argument_text(change)}" for change in changed),
         *ground_lines(known),
         *failed_lines(known),
     ]
@@ -152,12 +152,12 @@ def ground_lines(known: Evidence) -> list[str]:
     lines = [f"said before: {cut(one_line(known.said), _LONGEST)}"] if known.said else []
     lines += ["rests on:"] if known.grounds else []
     lines += [f"  {counted(known.left_out, 'earlier one')}"] if known.left_out else []
-    return [*lines, *(f"  {each.what}: {each.text}" for each in known.grounds)]
+    return [*lines, *(f"  {ground.what}: {ground.text}" for ground in known.grounds)]
 
 
 def failed_lines(known: Evidence) -> list[str]:
     """The steps that failed so far, in lines."""
-    failed = [f"  {each.what}: {each.text}" for each in known.failed]
+    failed = [f"  {ground.what}: {ground.text}" for ground in known.failed]
     return ["failed so far:", *failed] if failed else []
 
 
@@ -244,7 +244,7 @@ def _what_to_look_for(ask: Question, report: RunReport) -> str:
     step = report.by_id.get(ask.step_id)
     who = f"step {ask.step_id}{ask.specialist and f' at @{ask.specialist}'}"
     what = short_call_text(tool, arguments_of_call(ask)) if tool else who
-    own = (each.entry for each in (step.attempts if step else ()))
+    own = (attempt.entry for attempt in (step.attempts if step else ()))
     entry = next((e for e in own if (e.specialist, e.number) == (ask.specialist, number)), None)
     if entry is None:
         return one_line(what)
@@ -255,18 +255,18 @@ def _what_to_look_for(ask: Question, report: RunReport) -> str:
 
 def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
     own = (
-        each
-        for each in reversed(report.events)
-        if isinstance(each, ModelCompleted)
-        and (each.step_id, each.specialist) == (ask.step_id, ask.specialist)
+        event
+        for event in reversed(report.events)
+        if isinstance(event, ModelCompleted)
+        and (event.step_id, event.specialist) == (ask.step_id, ask.specialist)
     )
-    return next((each for each in own if each.reply is not None), None) if ask.step_id else None
+    return next((event for event in own if event.reply is not None), None) if ask.step_id else None
 
 
 def _asked_at(ask: Question, report: RunReport) -> datetime | None:
     if ask.kind != PLAN:
         return report.fold.asked_at.get(ask.key)
-    asked = (each.at for each in reversed(report.events) if isinstance(each, ApprovalRequested))
+    asked = (event.at for event in reversed(report.events) if isinstance(event, ApprovalRequested))
     return next(asked, None)
 
 
@@ -297,15 +297,15 @@ def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
         if isinstance(event, InputRequested) and (event.kind, event.tool) == (ask.kind, tool):
             before.insert(0, event)
     at = ask.step_id, ask.specialist
-    own = (each for each in before if (each.step_id, each.specialist) == at)
+    own = (event for event in before if (event.step_id, event.specialist) == at)
     return next(own, before[0] if before and tool else None)
 
 
 def _before_text(ask: Question, asked: InputRequested, report: RunReport) -> str:
     answers = [
-        each
-        for each in report.events
-        if isinstance(each, AnswerReceived) and short_key(each.key) == short_key(asked.key)
+        event
+        for event in report.events
+        if isinstance(event, AnswerReceived) and short_key(event.key) == short_key(asked.key)
     ]
     what = short_call_text(asked.tool, asked.arguments) if asked.tool else one_line(asked.text)
     what = what if asked.step_id == ask.step_id else f"at step {asked.step_id}, {what}"
@@ -362,20 +362,20 @@ def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
 
 def _failed_calls(step: StepReport) -> str:
     """Which tools failed a step that is done in spite of that."""
-    failed = [each for each in step.tools if getattr(each, "status", "") == "failed"]
-    tools = ", ".join(dict.fromkeys(one_line(each.tool) for each in failed))
+    failed = [call for call in step.tools if getattr(call, "status", "") == "failed"]
+    tools = ", ".join(dict.fromkeys(one_line(call.tool) for call in failed))
     return f" (in spite of {counted(len(failed), 'failed call')} of {tools})" if failed else ""
 
 
 def _result(report: RunReport, step: int) -> str:
     ends = (e for e in reversed(report.events) if isinstance(e, SpecialistCompleted))
-    live = next((each.text for each in ends if each.step_id == step), "")
+    live = next((event.text for event in ends if event.step_id == step), "")
     return live or report.by_id[step].step.result
 
 
 def _calls_before(ask: Question, report: RunReport) -> Iterator[Ground]:
     step = report.by_id.get(ask.step_id)
-    calls = (each for each in (step.tools if step else ()) if isinstance(each, ToolCompleted))
+    calls = (call for call in (step.tools if step else ()) if isinstance(call, ToolCompleted))
     for call in calls:
         # What a person rejected stands where it was asked before.
         if call.specialist == ask.specialist and call.status not in ("rejected", "cancelled"):
@@ -394,7 +394,7 @@ def _calls_cut_off(ask: Question, report: RunReport) -> Iterator[Ground]:
     step = report.by_id.get(ask.step_id)
     for attempt in step.attempts if step else ():
         calls = attempt.calls if attempt.entry.specialist == ask.specialist else ()
-        for call in (each for each in calls if isinstance(each, ToolEvent)):
+        for call in (call for call in calls if isinstance(call, ToolEvent)):
             doubt = _doubt_about(call, report)
             if _is_cut_off(call, attempt, doubt) and not _is_about(ask, call):
                 verdict = "" if doubt is None else _verdict_in(doubt, report)
@@ -421,7 +421,9 @@ def _is_about(ask: Question, call: ToolEvent) -> bool:
 
 
 def _doubt_about(call: ToolEvent, report: RunReport) -> Question | None:
-    return next((each for each in report.questions.values() if _is_about(each, call)), None)
+    return next(
+        (question for question in report.questions.values() if _is_about(question, call)), None
+    )
 
 
 def _verdict_in(doubt: Question, report: RunReport) -> str:
@@ -429,6 +431,6 @@ def _verdict_in(doubt: Question, report: RunReport) -> str:
     verdict = None if doubt.answer is None else read_verdict(doubt.answer)
     if verdict is None:
         return ""
-    answers = (each for each in report.events if isinstance(each, AnswerReceived))
+    answers = (event for event in report.events if isinstance(event, AnswerReceived))
     by = next((e.by for e in answers if short_key(e.key) == short_key(doubt.key)), "")
     return cut(one_line(f"; {by or 'a person'} said: {verdict.words}"), _LONGEST)

@@ -60,14 +60,14 @@ def history_lines(
     """
     timed = list(_told(report, step, has_failures=has_failures))
     if step is None:
-        resumed = ((each.ended, _resumed_text(each, report.began)) for each in report.pauses)
+        resumed = ((pause.ended, _resumed_text(pause, report.began)) for pause in report.pauses)
         timed = [*((at, text) for at, text in resumed if at), *timed]
     for request in report.requests:
         own = request if step is None else _request_of_step(request, step, report)
         timed += [(request.at, line) for line in request_lines(own, report)]
     if has_failures:
         timed += _failures(report)
-    timed.sort(key=lambda each: each[0])
+    timed.sort(key=lambda dated_line: dated_line[0])
     return [f"{time_text(at, report.began)} {one_line(line)}" for at, line in timed]
 
 
@@ -89,7 +89,7 @@ def _told(
 
 
 def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
-    own = [(step.attempts, each) for step in report.steps for each in step.attempts]
+    own = [(step.attempts, attempt) for step in report.steps for attempt in step.attempts]
     for attempts, attempt in own:
         each = attempt.entry
         # The end of an attempt that a kill cut off is unknown; its beginning is shown.
@@ -104,9 +104,9 @@ def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
 def _request_of_step(request: Request, step: int, report: RunReport) -> Request:
     """The part of a request that answers the questions of a step."""
     asked = (event for event in report.events if isinstance(event, _Asked))
-    own = (each for each in asked if not isinstance(each, events.RunCorrected))
-    keys = {short_key(each.key) for each in own if each.step_id == step}
-    answers = {key: each for key, each in request.answers.items() if key in keys}
+    own = (event for event in asked if not isinstance(event, events.RunCorrected))
+    keys = {short_key(event.key) for event in own if event.step_id == step}
+    answers = {key: answer for key, answer in request.answers.items() if key in keys}
     return request.replace(kind="answer", answers=answers)
 
 
@@ -127,8 +127,8 @@ def _event_lines(
     """What is said about an event; `decided` has who decided, by step and decision."""
     match event:
         case events.PlanCreated() | events.PlanUpdated():
-            own = (each for each in report.revisions if each.seq == event.seq)
-            yield from (line for each in own for line in _revision_lines(each))
+            own = (revision for revision in report.revisions if revision.seq == event.seq)
+            yield from (line for revision in own for line in _revision_lines(revision))
         case events.ToolCompleted():
             if event.approval or (has_failures and event.status == "failed"):
                 yield _call_line(event, decided)
@@ -165,14 +165,14 @@ def _call_line(call: events.ToolCompleted, decided: Mapping[Any, str]) -> str:
 
 def _shown_plan(event: events.Event, revisions: Sequence[Revision]) -> Iterator[str]:
     """The plan that a person was shown, where it is another one than that of the run now."""
-    before = [each for each in revisions if each.seq < (event.seq or 0)]
+    before = [revision for revision in revisions if revision.seq < (event.seq or 0)]
     if before and len(before) < len(revisions):
         shown = "; ".join(map(_planned_text, before[-1].after.steps))
         yield f"the plan that was shown: {shown}"
 
 
 def _planned_text(step: Mapping[str, Any]) -> str:
-    names = [f"@{each}" for each in (step.get("assigned_to"), *step.get("joined_by", ())) if each]
+    names = [f"@{name}" for name in (step.get("assigned_to"), *step.get("joined_by", ())) if name]
     after = ", ".join(map(str, step.get("dependencies", ())))
     waits = [f"(after {after})"] if after else []
     return " ".join([str(step["id"]), str(step.get("description", "")), *names, *waits])
@@ -185,14 +185,15 @@ def _after_colon(text: object) -> str:
 def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
     """The changes of a revision, by the numbers of steps; `before` has their old fields."""
     added = [
-        f"{each['step']['id']} ({each['step']['description']})" for each in changes.get("added", [])
+        f"{added_step['step']['id']} ({added_step['step']['description']})"
+        for added_step in changes.get("added", [])
     ]
     modified = [
         f"{step} ({', '.join(_modified_fields(fields, before.get(step, {})))})"
         for step, fields in changes.get("modified", {}).items()
     ]
     parts = {"added": added, "removed": changes.get("removed"), "modified": modified}
-    texts = [f"{name} {', '.join(map(str, each))}" for name, each in parts.items() if each]
+    texts = [f"{name} {', '.join(map(str, value))}" for name, value in parts.items() if value]
     texts += ["changed the order"] if changes.get("reordered") else []
     texts += [f"title {changes['title']}"] if "title" in changes else []
     return one_line("; ".join(texts))
@@ -223,10 +224,10 @@ def request_lines(request: Request, report: RunReport) -> Iterator[str]:
 
 def _new_in(request: Request, report: RunReport) -> str:
     """The steps of an edited document that the plan of the run does not have."""
-    kept = {each.step.description for each in report.planned}
+    kept = {step.step.description for step in report.planned}
     steps = PlanDocument.recover(request.text).plan.steps
     new = [
-        f"{each.id}. {one_line(each.description)}" for each in steps if each.description not in kept
+        f"{step.id}. {one_line(step.description)}" for step in steps if step.description not in kept
     ]
     more = [counted(len(new) - _MOST_NEW, "more step")] if len(new) > _MOST_NEW else []
     return "; ".join([*new[:_MOST_NEW], *more])

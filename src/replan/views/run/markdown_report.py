@@ -28,7 +28,7 @@ def markdown_report(report: WholeReport) -> str:
         f"- Began: {day_and_time(report.began)}; {duration_text(report)}",
         f"- Used: {inline(used_text(report))}",
         *(f"- Label: {inline(f'{name}={value}')}" for name, value in report.labels.items()),
-        *(f"- Warning: {inline(each)}" for each in report.warnings),
+        *(f"- Warning: {inline(warning)}" for warning in report.warnings),
         *(f"- File: {inline(f'{made.path} {made.title}')}" for made in report.artifacts),
         *_table(report),
         "",
@@ -68,17 +68,17 @@ def _table(report: RunReport) -> Iterator[str]:
     if report.steps:
         yield from ("", "## Plan", "", "| step | | who | attempts | took | cost |")
         yield "| ---: | --- | --- | ---: | ---: | ---: |"
-    for each in report.steps:
-        took = "-" if each.seconds is None else seconds(each.seconds)
-        who = inline(", ".join(each.specialists))
-        what = f"{inline(each.step.description)} ({each.standing})"
-        cost = money(each.calls, report.currency)
-        cells = [str(each.step.id), what, who, str(len(each.attempts)), took, cost]
+    for step in report.steps:
+        took = "-" if step.seconds is None else seconds(step.seconds)
+        who = inline(", ".join(step.specialists))
+        what = f"{inline(step.step.description)} ({step.standing})"
+        cost = money(step.calls, report.currency)
+        cells = [str(step.step.id), what, who, str(len(step.attempts)), took, cost]
         yield f"| {' | '.join(cells)} |"
 
 
 def _step(step: StepReport, report: WholeReport) -> Iterator[str]:
-    results = [each for each in report.results if each.step_id == step.step.id]
+    results = [result for result in report.results if result.step_id == step.step.id]
     yield from ("", f"## Step {step.step.id}: {inline(step.step.description)}")
     for attempt in step.attempts:
         yield from ("", *fenced("\n".join(attempt_lines(attempt, report))))

@@ -46,9 +46,9 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
 def _refused_edits(report: RunReport) -> Iterator[str]:
     """What becomes of edits that were refused in a run that is over."""
     steered = report.fold.steered.values() if report.is_over else ()
-    for each in steered:
-        if (each.kind, each.status) == ("edit", "refused"):
-            edit = f"the edit of version {each.based_on} by {one_line(each.by) or 'somebody'}"
+    for event in steered:
+        if (event.kind, event.status) == ("edit", "refused"):
+            edit = f"the edit of version {event.based_on} by {one_line(event.by) or 'somebody'}"
             yield f"{edit} is not in the plan: write it into a plan document, and run that"
 
 
@@ -105,8 +105,8 @@ def raised_limit(report: RunReport) -> str:
         "max_model_calls": f"{report.calls.calls}",
         "max_seconds": seconds(report.worked),
     }.get(limit, "")
-    own = (each for each in report.fold.limits if (each.limit, each.scope) == (limit, "run"))
-    value = [f"{each.value:g}" for each in own][-1:]
+    own = (event for event in report.fold.limits if (event.limit, event.scope) == (limit, "run"))
+    value = [f"{event.value:g}" for event in own][-1:]
     was = f"the limit {limit}{''.join(f'={each}' for each in value)} ended it"
     return f"{was}{used and f', with {used} used'}; {report.larger_limit} leaves it room"
 
@@ -118,14 +118,14 @@ def what_continues(report: RunReport, but: int = 0) -> list[str]:
         report: The run.
         but: A step of which something else is said.
     """
-    planned = [each for each in report.planned if each.step.id != but]
-    cut_off = [each for each in planned if each.is_cut_off]
+    planned = [step for step in report.planned if step.step.id != but]
+    cut_off = [step for step in planned if step.is_cut_off]
     lines = [
-        f"step {each.step.id} was cut off, and is taken up again: "
-        f"{one_line(each.step.description)}{_doubt(each.step, report)}"
-        for each in cut_off[:_MOST_STEPS]
+        f"step {step.step.id} was cut off, and is taken up again: "
+        f"{one_line(step.step.description)}{_doubt(step.step, report)}"
+        for step in cut_off[:_MOST_STEPS]
     ]
-    if left := [each for each in _coming(report, done={but}) if not each.is_cut_off]:
+    if left := [step for step in _coming(report, done={but}) if not step.is_cut_off]:
         then = "then these" if lines else "these steps"
         asking = f"{then} run, without asking unless their team asks"
         lines.append(f"{asking}: {_named(left, report)}")
@@ -144,9 +144,9 @@ def _doubt(step: PlanStep, report: RunReport) -> str:
 def _named(steps: Collection[StepReport], report: RunReport) -> str:
     """Steps with their titles, and which of them must not happen twice."""
     told = [
-        f"step {each.step.id}, {one_line(each.step.description)}"
-        f"{' (unsafe)' if report.is_unsafe(each.step) else ''}"
-        for each in steps
+        f"step {step.step.id}, {one_line(step.step.description)}"
+        f"{' (unsafe)' if report.is_unsafe(step.step) else ''}"
+        for step in steps
     ]
     more = f"; {len(told) - _MOST_STEPS} more" if len(told) > _MOST_STEPS else ""
     return f"{'; '.join(told[:_MOST_STEPS])}{more}"
@@ -174,16 +174,16 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
     """Which run goes on if a step is done again or skipped, what it keeps, and what it runs."""
     again = _done_again(report, step) if is_retry else []
     kept = [
-        each.step.id
-        for each in report.planned
-        if each.status is StepStatus.COMPLETED and each.step.id not in again
+        step.step.id
+        for step in report.planned
+        if step.status is StepStatus.COMPLETED and step.step.id not in again
     ]
     numbers = ", ".join(map(str, kept))
     keeps = f"keeps step{'' if len(kept) == 1 else 's'} {numbers}" if kept else "keeps no step"
     if len(kept) > _MOST_STEPS:
         keeps = f"keeps {counted(len(kept), 'done step')}"
     which = "a new run begins from this plan" if report.is_final else "this run goes on"
-    steps = [*(report.by_id[each] for each in again)]
+    steps = [*(report.by_id[step_id] for step_id in again)]
     steps += _coming(report, again, () if is_retry else (step,))
     without = f", without the result of step {step}" if steps and not is_retry else ""
     runs = f"runs {_named(steps, report)}{without}" if steps else "runs no step"
@@ -196,28 +196,28 @@ def what_a_correction_does(report: RunReport, step: int, *, is_retry: bool) -> s
 def _done_again(report: RunReport, step: int) -> list[int]:
     """A step and the settled ones that wait for it, directly or not."""
     cone, again = set[int](), list[int]()
-    for each in run_order(report.plan) if report.plan else ():
-        if each.id == step or not cone.isdisjoint(each.awaits):
-            cone.add(each.id)
-            again += [] if each.status.is_open else [each.id]
+    for other_step in run_order(report.plan) if report.plan else ():
+        if other_step.id == step or not cone.isdisjoint(other_step.awaits):
+            cone.add(other_step.id)
+            again += [] if other_step.status.is_open else [other_step.id]
     return again
 
 
 def _failed_in(report: RunReport) -> list[StepReport]:
-    return [each for each in report.planned if each.status is StepStatus.FAILED]
+    return [step for step in report.planned if step.status is StepStatus.FAILED]
 
 
 def _failed_lines(report: RunReport, option: str) -> Iterator[str]:
     """The commands about the steps that failed; of the first ones, what each of them does."""
     failed = _failed_in(report)
     commands = [*corrections(report, option)]
-    for place, each in enumerate(failed[:_MOST_STEPS]):
-        if repair := repair_of(each):
-            yield f"step {each.step.id} failed because {repair.why}; {repair.fix}"
+    for place, step in enumerate(failed[:_MOST_STEPS]):
+        if repair := repair_of(step):
+            yield f"step {step.step.id} failed because {repair.why}; {repair.fix}"
         for command in commands[2 * place : 2 * place + 2]:
             if place < _MOST_TOLD:
                 is_retry = command is commands[2 * place]
-                does = what_a_correction_does(report, each.step.id, is_retry=is_retry)
+                does = what_a_correction_does(report, step.step.id, is_retry=is_retry)
                 yield f"{'retry' if is_retry else 'skip'}: {does}"
             yield command
     yield from commands[2 * min(len(failed), _MOST_STEPS) :]
@@ -227,8 +227,8 @@ def corrections(report: RunReport, option: str = "") -> Iterator[str]:
     """The commands that repeat a failed step, or leave it out."""
     run, team = report.run_id[:_SHORT], _team_option(report)
     failed = _failed_in(report)
-    for each in failed[:_MOST_STEPS]:
-        step, repair = each.step.id, repair_of(each)
+    for step_report in failed[:_MOST_STEPS]:
+        step, repair = step_report.step.id, repair_of(step_report)
         more = f" {repair.option}".rstrip() if repair else ""
         after = "then do" if repair and not more else "do"
         yield f"{after} step {step} again with: replan retry {run} {step}{option}{team}{more}"
@@ -240,19 +240,21 @@ def corrections(report: RunReport, option: str = "") -> Iterator[str]:
 def _rejected_calls(report: RunReport, option: str) -> Iterator[str]:
     """The commands that ask anew about calls which a person did not allow."""
     run = f"{report.run_id[:_SHORT]}"
-    done = (each for each in report.planned if each.status is StepStatus.COMPLETED)
-    for each in (e for e in done if report.anomalies_of(e).refused):
-        what = f"step {each.step.id} ended without a call that was rejected"
-        does = what_a_correction_does(report, each.step.id, is_retry=True)
+    done = (step for step in report.planned if step.status is StepStatus.COMPLETED)
+    for step in (e for e in done if report.anomalies_of(e).refused):
+        what = f"step {step.step.id} ended without a call that was rejected"
+        does = what_a_correction_does(report, step.step.id, is_retry=True)
         yield f"{what}; to be asked anew, do it again: {does}"
-        yield f"do it again with: replan retry {run} {each.step.id}{option}{_team_option(report)}"
+        yield f"do it again with: replan retry {run} {step.step.id}{option}{_team_option(report)}"
 
 
 def _begun_anew(report: RunReport, option: str) -> Iterator[str]:
     """The command that asks for the same in a new run: a rejected plan is not taken up again."""
     title = one_line(report.title)
     task = shlex.quote(title) if 0 < len(title) <= _LONGEST_TASK else "TASK"
-    if any(each.is_first and each.by.startswith(HANDED_IN) for each in report.revisions):
+    if any(
+        revision.is_first and revision.by.startswith(HANDED_IN) for revision in report.revisions
+    ):
         task = "PLAN.md"
     team = _team_option(report) or _file_option(report)
     yield "a rejected plan is not run; write another one and name its file, or ask anew"

@@ -101,14 +101,14 @@ def _text_for(ask: Question) -> str:
     """What to write as an answer: to a job, each thing that it needs, with its name."""
     details = ask.details if isinstance(ask.details, dict) else {}
     missing = details.get("missing") if "phase" in details else None
-    names = [one_line(str(each)) for each in missing] if isinstance(missing, list) else []
-    return ", ".join(f"{each}: TEXT" for each in names) if len(names) > 1 else "TEXT"
+    names = [one_line(str(name)) for name in missing] if isinstance(missing, list) else []
+    return ", ".join(f"{name}: TEXT" for name in names) if len(names) > 1 else "TEXT"
 
 
 def named_lines(ask: Question, known: Evidence) -> list[str]:
     """A question as `ask_lines` writes it, with its key in front, and what it rests on."""
     first, *rest = ask_lines(ask, known)
-    is_named = any(each.name == "task" for each in known.arguments)
+    is_named = any(change.name == "task" for change in known.arguments)
     task = [f"  step {ask.step_id}: {known.task}"] if known.task and not is_named else []
     why = [*before_lines(known), *ground_lines(known), *look_lines(known), *_leads(ask)]
     return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
@@ -121,7 +121,7 @@ def ask_lines(ask: Question, known: Evidence) -> list[str]:
         return ["May this plan run?", *(f"  {line}" for line in told)]
     does = [f"  it does: {known.does}"] if known.does else []
     asked = one_line(question_shown(ask))
-    return [asked, *does, *(f"  {argument_text(each)}" for each in known.arguments)]
+    return [asked, *does, *(f"  {argument_text(change)}" for change in known.arguments)]
 
 
 def _remark(text: str) -> list[str]:

@@ -44,10 +44,10 @@ def overview(report: RunReport, width: int) -> list[str]:
         "waits for": _waiting(report),
         "history": history_lines(report),
         "host": _host_lines(report),
-        "warnings": [one_line(each) for each in report.warnings],
+        "warnings": [one_line(warning) for warning in report.warnings],
         "files": [one_line(f"{made.path} {made.title}") for made in report.artifacts],
     }
-    lines = [line for title, each in sections.items() for line in _section(title, each)]
+    lines = [line for title, lines in sections.items() for line in _section(title, lines)]
     return _folded([*_head(report), *lines], width)
 
 
@@ -131,7 +131,7 @@ def duration_text(report: RunReport) -> str:
         "{} with nobody at work": report.idle,
         "killed, and not resumed for up to {}": report.unknown,
     }
-    pauses = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
+    pauses = [what.format(seconds(value)) for what, value in parts.items() if value >= LEAST_TOLD]
     least, of_it = "at least " if report.is_killed else "", ", ".join(pauses)
     return f"took {least}{seconds(report.seconds)}{f' ({of_it})' if pauses else ''}"
 
@@ -160,7 +160,7 @@ def remark_texts(remarks: Anomalies) -> list[str]:
 
 def remarks_of(report: RunReport) -> list[str]:
     """What a run continued in spite of, and what it did not do of what people asked, in words."""
-    refused = [each.kind for each in report.fold.steered.values() if each.status == "refused"]
+    refused = [event.kind for event in report.fold.steered.values() if event.status == "refused"]
     asked = [f"{counted(refused.count(kind), kind)} refused" for kind in dict.fromkeys(refused)]
     return [*remark_texts(report.anomalies), *asked]
 
@@ -180,12 +180,12 @@ def step_counts(report: RunReport) -> list[str]:
     if report.is_planning:
         return [f"{counted(len(report.steps), 'step')} begun {EARLY}"]
     done = f"{report.count(StepStatus.COMPLETED)} of {counted(len(report.planned), 'step')} done"
-    asking = sum(each.is_asking for each in report.planned)
-    cut_off = 0 if report.is_over else sum(each.is_cut_off for each in report.planned)
+    asking = sum(step.is_asking for step in report.planned)
+    cut_off = 0 if report.is_over else sum(step.is_cut_off for step in report.planned)
     left, word = report.count(StepStatus.PENDING), "not done" if report.is_over else "pending"
     others = {WAITING: asking, CUT_OFF: cut_off, word: left - asking - cut_off}
-    others |= {WORDS[each]: report.count(each) for each in _TOLD}
-    return [done, *(f"{n} {each}" for each, n in others.items() if n)]
+    others |= {WORDS[status]: report.count(status) for status in _TOLD}
+    return [done, *(f"{n} {number}" for number, n in others.items() if n)]
 
 
 def _plan_title(report: RunReport) -> str:
@@ -245,18 +245,18 @@ def mark_of(report: StepReport) -> str:
 def _notes(report: StepReport) -> Iterator[str]:
     """Lines about what is unusual in a step: bad attempts, its tools, its feedback."""
     has_several = len(report.specialists) > 1
-    for each in report.attempts:
-        if each.outcome in _LOUD:
-            line = f"{attempt_line(each)}{_idle(each)}"
-            yield f"{one_line(each.entry.specialist)}, {line}" if has_several else line
+    for attempt in report.attempts:
+        if attempt.outcome in _LOUD:
+            line = f"{attempt_line(attempt)}{_idle(attempt)}"
+            yield f"{one_line(attempt.entry.specialist)}, {line}" if has_several else line
     if report.removed or report.is_early:
         yield report.removed or EARLY
     if tools := report.tools:
-        is_running = any(each.outcome == "running" for each in report.attempts)
+        is_running = any(attempt.outcome == "running" for attempt in report.attempts)
         no_end = "not over" if is_running else "cut off"
         yield f"tools: {', '.join(_tool_counts(tools, no_end))}"
     if feedback := one_line(report.step.feedback):
-        errors = [one_line(each.entry.error) for each in report.attempts]
+        errors = [one_line(attempt.entry.error) for attempt in report.attempts]
         if feedback not in errors:
             yield f"{report.step.status.value}: {feedback}"
 
@@ -306,7 +306,7 @@ def _tool_counts(
 
 def tool_counts(report: RunReport) -> list[str]:
     """The calls of tools in a run, by name: those of its steps, and those of the host."""
-    own = (each for each in report.host_calls if isinstance(each, ToolCompleted))
+    own = (call for call in report.host_calls if isinstance(call, ToolCompleted))
     return [*_tool_counts([*own, *(call for step in report.steps for call in step.tools)])]
 
 
@@ -329,7 +329,7 @@ def _host_lines(report: RunReport) -> list[str]:
     for node, events in by_node.items():
         calls = calls_of(events)
         used = usage_text(calls, report.currency)
-        tools = [each for each in events if isinstance(each, ToolCompleted)]
+        tools = [call for call in events if isinstance(call, ToolCompleted)]
         tools_text = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
         lines.append(f"{one_line(node)}: {used}, {seconds(calls.seconds)}{tools_text}")
     return lines

@@ -31,7 +31,7 @@ def prompts_record(run: WholeReport, events: Iterable[Event]) -> dict[str, Any]:
         "calls": [
             {
                 **call.model_dump(mode="json"),
-                "prompt": [_message(each, run) for each in call.prompt],
+                "prompt": [_message(message, run) for message in call.prompt],
                 "answer": end and {**end.model_dump(mode="json"), "reply": _reply(end, run)},
             }
             for call, end in _calls(events)
@@ -50,11 +50,11 @@ def prompts_lines(run: WholeReport, events: Iterable[Event]) -> list[str]:
 def _calls(events: Iterable[Event]) -> list[tuple[_Call, _End | None]]:
     """The calls of models whose texts were stored, each with its end."""
     own = list(events)
-    ends = {each.call_key: each for each in own if isinstance(each, ModelCompleted)}
-    begun = [each for each in own if isinstance(each, _Call) and prompt_of(each)]
+    ends = {event.call_key: event for event in own if isinstance(event, ModelCompleted)}
+    begun = [event for event in own if isinstance(event, _Call) and prompt_of(event)]
     return [
-        (each, each if isinstance(each, MemorySummary) else ends.get(each.call_key))
-        for each in begun
+        (event, event if isinstance(event, MemorySummary) else ends.get(event.call_key))
+        for event in begun
     ]
 
 
@@ -64,8 +64,8 @@ def _call_lines(call: _Call, end: _End | None, run: WholeReport) -> list[str]:
         who = f"step {call.step_id} {call.specialist}, attempt {call.attempt}"
     at = f"{time_text(call.at, run.started_at)} " if call.at else ""
     lines = [f"{at}{one_line(who)}, model {one_line(call.model)}"]
-    for each in (_message(part, run) for part in call.prompt):
-        lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]
+    for message in (_message(part, run) for part in call.prompt):
+        lines += [f"  {one_line(message['role'])}:", *_indented(message["text"])]
     if end is None:
         return [*lines, "  not over"]
     reply = _reply(end, run)

@@ -23,19 +23,24 @@ def run_record(run: WholeReport) -> dict[str, Any]:
         "unknown_seconds": round(run.unknown, 3),
         "usage": {
             **Usage.of(run.calls, run.currency).model_dump(),
-            "by": {name: each.model_dump(mode="json") for name, each in used.by.items()},
+            "by": {name: count.model_dump(mode="json") for name, count in used.by.items()},
         },
         "plan": plan and {"version": plan.version, "markdown": plan.content},
-        "steps": [_step(each, run.currency) for each in run.steps],
+        "steps": [_step(step, run.currency) for step in run.steps],
         "pending_questions": [
-            PendingQuestion.of(each).model_dump(mode="json") for each in run.pending_questions
+            PendingQuestion.of(question).model_dump(mode="json")
+            for question in run.pending_questions
         ],
         "answered_questions": [
-            each.model_dump(mode="json") for each in run.questions.values() if not each.is_open
+            question.model_dump(mode="json")
+            for question in run.questions.values()
+            if not question.is_open
         ],
-        "history": [each.model_dump(mode="json") for each in (plan.update_history if plan else ())],
-        "ledger": [each.record for each in run.attempts],
-        "events": [each.model_dump(mode="json") for each in run.events],
+        "history": [
+            update.model_dump(mode="json") for update in (plan.update_history if plan else ())
+        ],
+        "ledger": [attempt.record for attempt in run.attempts],
+        "events": [event.model_dump(mode="json") for event in run.events],
     }
 
 

@@ -28,9 +28,9 @@ _LEGEND = (
 def timeline(report: RunReport, width: int) -> list[str]:
     """The lines of a timeline; none is wider than the width."""
     drawn = timeline_of(report)
-    marks = {each.step.id: mark_of(each) for each in report.steps}
+    marks = {step.step.id: mark_of(step) for step in report.steps}
     rows = [
-        (_name(each, marks), _took(each), money(each.calls, report.currency)) for each in drawn.rows
+        (_name(row, marks), _took(row), money(row.calls, report.currency)) for row in drawn.rows
     ]
     names, took, costs = (max(map(cell_len, texts)) for texts in zip(*rows, strict=True))
     costs = max(costs, len("cost"))
@@ -44,11 +44,11 @@ def timeline(report: RunReport, width: int) -> list[str]:
     return [
         line(("", "took", "cost"), _scale(report, bar)),
         *(
-            line(texts, _painted(each, drawn, bar))
-            for texts, each in zip(rows, drawn.rows, strict=True)
+            line(texts, _painted(row, drawn, bar))
+            for texts, row in zip(rows, drawn.rows, strict=True)
         ),
         "",
-        *(cut(each, width) for each in _LEGEND),
+        *(cut(legend, width) for legend in _LEGEND),
     ]
 
 
@@ -77,10 +77,10 @@ def _painted(row: Row, drawn: Timeline, width: int) -> str:
     """The bars of a row in signs; work is seen over pauses, one column of it at least."""
     is_all = row.name == ALL
     signs = ["=" if is_all else " "] * width
-    waits = [each for each in row.bars if each.kind == "planned"]
+    waits = [bar for bar in row.bars if bar.kind == "planned"]
     rests = drawn.pauses if waits or is_all else ()
-    last = max((each.left + each.width for each in waits), default=100.0)
-    work = [each for each in row.bars if each.kind != "planned" and not is_all]
+    last = max((bar.left + bar.width for bar in waits), default=100.0)
+    work = [bar for bar in row.bars if bar.kind != "planned" and not is_all]
     for bar in (*waits, *rests, *work):
         first = min(width - 1, int(bar.left * width / 100))
         end = int(min(last, bar.left + bar.width) * width / 100)

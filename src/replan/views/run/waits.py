@@ -27,10 +27,14 @@ def waits_of(step: StepReport, report: RunReport) -> list[Wait]:
     if begun is None or begun <= planned:
         return list(_waits_between_attempts(step, report, is_open=is_open))
     ready, waits = planned, list[Wait]()
-    needed = {each.step.id: each for each in report.steps if each.step.id in step.step.awaits}
-    missing = [number for number, each in needed.items() if each.status.is_open]
-    failed = [number for number, each in needed.items() if each.status is StepStatus.FAILED]
-    ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
+    needed = {
+        step_report.step.id: step_report
+        for step_report in report.steps
+        if step_report.step.id in step.step.awaits
+    }
+    missing = [number for number, step in needed.items() if step.status.is_open]
+    failed = [number for number, step in needed.items() if step.status is StepStatus.FAILED]
+    ends = {number: ended for number, step in needed.items() if (ended := _end(step)) is not None}
     if (missing or failed) and not step.attempts:
         ready = begun
         what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
@@ -42,7 +46,7 @@ def waits_of(step: StepReport, report: RunReport) -> list[Wait]:
     turn = _seconds_between(ready, begun) - _seconds_paused(report, ready, begun)
     waits.append(Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready))
     return [
-        *(each for each in waits if each.seconds > 0),
+        *(wait for wait in waits if wait.seconds > 0),
         *_waits_between_attempts(step, report, is_open=is_open),
     ]
 
@@ -54,7 +58,7 @@ def _waits_between_attempts(
     person = pause = 0.0
     asking = list[datetime]()
     for name in step.specialists:
-        own = [each.entry for each in step.attempts if each.entry.specialist == name]
+        own = [attempt.entry for attempt in step.attempts if attempt.entry.specialist == name]
         for before, after in pairwise(own):
             if before.ended_at is not None:
                 gap = _seconds_between(before.ended_at, after.started_at)
@@ -76,7 +80,9 @@ def _waits_between_attempts(
 
 
 def _end(step: StepReport) -> datetime | None:
-    ends = [each.entry.ended_at for each in step.attempts if each.entry.ended_at is not None]
+    ends = [
+        attempt.entry.ended_at for attempt in step.attempts if attempt.entry.ended_at is not None
+    ]
     return max(ends) if ends and not step.status.is_open else None
 
 
@@ -91,6 +97,8 @@ def _seconds_between(began: datetime, ended: datetime) -> float:
 def _seconds_paused(report: RunReport, began: datetime, ended: datetime) -> float:
     """Seconds of a time without work on the run."""
     shared = (
-        min(each.ended or report.ended, ended) - max(each.began, began) for each in report.pauses
+        min(pause.ended or report.ended, ended) - max(pause.began, began) for pause in report.pauses
     )
-    return sum((each for each in shared if each > timedelta()), timedelta()).total_seconds()
+    return sum(
+        (duration for duration in shared if duration > timedelta()), timedelta()
+    ).total_seconds()
