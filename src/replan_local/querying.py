@@ -103,14 +103,15 @@ def _compared(asked: Compare, inputs: Mapping[int, str]) -> AnswerTable:
     # One name for two columns would not say which is which.
     columns = [
         f"{name} ({side.title})" if name in names[0] and name in names[1] else name
-        for side, own in zip(sides, names, strict=True)
-        for name in own
+        for side, column_names in zip(sides, names, strict=True)
+        for name in column_names
     ]
     has_ratio = len(names[0]) == len(names[1]) == 1
     rows: list[tuple[object, ...]] = []
     for key in dict.fromkeys([*figures[0], *figures[1]]):
         one, other = (
-            by_key.get(key, [None] * len(own)) for by_key, own in zip(figures, names, strict=True)
+            by_key.get(key, [None] * len(column_names))
+            for by_key, column_names in zip(figures, names, strict=True)
         )
         rows.append((key, *one, *other, *([_ratio(one[0], other[0])] if has_ratio else [])))
     return AnswerTable(

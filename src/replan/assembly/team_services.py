@@ -94,9 +94,9 @@ def services_of(
         log=log or memory_log(),
         settings=team.settings.replace(memory=memory),
         memory={
-            specialist.name: own
+            specialist.name: memory_of_specialist
             for specialist in team.specialists
-            if (own := joined(team.memory, specialist.memory)) != memory
+            if (memory_of_specialist := joined(team.memory, specialist.memory)) != memory
         },
         knowledge=cast("Retriever | None", team.knowledge),
         rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},

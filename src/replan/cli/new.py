@@ -86,8 +86,8 @@ def _check_name(name: str) -> None:
 
 def _check_hides_nothing(name: str, directory: Path) -> None:
     # Not where packages are written or tried: only what is installed.
-    own = {Path.cwd(), directory.resolve()}
-    folders = [path for path in sys.path if path and Path(path).resolve() not in own]
+    new_folders = {Path.cwd(), directory.resolve()}
+    folders = [path for path in sys.path if path and Path(path).resolve() not in new_folders]
     if name in sys.stdlib_module_names:
         owner = "Python's standard library has a module"
     elif PathFinder.find_spec(name, folders) is not None:

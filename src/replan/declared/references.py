@@ -100,8 +100,8 @@ def _on_path(folder: Path) -> Generator[None]:
 
 
 def _no_module(name: str, folder: Path | None) -> PydanticCustomError:
-    own = sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
-    near = get_close_matches(name, own, 1)
+    module_names = sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
+    near = get_close_matches(name, module_names, 1)
     reason = f"There is no module '{name}', neither installed nor in the folder of the file."
     fix = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
     return field_error("no_module", reason, fix)

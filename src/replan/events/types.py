@@ -343,8 +343,8 @@ class SpecialistCompleted(StepEvent):
 
     def model_post_init(self, _: Any, /) -> None:
         if (result := self.result) is not None:
-            own = {"status": result.status, "error": result.error, "cut": result.cut}
-            vars(self).update(own, seconds=round(result.duration, 3))
+            outcome_fields = {"status": result.status, "error": result.error, "cut": result.cut}
+            vars(self).update(outcome_fields, seconds=round(result.duration, 3))
 
     @property
     def text(self) -> str:
@@ -390,8 +390,8 @@ class InputRequested(StepEvent):
         if (asked := self.question) is not None:
             shown = asked.details if asked.is_decision else None
             call = shown if isinstance(shown, dict) else {}
-            own = {name: call[name] for name in ("tool", "arguments") if name in call}
-            vars(self).update(own, key=asked.key, text=asked.text, kind=asked.kind)
+            call_fields = {name: call[name] for name in ("tool", "arguments") if name in call}
+            vars(self).update(call_fields, key=asked.key, text=asked.text, kind=asked.kind)
 
 
 class ApprovalRequested(BaseEvent):

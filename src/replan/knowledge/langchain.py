@@ -129,8 +129,8 @@ class VectorStoreRetriever:
 
     def _scored(self, query: str, most: int, options: Mapping[str, Any]) -> list[Any]:
         if self.score is not None:
-            own = self.store.similarity_search_with_score(query, k=most, **options)
-            return [(document, self.score(value)) for document, value in own]
+            scored_documents = self.store.similarity_search_with_score(query, k=most, **options)
+            return [(document, self.score(value)) for document, value in scored_documents]
         try:
             return self.store.similarity_search_with_relevance_scores(query, k=most, **options)
         except NotImplementedError as error:

@@ -94,8 +94,8 @@ def _facts_of_step(report: RunReport, event: StepEvent | PhaseEntered) -> dict[s
         case SpecialistInvoked():
             return {"answered": report.answered - {event.step_id}}
         case InputRequested(question=Question() as asked):
-            own = asked.replace(step_id=event.step_id)
-            questions = (*report.questions_without(asked.key), own)
+            question = asked.replace(step_id=event.step_id)
+            questions = (*report.questions_without(asked.key), question)
             return {"pending_questions": questions, "answered": report.answered - {event.step_id}}
         case SpecialistCompleted() if event.result is not None:
             files = {

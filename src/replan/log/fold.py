@@ -249,8 +249,10 @@ class Fold:
         if isinstance(event, CallEvent):
             # The end of a call takes the place of its beginning.
             is_hosts = event.step_id is None
-            own = self.host_calls if is_hosts else self.calls.setdefault(_attempt_of(event), {})
-            own[event.call_key] = event
+            calls_of_attempt = (
+                self.host_calls if is_hosts else self.calls.setdefault(_attempt_of(event), {})
+            )
+            calls_of_attempt[event.call_key] = event
 
     def _apply_to_plan(self, event: Event) -> None:
         before, self.outline = self.outline, self.outline.after(event)
@@ -379,8 +381,8 @@ class Fold:
         attempt = _attempt_of(event)
         begun = self.attempts.get(attempt)
         if begun is not None and begun.outcome in UNKNOWN_ENDS:
-            own = {"outcome": event.outcome, "error": event.error}
-            self.attempts[attempt] = begun.replace(ended_at=self._time_of(event), **own)
+            end_fields = {"outcome": event.outcome, "error": event.error}
+            self.attempts[attempt] = begun.replace(ended_at=self._time_of(event), **end_fields)
         if not isinstance(event, events.SpecialistRetried):
             self.at_work.discard(attempt[:2])
         if event.outcome == "waiting":

@@ -46,8 +46,10 @@ def event_of(run_id: str, logged: LoggedEvent) -> Event:
         pass
     name = fields.get("type")
     logger.warning("a kept event cannot be read", extra={"run_id": run_id, "kind": name})
-    own = {name: fields[name] for name in ("run_id", "seq", "at", "round") if name in fields}
-    return WarningReported(text=f"This version of Replan cannot read the event {name!r}.", **own)
+    envelope = {name: fields[name] for name in ("run_id", "seq", "at", "round") if name in fields}
+    return WarningReported(
+        text=f"This version of Replan cannot read the event {name!r}.", **envelope
+    )
 
 
 def _kept_fields(kind: type[BaseEvent], fields: Mapping[str, Any]) -> dict[str, Any]:

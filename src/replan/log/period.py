@@ -71,7 +71,7 @@ def added_up(reports: Iterable[RunReport], by: By) -> tuple[Sums, ...]:
     for report in reports:
         for part in _PARTS[by](report):
             parts[part.name].append((report, part))
-    sums = [_sums(name, own) for name, own in parts.items()]
+    sums = [_sums(name, reports_and_parts) for name, reports_and_parts in parts.items()]
     if by == "day":
         return tuple(sorted(sums, key=lambda sums: sums.name))
     return tuple(sorted(sums, key=lambda sums: (-_most(sums), -sums.seconds, sums.name)))
@@ -81,13 +81,13 @@ def _most(sums: Sums) -> float:
     return max((cost or 0.0 for cost in sums.costs.values()), default=0.0)
 
 
-def _sums(name: str, own: list[tuple[RunReport, _Part]]) -> Sums:
-    parts = [part for _, part in own]
+def _sums(name: str, reports_and_parts: list[tuple[RunReport, _Part]]) -> Sums:
+    parts = [part for _, part in reports_and_parts]
     calls = sum_of(part.calls for part in parts)
     return Sums(
         name=name,
-        costs=_costs(own),
-        runs=len({report.run_id for report, _ in own}),
+        costs=_costs(reports_and_parts),
+        runs=len({report.run_id for report, _ in reports_and_parts}),
         number=sum(part.number for part in parts),
         failed=sum(part.is_failed for part in parts),
         partial=sum(part.is_partial for part in parts),
@@ -98,10 +98,10 @@ def _sums(name: str, own: list[tuple[RunReport, _Part]]) -> Sums:
     )
 
 
-def _costs(own: list[tuple[RunReport, _Part]]) -> dict[str, float | None]:
+def _costs(reports_and_parts: list[tuple[RunReport, _Part]]) -> dict[str, float | None]:
     """What was charged in each currency; what is free needs none."""
     calls = defaultdict[str, list[Calls]](list)
-    for report, part in own:
+    for report, part in reports_and_parts:
         calls[report.currency].append(part.calls)
     costs = {currency: sum_of(each).cost for currency, each in calls.items()}
     order = sorted(costs, key=lambda currency: (not currency, currency))
@@ -130,8 +130,8 @@ def _teams(report: RunReport) -> Iterator[_Part]:
 def _specialists(report: RunReport) -> Iterator[_Part]:
     for attempt in report.attempts:
         is_failed = attempt.entry.outcome == "failed"
-        own = calls_of(call for call in attempt.calls if isinstance(call, ModelCompleted))
-        yield _Part(attempt.entry.specialist, is_failed, attempt.seconds or 0.0, own)
+        attempt_calls = calls_of(call for call in attempt.calls if isinstance(call, ModelCompleted))
+        yield _Part(attempt.entry.specialist, is_failed, attempt.seconds or 0.0, attempt_calls)
     if ends := [call for call in report.host_calls if isinstance(call, ModelCompleted)]:
         failed, seconds = any(event.error for event in ends), sum(event.seconds for event in ends)
         yield _Part(HOST, failed, seconds, calls_of(ends), number=len(ends))

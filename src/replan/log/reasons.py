@@ -71,8 +71,8 @@ def _rejected_why(report: RunReport) -> str:
 def _limit_why(report: RunReport) -> str:
     """The limit that was reached, its value, and why less than that was used."""
     limit = report.limit_reached
-    own = (event for event in report.fold.limits if event.scope == "run")
-    reached = [event for event in own if event.limit == limit]
+    limits_of_run = (event for event in report.fold.limits if event.scope == "run")
+    reached = [event for event in limits_of_run if event.limit == limit]
     why = one_line(reached[-1].reason) if reached else ""
     if limit in CUTS:
         return f"{CUTS[limit]}{why and f': {why}'}"

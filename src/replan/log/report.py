@@ -105,9 +105,9 @@ class RunReport(StateFacts):
     @classmethod
     def begun(cls, run_id: str, at: datetime, currency: str = "") -> Self:
         """Return the report of a run that begins, of which nothing happened yet."""
-        own: dict[str, Any] = {"run_id": run_id, "outcome": "running", "started_at": at}
+        first_fields: dict[str, Any] = {"run_id": run_id, "outcome": "running", "started_at": at}
         rows: dict[str, Any] = {"labels": {}, "spent": {}, "requests": ()}
-        return cls(**own, **rows, currency=currency, last_seen_at=at, events=())
+        return cls(**first_fields, **rows, currency=currency, last_seen_at=at, events=())
 
     def questions_without(self, key: str) -> tuple[Question, ...]:
         """The open questions but for one."""
@@ -191,10 +191,10 @@ class RunReport(StateFacts):
         return self._seconds_paused("interrupted", "failed", "over")
 
     def _seconds_paused(self, *why: str) -> float:
-        own = [
+        pauses_of_run = [
             (pause.ended or self.ended) - pause.began for pause in self.pauses if pause.why in why
         ]
-        return sum(own, timedelta()).total_seconds()
+        return sum(pauses_of_run, timedelta()).total_seconds()
 
     @property
     def steers(self) -> tuple[RunSteered, ...]:
@@ -311,8 +311,10 @@ class RunReport(StateFacts):
         """The steps that wait for a person: where work is in doubt, no attempt says so."""
         if self.is_over:
             return set()
-        own = {step for step, _ in self.fold.asking}
-        return (own - self.answered) | {question.step_id for question in self.pending_questions}
+        asking_ids = {step for step, _ in self.fold.asking}
+        return (asking_ids - self.answered) | {
+            question.step_id for question in self.pending_questions
+        }
 
     def _texts_of_removed(
         self, gone: Iterable[int], removed_by: dict[int, Revision]

@@ -39,7 +39,7 @@ async def whole_results(state: EnhancedState, log: RunLog) -> EnhancedState:
     named = [result for key in RESULTS for result in _results_of(state, key).values()]
     if not any(result.excerpt for result in named):
         return state
-    whole = await _whole(state, named, log)
+    whole = await _restorer(state, named, log)
     results = {key: value for key, value in state.items() if key in RESULTS}
     return cast("EnhancedState", {**state, **_changed(results, whole, whole)})
 
@@ -49,13 +49,15 @@ async def whole_values(state: EnhancedState, log: RunLog) -> EnhancedState:
     named = [*_every_result(state)]
     if not any(result.excerpt and result.log_key for result in named):
         return state
-    whole = await _whole(state, named, log)
+    whole = await _restorer(state, named, log)
 
     return cast("EnhancedState", _changed(state, lambda result: _without_key(whole(result)), whole))
 
 
-async def _whole(state: EnhancedState, named: Iterable[SpecialistResult], log: RunLog) -> Change:
-    wanted = {result.log_key for result in named if result.excerpt and result.log_key}
+async def _restorer(
+    state: EnhancedState, results_in_state: Iterable[SpecialistResult], log: RunLog
+) -> Change:
+    wanted = {result.log_key for result in results_in_state if result.excerpt and result.log_key}
     recorded_by_key = await log.results_at(state.get("run_id", ""), wanted)
 
     def whole(result: SpecialistResult) -> SpecialistResult:
@@ -63,8 +65,8 @@ async def _whole(state: EnhancedState, named: Iterable[SpecialistResult], log: R
         if recorded is None:
             return result
         # What a later round says of it is the state's word.
-        own = {"round": result.round, "usage": result.usage, "made_of": result.made_of}
-        return recorded.model_copy(update=own)
+        later_fields = {"round": result.round, "usage": result.usage, "made_of": result.made_of}
+        return recorded.model_copy(update=later_fields)
 
     return whole
 

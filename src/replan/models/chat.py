@@ -83,8 +83,8 @@ class Chat:
     def within(self, tokens: int) -> "Chat":
         """The same model, whose replies end after this many tokens if it supports a bound."""
         field, _ = _bound_of(self.model)
-        own = None if field is None else getattr(self.model, field)
-        if field is None or (isinstance(own, int) and 0 < own <= tokens):
+        model_bound = None if field is None else getattr(self.model, field)
+        if field is None or (isinstance(model_bound, int) and 0 < model_bound <= tokens):
             return self
         twin = copy(self)
         twin.model = self.model.model_copy(update={field: tokens})
@@ -261,13 +261,13 @@ class _ReplyRequest:
         # One of the changes says how long its reply may be.
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         schemas = () if chat.reply_format is None else (chat.reply_format,)
-        length, own = _bound_of(chat.model)
+        length, model_bound = _bound_of(chat.model)
         request = Request(
             model=chat.provider_name,
             names=chat.names,
             messages=self.messages,
             tools=[*tools, *schemas],
-            most_output=own,
+            most_output=model_bound,
             cuttable=length is not None,
         )
         allowed = [
@@ -318,9 +318,9 @@ def allowances(config: RunnableConfig) -> list[Allowance]:
 def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
     """The field that bounds a model's replies, if it has one, and their length in tokens."""
     field = next((name for name in _BOUNDS if name in type(model).model_fields), None)
-    own = None if field is None else getattr(model, field)
-    if isinstance(own, int) and own > 0:
-        return field, own
+    model_bound = None if field is None else getattr(model, field)
+    if isinstance(model_bound, int) and model_bound > 0:
+        return field, model_bound
     known = (model.profile or {}).get("max_output_tokens")
     return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
 

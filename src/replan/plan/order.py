@@ -106,8 +106,8 @@ def _longest_chain(
         awaited = [other for other in step.awaits if other in length]
         before[step.id] = max(awaited, key=lambda other: (length[other], -other), default=None)
         estimated = 1.0 if step.estimated_duration is None else step.estimated_duration
-        own = (durations or {}).get(step.id, estimated)
-        length[step.id] = own + max((length[other] for other in awaited), default=0.0)
+        duration = (durations or {}).get(step.id, estimated)
+        length[step.id] = duration + max((length[other] for other in awaited), default=0.0)
     last = max(length, key=lambda step_id: (length[step_id], -step_id), default=None)
     total = 0.0 if last is None else length[last]
     chain: list[int] = []

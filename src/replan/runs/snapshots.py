@@ -15,8 +15,8 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
     newest: StateSnapshot = await reads.aget_state(config)
     if newest.values.get("run_id", record.run_id) == record.run_id:
         return newest
-    own = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
-    async for snapshot in own:
+    history = reads.aget_state_history(config, filter={"run_id": record.run_id}, limit=1)
+    async for snapshot in history:
         return snapshot
     return newest._replace(values={}, next=(), tasks=(), interrupts=())
 

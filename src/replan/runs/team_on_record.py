@@ -119,7 +119,7 @@ def has_team_of(record: RunRecord, graph: Graph) -> bool:
     return services is not None and is_same
 
 
-def is_of_team(record: RunRecord, graph: Graph, own: TeamIdentity) -> bool:
+def is_of_team(record: RunRecord, graph: Graph, team: TeamIdentity) -> bool:
     """Whether a run of a program or a server belongs to a team.
 
     The name of the team must be the one on record, and the team must still have all specialists
@@ -130,4 +130,4 @@ def is_of_team(record: RunRecord, graph: Graph, own: TeamIdentity) -> bool:
         return False
     name = record.labels.get(TEAM, record.team_name)
     now = {card.name for card in team_of(graph)}
-    return name == own.name and now.issuperset(cast("Any", order.get(_MEMBERS, [])))
+    return name == team.name and now.issuperset(cast("Any", order.get(_MEMBERS, [])))

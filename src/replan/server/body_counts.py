@@ -64,8 +64,8 @@ def _too_long(
 
 
 def _fields_named(name: str, kind: type[BaseModel]) -> Iterator[FieldInfo]:
-    for own, field in kind.model_fields.items():
-        if name in (own, field.alias):
+    for field_name, field in kind.model_fields.items():
+        if name in (field_name, field.alias):
             yield field
 
 

@@ -114,11 +114,11 @@ def _selected(value: object, *names: str) -> dict[str, Any]:
 
 
 def _step(report: StepReport) -> Step:
-    own = _selected(report.step, "id", "description", "result", "feedback")
+    step_fields = _selected(report.step, "id", "description", "result", "feedback")
     # What began before its plan is known by who does it.
     specialist = report.step.assigned_to or "".join(report.specialists[:1])
     return Step(
-        **own, specialist=specialist, status=report.status_text, before_plan=report.is_early
+        **step_fields, specialist=specialist, status=report.status_text, before_plan=report.is_early
     )
 
 

@@ -210,8 +210,8 @@ def _tokens_of(tokens: Tokens | Path | str | None) -> tuple[Tokens, str]:
 
 def hosts_of(host: str, names: Sequence[str]) -> list[str]:
     """The names by which a server may be called."""
-    own = [] if host in _EVERYWHERE else [host.lower()]
-    return list(dict.fromkeys([*(name.lower() for name in names), *own, *LOOPBACK]))
+    hosts = [] if host in _EVERYWHERE else [host.lower()]
+    return list(dict.fromkeys([*(name.lower() for name in names), *hosts, *LOOPBACK]))
 
 
 def _greeting(wanted: ServeOptions, teams: Sequence[str], address: Address) -> str:

@@ -45,8 +45,8 @@ class PayingAgent:
         """Reserve for the run of a turn, take the turn, and settle when the run rests."""
         carried = "" if options.get("new_request") else run_in(context)
         lease, settings = await self._lease_for(carried or str(options.get("run_id")))
-        own = {TEAM: self.team, TOKEN: self.who.name}
-        charged: TurnOptions = {**options, "labels": {**options.get("labels", {}), **own}}
+        labels = {TEAM: self.team, TOKEN: self.who.name}
+        charged: TurnOptions = {**options, "labels": {**options.get("labels", {}), **labels}}
         # Those of the client have what is of the session; here the token and the team say it.
         charged["settings"] = settings
         try:

@@ -192,19 +192,19 @@ def settings_for(
         settings = tightened(services.settings, asked_for, services.client_overrides)
         if mistakes := mistakes or _looser_settings(asked_for, settings):
             raise bad_request(mistakes)
-    own = _owner_settings(who, services)
-    if not own:
+    owner_settings = _owner_settings(who, services)
+    if not owner_settings:
         return asked_for
-    return (asked_for or RunSettings()).replace(**own)
+    return (asked_for or RunSettings()).replace(**owner_settings)
 
 
 def _owner_settings(who: Identity, services: Services) -> dict[str, str]:
     """Whose facts and knowledge a run uses: those of who calls, else those of the team."""
     is_needed = services.remembers and not services.settings.user
-    own = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
+    owner = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
     return {
         name: plain_name
-        for name, plain_name in own.items()
+        for name, plain_name in owner.items()
         if plain_name and plain_name != getattr(services.settings, name)
     }
 

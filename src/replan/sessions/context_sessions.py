@@ -81,9 +81,9 @@ class ContextSessions:
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         if turn.takes_back is not None:
             self._cannot("take back a turn")
-        own = turn.replace(updates={}).model_dump(mode="json")
+        turn_row = turn.replace(updates={}).model_dump(mode="json")
         metadata = dict(cast("dict[str, JsonValue]", turn.updates.get("session_metadata", {})))
-        metadata[_TURN] = {"set": own}
+        metadata[_TURN] = {"set": turn_row}
         if owner := _owner_of(key):
             metadata[_OWNER] = {"set": owner}
         updates = {**turn.updates, "session_metadata": cast("JsonValue", metadata)}

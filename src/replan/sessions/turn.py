@@ -220,8 +220,8 @@ class Turn:
     def _memories(self) -> list[MemoryPolicy]:
         """What the host and the specialists see of a conversation."""
         asked = MemoryOptions() if self.settings is None else self.settings.memory
-        own = (self._services.prompts.memory, *self._services.memory.values())
-        return [resolved(options, asked) for options in own]
+        policies = (self._services.prompts.memory, *self._services.memory.values())
+        return [resolved(options, asked) for options in policies]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
         """Whether there is a run of this turn to continue with."""

@@ -50,10 +50,10 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         problem = "tools need the package langchain"
         given = (place, len(tools)) if tools else (f"{place.removesuffix('tools')}remembers", True)
         raise ConfigurationError(*given, problem, _MISSING) from error
-    own = _tools_of(place, [one for one in tools if not server_in(one)])
+    own_tools = _tools_of(place, [one for one in tools if not server_in(one)])
     if remembers:
-        own = _with_fact_tools(place, own)
-    toolset = Toolset(own, checker)
+        own_tools = _with_fact_tools(place, own_tools)
+    toolset = Toolset(own_tools, checker)
     names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
     _check_approved(place, approve, names)
     return ToolLoop(
@@ -93,14 +93,14 @@ def _tools_of(place: str, entries: Sequence[Any]) -> list[BaseTool | dict[str, A
 
 
 def _with_fact_tools(
-    place: str, own: Sequence[BaseTool | dict[str, Any]]
+    place: str, own_tools: Sequence[BaseTool | dict[str, Any]]
 ) -> list[BaseTool | dict[str, Any]]:
     tools = fact_tools()
     names = {tool.name for tool in tools}
-    for name in {one.name for one in own if isinstance(one, BaseTool)} & names:
+    for name in {one.name for one in own_tools if isinstance(one, BaseTool)} & names:
         field, problem = f"{place.removesuffix('tools')}remembers", "one of its tools has this name"
         raise ConfigurationError(field, name, problem, "Give the tool another name.")
-    return [*own, *map(with_hidden_key, tools)]
+    return [*own_tools, *map(with_hidden_key, tools)]
 
 
 def _tool_of(field: str, entry: Any) -> BaseTool | dict[str, Any]:

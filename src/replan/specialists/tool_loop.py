@@ -72,8 +72,8 @@ class ToolLoop(Chat):
         if self._granted is None or not self._granted.grants:
             return toolset, self.approve
         tools, approve = await self._granted.now()
-        own = {tool.name for tool in toolset.tools if isinstance(tool, BaseTool)}
-        for name in (tool.name for tool in tools if tool.name in own):
+        own_names = {tool.name for tool in toolset.tools if isinstance(tool, BaseTool)}
+        for name in (tool.name for tool in tools if tool.name in own_names):
             problem = "a tool of a tool server has the same name"
             raise ConfigurationError("tools", name, problem, "Rename the other tool.")
         return replace(toolset, tools=[*toolset.tools, *tools]), self.approve | approve

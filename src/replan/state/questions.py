@@ -228,8 +228,10 @@ def how_to_answer(questions: Iterable[Question]) -> str:
 def questions_of(
     questions: Mapping[str, Question], step_id: int, specialist: str
 ) -> tuple[Question, ...]:
-    own = (q for q in questions.values() if (q.step_id, q.specialist) == (step_id, specialist))
-    return tuple(sorted(own, key=lambda question: question.ordinal))
+    questions_asked = (
+        q for q in questions.values() if (q.step_id, q.specialist) == (step_id, specialist)
+    )
+    return tuple(sorted(questions_asked, key=lambda question: question.ordinal))
 
 
 def still_asked(

@@ -97,9 +97,9 @@ def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOption
 def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
     """Less knowledge, or none, in less time; only the team decides where to search."""
     kept, set_options = knowledge_options(SEARCHED, team), asked.given
-    own = RAGOptions.settings_only & set_options.keys()
-    fields: dict[str, Any] = {name: getattr(kept, name) for name in own}
-    for name in set_options.keys() - own:
+    settings_fields = RAGOptions.settings_only & set_options.keys()
+    fields: dict[str, Any] = {name: getattr(kept, name) for name in settings_fields}
+    for name in set_options.keys() - settings_fields:
         fields[name] = _tighter(f"rag_{name}", getattr(kept, name), set_options[name])
     if set_options.get("mode") != "none":
         # A specialist may have none, and this would count for all of them.

@@ -97,12 +97,12 @@ Done = tuple[Job[Any], Any, BaseException | None]
 def settle(done: Sequence[Done]) -> None:
     """Tell who waits how their jobs ended, from whatever thread."""
     for loop in {job.loop for job, *_ in done}:
-        own = [each for each in done if each[0].loop is loop]
+        done_in_loop = [each for each in done if each[0].loop is loop]
         if loop is None:
-            _settle_here(own)
+            _settle_here(done_in_loop)
         else:
             with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-                loop.call_soon_threadsafe(_settle_here, own)
+                loop.call_soon_threadsafe(_settle_here, done_in_loop)
 
 
 def _settle_here(done: Sequence[Done]) -> None:

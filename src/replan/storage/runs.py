@@ -109,14 +109,14 @@ class Runs:
         if behind is not None:
             later = "(started_at < ? OR (started_at = ? AND run_id > ?))"
             began = moment(behind.started_at)
-            own = [began, began, behind.run_id]
+            cursor_values = [began, began, behind.run_id]
             if place is not None:
                 # The database compares what it computed itself: nothing is rounded on the way.
                 there = f"(SELECT {place} FROM replan_runs WHERE run_id = ?)"
                 later = f"({place} < {there} OR ({place} = {there} AND {later}))"
-                own = [behind.run_id, behind.run_id, *own]
+                cursor_values = [behind.run_id, behind.run_id, *cursor_values]
             conditions.append(later)
-            values += own
+            values += cursor_values
         for name, value in (labels or {}).items():
             conditions.append(
                 "run_id IN (SELECT run_id FROM replan_labels WHERE name = ? AND value = ?)"
@@ -148,8 +148,8 @@ class Runs:
                 return f"(julianday({ended}) - julianday(started_at))"
             case amount:
                 charged = f"settled_{amount} + reserved_{amount}"
-                own = "replan_spent.run_id = replan_runs.run_id AND scope = 'run'"
-                return f"coalesce((SELECT {charged} FROM replan_spent WHERE {own}), 0)"
+                spent_of_run = "replan_spent.run_id = replan_runs.run_id AND scope = 'run'"
+                return f"coalesce((SELECT {charged} FROM replan_spent WHERE {spent_of_run}), 0)"
 
     async def count_unfinished(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         """How many runs are not over, by their value of a label ("" without it) and outcome."""
@@ -169,9 +169,9 @@ class Runs:
         Raises:
             ThreadBusyError: A run works on the thread.
         """
-        own = "SELECT thread_id FROM replan_runs WHERE run_id = ?"
+        thread_query = "SELECT thread_id FROM replan_runs WHERE run_id = ?"
         thread = first(
-            await self._database.read(lambda connection: connection.query(own, [run_id]))
+            await self._database.read(lambda connection: connection.query(thread_query, [run_id]))
         )
         if thread is None:
             await self._forget(run_id)

@@ -84,7 +84,7 @@ class Sessions:
 
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         number, attempts = version + 1, count()
-        begun, own = self._new_row(key, turn.at), self._turn_row(key, number, turn)
+        begun, turn_row = self._new_row(key, turn.at), self._turn_row(key, number, turn)
         messages = rows_of_messages(self._cipher, key, number, turn)
         parts = rows_of_parts(self._cipher, key, number, turn)
 
@@ -101,7 +101,7 @@ class Sessions:
                 return
             if stored_version != version:
                 raise SessionConflictError(key.session_id, version, stored_version)
-            connection.change(_INSERT_TURN, own)
+            connection.change(_INSERT_TURN, turn_row)
             insert_messages(connection, messages, parts)
             self._update(connection, key, turn, number)
 

@@ -166,8 +166,8 @@ def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _priced(team: FileTeam) -> FileTeam:
     """Give named models the prices of the models that they name."""
-    own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
-    known = {name: price for name, price in own.items() if price is not None}
+    prices = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
+    known = {name: price for name, price in prices.items() if price is not None}
     return team.replace(prices={**known, **team.prices}) if known else team
 
 

@@ -33,9 +33,9 @@ class Tracing:
 
 def tracing_of(traces: Traces) -> Tracing:
     """Bind to the providers; those of the program are found when the first span is made."""
-    own = version("replan")
-    tracer = trace.get_tracer(_NAME, own, traces.tracer_provider, SCHEMA)
-    meter = metrics.get_meter(_NAME, own, traces.meter_provider, SCHEMA)
+    replan_version = version("replan")
+    tracer = trace.get_tracer(_NAME, replan_version, traces.tracer_provider, SCHEMA)
+    meter = metrics.get_meter(_NAME, replan_version, traces.meter_provider, SCHEMA)
     return Tracing(Telemetry(tracer, Meters(meter), traces.content))
 
 

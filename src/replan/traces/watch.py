@@ -39,10 +39,10 @@ class Watch:
 
     def __init__(self) -> None:
         """Make the instruments; each process has its own."""
-        self._registry = own = CollectorRegistry()
-        ProcessCollector(registry=own)
-        counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
-        histogram = partial(Histogram, registry=own)
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
         self._rests = counter(
             "replan_runs",
             "Runs that came to rest here, by their status.",

@@ -36,8 +36,8 @@ def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, 
             is_at_work = values["standing"].state == "running"
             is_touched = number in steps_changed_by(report, new) or any(map(is_structural, new))
             if is_at_work or is_touched:
-                own = {"number": number, "since": since, "attempts": attempts}
-                yield {**own, "is_touched": is_touched, **values}
+                open_step = {"number": number, "since": since, "attempts": attempts}
+                yield {**open_step, "is_touched": is_touched, **values}
 
 
 _UNMARKED = ("steps_invalidated", "run_corrected")

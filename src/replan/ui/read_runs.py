@@ -93,8 +93,10 @@ class Readings:
 
     def _continued(self, reading: Reading, record: RunRecord) -> Reading:
         """What was read, with what continues it here."""
-        own = is_signed(record.order, record.run_id)
-        found = who_continues(record, self.served.runtimes, is_operator=True, is_signed=own)
+        is_own_order = is_signed(record.order, record.run_id)
+        found = who_continues(
+            record, self.served.runtimes, is_operator=True, is_signed=is_own_order
+        )
         if found.by_options:
             return replace(reading, doer="terminal", lacks=self.lacks(record))
         if found.team:

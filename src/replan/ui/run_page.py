@@ -213,11 +213,11 @@ async def prompt(site: Site, request: Request) -> Response:
     """Show the prompt and the reply of a model's call."""
     reading = await reading_of(site, request)
     event = event_numbered(reading.run, request.path_params["seq"])
-    own = tuple(_events_of_call(reading.run, event))
-    run = await with_texts(reading.run, site.served.storage, own or (event,))
-    replies = [reply for event in own if (reply := reply_of(event)) is not None]
+    call_events = tuple(_events_of_call(reading.run, event))
+    run = await with_texts(reading.run, site.served.storage, call_events or (event,))
+    replies = [reply for event in call_events if (reply := reply_of(event)) is not None]
     values: dict[str, Any] = {
-        "said": [_message(part, run.texts) for event in own for part in prompt_of(event)],
+        "said": [_message(part, run.texts) for event in call_events for part in prompt_of(event)],
         "replies": [_message(message, run.texts) for message in replies],
     }
     is_part = request.headers.get("hx-request") == "true"

@@ -57,7 +57,7 @@ _Given = MemoryApplied | MemorySummary | KnowledgeRetrieved | FactRemembered | F
 def step_values(report: WholeReport, number: int) -> dict[str, Any]:
     """What the page of a step shows."""
     step = next(step for step in report.steps if step.step.id == number)
-    own = (e for e in report.events if isinstance(e, WorkEvent) and e.step_id == number)
+    step_events = (e for e in report.events if isinstance(e, WorkEvent) and e.step_id == number)
     return {
         "step": step,
         "standing": step_states(report)[number],
@@ -66,7 +66,7 @@ def step_values(report: WholeReport, number: int) -> dict[str, Any]:
         "branch": branch_of(step, report),
         "results": [result for result in report.results if result.step_id == number],
         "threads": threads_of(report.threads, number),
-        "given": given_of(own),
+        "given": given_of(step_events),
         "jobs": jobs_of(report, step),
     }
 

@@ -65,16 +65,16 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
         ContextError: The run cannot be used.
     """
     key = user_key()
-    own = RunCarrier(key=key)
+    carrier = RunCarrier(key=key)
     try:
-        run = own.carried(context)
+        run = carrier.carried(context)
     except ContextError:
         run = RunCarrier().carried(_unsigned(context))
     else:
         return context, False
     if run is None or key is None:
         return context, False
-    signed = {**context.project_state, RUN: own.written(run, context.session_id)}
+    signed = {**context.project_state, RUN: carrier.written(run, context.session_id)}
     return context.replace(project_state=signed), True
 
 

@@ -162,5 +162,5 @@ async def _is_claimed(run_id: str, at: datetime, queued: Runtime) -> bool:
     resources = queued.resources
     if resources.storage is None or resources.clock() - at > _BEGINS_WITHIN:
         return True
-    own = resources.new_id()
-    return await resources.storage.log.note(run_id, "schedule", own) == own
+    claim_id = resources.new_id()
+    return await resources.storage.log.note(run_id, "schedule", claim_id) == claim_id

@@ -114,13 +114,13 @@ class Worker:
 
     async def _check_jobs(self) -> None:
         """Give back the jobs that were lost on the way here, and those of dead workers."""
-        jobs, own = self._queue.jobs, self._working.worker_id
-        if own is not None:
-            await jobs.update_heartbeat(own)
-            unknown = await jobs.at_work(own) - self._at_work()
+        jobs, worker_id = self._queue.jobs, self._working.worker_id
+        if worker_id is not None:
+            await jobs.update_heartbeat(worker_id)
+            unknown = await jobs.at_work(worker_id) - self._at_work()
             # One that was just taken up is known by the next look.
             if lost := unknown & self._unknown:
-                await jobs.give_back(own, lost)
+                await jobs.give_back(worker_id, lost)
             self._unknown = unknown
         for job in await jobs.stalled(self._lease):
             thread_id = job["args"].get("thread_id")

@@ -96,9 +96,9 @@ def makes_langchain_stream(config: RunnableConfig) -> bool:
 
 
 def _listens(handler: BaseCallbackHandler) -> bool:
-    own = getattr(handler, "hears_tokens", None)
-    if own is not None:
-        return bool(own)
+    hears_tokens = getattr(handler, "hears_tokens", None)
+    if hears_tokens is not None:
+        return bool(hears_tokens)
     if is_fed_by_streams(handler):
         return True
     takes = type(handler).on_llm_new_token

@@ -75,8 +75,8 @@ def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
 
 def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
     """Let graphs inside a task take over its runtime, under no control and with this context."""
-    own = runtime.override(control=None, context=context)
-    return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
+    own_runtime = runtime.override(control=None, context=context)
+    return {**config, "configurable": {**configurable(config), _RUNTIME: own_runtime}}
 
 
 def checkpoint_of(runtime: Runtime[Any]) -> str:
@@ -118,9 +118,9 @@ def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
     if runtime is not None:
         is_own = isinstance(runtime.context, own_context)
         config = with_runtime(config, runtime, None if is_own else runtime.context)
-    own = {key: value for key, value in config.items() if key not in CallerBounds._fields}
+    inner_config = {key: value for key, value in config.items() if key not in CallerBounds._fields}
     bounds = {key: bound for key, bound in bounds_in(config)._asdict().items() if bound is not None}
-    return cast(RunnableConfig, {**own, **bounds})
+    return cast(RunnableConfig, {**inner_config, **bounds})
 
 
 def with_handlers(

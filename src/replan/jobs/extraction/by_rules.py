@@ -271,11 +271,11 @@ class _Reader:
         run = self._run_of_answer()
         if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
             return None
-        own = self._mark_at_start(marks_in(self.text, [asked]), run)
-        if own:
-            value = names_after(self.text[: run[1]], own).get(asked.name)
+        mark_span = self._mark_at_start(marks_in(self.text, [asked]), run)
+        if mark_span:
+            value = names_after(self.text[: run[1]], mark_span).get(asked.name)
             if value is not None:
-                self._take_text(asked.name, value, own)
+                self._take_text(asked.name, value, mark_span)
             return None
         answer = answer_in(self.said[slice(*run)])
         if answer is None:

@@ -87,11 +87,13 @@ def marks_in(text: str, slots: Sequence[Slot]) -> list[Mark]:
 
 def _words_before_names(slot: Slot) -> Iterator[str]:
     """The words behind which a user gives a slot, such as from and its like in Chinese."""
-    own = {*aliases(slot)}
-    yield from sorted(own & _SMALL)
+    own_words = {*aliases(slot)}
+    yield from sorted(own_words & _SMALL)
     asks = cast("dict[str, str]", slot.question).get("zh", "")
     for way in ("from", "to"):
-        if own & {*_NAMES[way], *_NAMES[f"signs_{way}"]} or re.search(_NAMES[f"asks_{way}"], asks):
+        if own_words & {*_NAMES[way], *_NAMES[f"signs_{way}"]} or re.search(
+            _NAMES[f"asks_{way}"], asks
+        ):
             yield from _NAMES[f"signs_{way}"]
 
 

@@ -39,8 +39,8 @@ class StandIns:
         try:
             return self.models.chat_model(name, **whose)
         except ConfigurationError as error:
-            own = name.partition(":")[2] or name
-            return _MissingModel(model_name=own, problem=self._noted(error))
+            bare_name = name.partition(":")[2] or name
+            return _MissingModel(model_name=bare_name, problem=self._noted(error))
 
     def _noted(self, error: ConfigurationError) -> str:
         self.missing.update((f"{mistake.reason} {mistake.fix}", None) for mistake in error.mistakes)

@@ -245,13 +245,13 @@ class _End(NamedTuple):
 
 def _next_end(timed: HasDeadline, seconds: float, started: float, *, is_bounded: bool) -> _End:
     """The bound that ends work first, if it does not end by itself."""
-    own = started + seconds + timed.waiting.seconds - time.monotonic()
+    seconds_left = started + seconds + timed.waiting.seconds - time.monotonic()
     if timed.idle == math.inf and not is_bounded:
-        return _End(own, partial(_no_answer_within, seconds))
+        return _End(seconds_left, partial(_no_answer_within, seconds))
     left, scope = timed.clocks.left(timed.scopes)
     idle = timed.idle
     ends = (
-        _End(own, partial(_no_answer_within, seconds)),
+        _End(seconds_left, partial(_no_answer_within, seconds)),
         _End(_idle_left(timed), lambda: StepTimeoutError(f"no sign of work for {idle:g} s")),
         _End(left, lambda: _reached_at_work(scope)),
     )

@@ -94,13 +94,13 @@ def completed(
 
 def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
     """All sources that the run received."""
-    own = state.get("knowledge")
+    knowledge = state.get("knowledge")
     results = (
         *state.get("carried_results", {}).values(),
         *state.get("current_specialist_results", {}).values(),
     )
     sources = [
-        *(() if own is None else own.sources),
+        *(() if knowledge is None else knowledge.sources),
         *(s for result in results for s in result.sources),
     ]
     return tuple(dict.fromkeys(sources))

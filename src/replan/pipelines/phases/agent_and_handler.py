@@ -176,19 +176,19 @@ class BaseAgent:
     async def _handle_message_processing(self, task: Task, thread: Thread) -> Response:
         """Apply the suggested phase, then let the handler of the phase do the task."""
         await self._apply_phase_update_suggestion(task, thread)
-        own = thread_of(task, thread)
-        phase = own.phase
+        working_thread = thread_of(task, thread)
+        phase = working_thread.phase
         handler = self.state_handlers.get(phase)
         if handler is None:
             known = ", ".join(self.state_handlers)
             fix = f"Register one in _initialize_state_handlers. There are handlers for: {known}."
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         report_phase(thread, task)
-        with in_phase(phase, task.sub_thread_path, round_of(own)):
+        with in_phase(phase, task.sub_thread_path, round_of(working_thread)):
             name = type(handler).__name__
             with phase_unchanged(task, thread, name):
                 response = await handler.handle(task, thread, self)
-            return check_response(response, own, name, handler.following)
+            return check_response(response, working_thread, name, handler.following)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""

@@ -52,18 +52,18 @@ def next_phase(thread: Thread) -> str:
     return suggested_phase(thread) or thread.phase
 
 
-def take_suggestion(task: Task, own: Thread, phase: str | None) -> None:
+def take_suggestion(task: Task, working_thread: Thread, phase: str | None) -> None:
     """Take the phase that a response suggests, unless one is suggested already."""
-    if phase and suggested_phase(own) is None:
-        own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
+    if phase and suggested_phase(working_thread) is None:
+        working_thread.settings[SUGGESTION] = {"phase": phase, "by": task.id}
 
 
 async def store_suggestion(task: Task, thread: Thread, phase: str) -> None:
     """Store a suggestion with the thread that a task is about."""
-    own = thread_of(task, thread)
-    own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
+    working_thread = thread_of(task, thread)
+    working_thread.settings[SUGGESTION] = {"phase": phase, "by": task.id}
     repository = task.host_utils.thread_repository
-    if own is thread:
+    if working_thread is thread:
         await repository.update_thread_settings(thread, thread.settings)
     else:
         await repository.save_thread(thread)
@@ -71,14 +71,14 @@ async def store_suggestion(task: Task, thread: Thread, phase: str) -> None:
 
 async def enter_suggested_phase(task: Task, thread: Thread) -> None:
     """Enter the suggested phase, and store that; what is done again stays in its phase."""
-    own = thread_of(task, thread)
-    found = own.settings.pop(SUGGESTION, None)
+    working_thread = thread_of(task, thread)
+    found = working_thread.settings.pop(SUGGESTION, None)
     if found is None:
         return
     # One of the task itself was made before its message was stored: the task is done again.
-    is_own = own is thread and bool(task.id) and found.get("by") == task.id
+    is_own = working_thread is thread and bool(task.id) and found.get("by") == task.id
     if not (task.is_retry or is_own):
-        own.set_status(phase=found["phase"], **{ROUND: round_of(own) + 1})
+        working_thread.set_status(phase=found["phase"], **{ROUND: round_of(working_thread) + 1})
     # Were it lost with the power, the suggestion would be there, and lead to the same phase.
     await task.host_utils.thread_repository.save_thread(thread, lasting=False)
 
@@ -114,8 +114,8 @@ def _is_unchanged(thread: Thread, before: tuple[str, int, object]) -> bool:
 
 def report_phase(thread: Thread, task: Task) -> None:
     """Report that a thread works in its phase."""
-    own = thread_of(task, thread)
-    task.host_utils.tell(PhaseEntered, phase=own.phase, path=task.sub_thread_path or "")
+    working_thread = thread_of(task, thread)
+    task.host_utils.tell(PhaseEntered, phase=working_thread.phase, path=task.sub_thread_path or "")
 
 
 def check_suggestion(thread: Thread, phase: str, known: tuple[str, ...], by: str) -> None:

@@ -14,46 +14,46 @@ from replan.state.pipeline.threads import Thread, frozen_meta
 
 
 def check_response(
-    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+    response: object, working_thread: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
     """Refuse what is not a response, or says what cannot be done.
 
     Args:
         response: What a handler or an agent returned.
-        own: The thread that it works on.
+        working_thread: The thread that it works on.
         name: Who returned it.
         following: The phases that it may suggest.
     """
-    phase = own.phase
+    phase = working_thread.phase
     if not isinstance(response, Response):
         problem = f"{name} returned {type(response).__name__}, not a Response"
-        raise PhaseError(own.id, phase, problem, "Return Response(text).")
+        raise PhaseError(working_thread.id, phase, problem, "Return Response(text).")
     if response.is_failed:
         return response
     for problem, fix in _problems(response, name):
-        raise PhaseError(own.id, phase, problem, fix)
+        raise PhaseError(working_thread.id, phase, problem, fix)
     if (update := response.message_update) is not None:
-        message_in(own, update.message_id)
+        message_in(working_thread, update.message_id)
     try:
         # A handler suggests a phase by its method, or with its response.
-        wanted = {suggested_phase(own), response.phase_suggestion} - {None}
+        wanted = {suggested_phase(working_thread), response.phase_suggestion} - {None}
         for each in sorted(map(str, wanted)):
-            check_suggestion(own, each, following, name)
+            check_suggestion(working_thread, each, following, name)
         if len(wanted) > 1:
             problem = f"{name} suggests several phases: {', '.join(sorted(map(str, wanted)))}"
-            raise PhaseError(own.id, phase, problem, "Suggest one.")
+            raise PhaseError(working_thread.id, phase, problem, "Suggest one.")
     except ThreadError:
-        own.settings.pop(SUGGESTION, None)
+        working_thread.settings.pop(SUGGESTION, None)
         raise
     response.text = storable_text(response.text)
     return response
 
 
 def check_sub_response(
-    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+    response: object, working_thread: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
     """Refuse as `check_response` does, and fields of responses of the main thread, too."""
-    found = check_response(response, own, name, following)
+    found = check_response(response, working_thread, name, following)
     wrong = {
         "a stream": found.is_stream,
         "a next task": bool(found.next_tasks),
@@ -62,7 +62,7 @@ def check_sub_response(
     for what in (each for each, is_wrong in wrong.items() if is_wrong):
         problem = f"{name} returned {what}, which only the main thread has"
         fix = "Return the whole text: Response(await adapter.chat(...))."
-        raise PhaseError(own.id, own.phase, problem, fix)
+        raise PhaseError(working_thread.id, working_thread.phase, problem, fix)
     return found
 
 

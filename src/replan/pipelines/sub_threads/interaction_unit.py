@@ -93,14 +93,14 @@ class InteractionUnit:
 
         A stored message is not produced again.
         """
-        own = thread_of(task, thread)
-        bot = _stored(own, "bot")
+        working_thread = thread_of(task, thread)
+        bot = _stored(working_thread, "bot")
         if bot is None:
             # Of a handler that was cut off before its message was stored.
-            own.settings.pop(SUGGESTION, None)
+            working_thread.settings.pop(SUGGESTION, None)
             bot = await self._execute_bot_message_generation(task, thread, agent)
-        following = suggested_phase(own) or self.next_phase
-        if following != COMPLETED and _stored(own, "user") is None:
+        following = suggested_phase(working_thread) or self.next_phase
+        if following != COMPLETED and _stored(working_thread, "user") is None:
             await self._add_user_message(bot, task, thread, agent)
         await self._suggest_and_store(task, thread)
         return bot
@@ -124,10 +124,10 @@ class InteractionUnit:
         audience = task.host_utils.audience
         shown_before = audience.texts
         response = await self._handled(task, thread, agent)
-        own = thread_of(task, thread)
-        take_suggestion(task, own, response.phase_suggestion)
-        bot = self._put(response, own, thread, task)
-        if (suggested_phase(own) or self.next_phase) == COMPLETED:
+        working_thread = thread_of(task, thread)
+        take_suggestion(task, working_thread, response.phase_suggestion)
+        bot = self._put(response, working_thread, thread, task)
+        if (suggested_phase(working_thread) or self.next_phase) == COMPLETED:
             await self._suggest_and_store(task, thread)
         else:
             await task.host_utils.thread_repository.save_thread(thread)
@@ -146,28 +146,30 @@ class InteractionUnit:
                 raise
             problem = f"{name} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
-        own = thread_of(task, thread)
-        response = check_sub_response(response, own, name, handler.following)
+        working_thread = thread_of(task, thread)
+        response = check_sub_response(response, working_thread, name, handler.following)
         if response.failure is not None:
             raise response.failure
         return response
 
-    def _put(self, response: Response, own: Thread, thread: Thread, task: Task) -> ThreadMessage:
+    def _put(
+        self, response: Response, working_thread: Thread, thread: Thread, task: Task
+    ) -> ThreadMessage:
         """Put the handler's message into the sub-thread, as that of this round."""
-        meta = {**response.message_meta, "phase": self.phase, ROUND: round_of(own)}
+        meta = {**response.message_meta, "phase": self.phase, ROUND: round_of(working_thread)}
         if (update := response.message_update) is not None:
-            return update_message(own, update, response.text, meta)
+            return update_message(working_thread, update, response.text, meta)
         if response.skips_message:
-            found = newest_bot_message(own)
+            found = newest_bot_message(working_thread)
             if found is not None:
-                return change_message(own, found.id, meta=meta)
+                return change_message(working_thread, found.id, meta=meta)
             about = {"thread_id": thread.id, "phase": self.phase}
             _log.warning("there is no bot message to keep, so one is created", extra=about)
             if not response.text.strip():
                 name = type(self.state_handler).__name__
                 problem = f"{name} returned an empty text, and there is no message to keep"
-                raise PhaseError(own.id, self.phase, problem, "Return some text.")
-        return add_message(own, task.host_utils, "sub_bot", response.text, meta)
+                raise PhaseError(working_thread.id, self.phase, problem, "Return some text.")
+        return add_message(working_thread, task.host_utils, "sub_bot", response.text, meta)
 
     async def _add_user_message(
         self, bot: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
@@ -175,12 +177,18 @@ class InteractionUnit:
         name = f"{type(self).__name__}.generate_user_message"
         with phase_unchanged(task, thread, name):
             text = await self.generate_user_message(bot, task, thread, agent)
-        own, utils = thread_of(task, thread), task.host_utils
+        working_thread, utils = thread_of(task, thread), task.host_utils
         text = storable_text(str(text or ""))
         if not text.strip():
             problem = f"{name} returned no text"
             raise PhaseError(thread.id, self.phase, problem, f"Return text such as '{CONTINUE}'")
-        add_message(own, utils, "sub_user", text, {"phase": self.phase, ROUND: round_of(own)})
+        add_message(
+            working_thread,
+            utils,
+            "sub_user",
+            text,
+            {"phase": self.phase, ROUND: round_of(working_thread)},
+        )
 
     async def _suggest_phase_update(self, task: Task, thread: Thread) -> None:
         """Suggest the next phase."""
@@ -191,5 +199,5 @@ def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | N
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
     # It may be anywhere: a round can change the message of an earlier one, and take it over.
-    own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
-    return next((message for message in own if message.sender == sender), None)
+    messages_of_round = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
+    return next((message for message in messages_of_round if message.sender == sender), None)

@@ -56,11 +56,11 @@ class SubThreadAgent(BaseAgent):
             task: Its `sub_thread_path` says which sub-thread.
             thread: The main thread.
         """
-        own = thread_of(task, thread)
+        sub_thread = thread_of(task, thread)
         try:
             if task.is_retry:
                 await self._repeat_round(task, thread)
-            own.set_status(error=None)
+            sub_thread.set_status(error=None)
             # With the first phase, if it has been made now.
             await task.host_utils.thread_repository.save_thread(thread, lasting=False)
             return await self._execute_sub_thread_interaction(task, thread)
@@ -68,7 +68,7 @@ class SubThreadAgent(BaseAgent):
             if ends_pipeline(error):
                 raise
             # Foreign code: its failure is a response.
-            own.set_status(error=describe(error))
+            sub_thread.set_status(error=describe(error))
             await task.host_utils.thread_repository.save_thread(thread)
             return Response(failure=error)
 
@@ -84,49 +84,49 @@ class SubThreadAgent(BaseAgent):
         self, task: Task, thread: Thread
     ) -> Sequence[ThreadMessage]:
         """Run one unit after the other until the phase is `completed`; return their messages."""
-        own = thread_of(task, thread)
-        going_on = task.replace(meta={**task.meta, "_ui_action": None})
-        while own.phase != COMPLETED:
-            if round_of(own) > self.max_units:
+        sub_thread = thread_of(task, thread)
+        later_task = task.replace(meta={**task.meta, "_ui_action": None})
+        while sub_thread.phase != COMPLETED:
+            if round_of(sub_thread) > self.max_units:
                 problem = f"{type(self).__name__} had all of its {self.max_units} rounds"
                 fix = "Let its phases come to 'completed' sooner, or raise max_units."
-                raise PhaseError(own.id, own.phase, problem, fix)
+                raise PhaseError(sub_thread.id, sub_thread.phase, problem, fix)
             if task.host_utils.is_stopping():
                 raise GraphDrained("a stop after the phase")
-            unit = self._unit(own)
+            unit = self._unit(sub_thread)
             report_phase(thread, task)
-            with in_phase(own.phase, task.sub_thread_path, round_of(own)):
-                await unit.execute(going_on, thread, self)
-            if suggested_phase(own) is None:
+            with in_phase(sub_thread.phase, task.sub_thread_path, round_of(sub_thread)):
+                await unit.execute(later_task, thread, self)
+            if suggested_phase(sub_thread) is None:
                 problem = f"{type(unit).__name__} has suggested no phase"
                 fix = "Let its _suggest_phase_update call that of InteractionUnit."
-                raise PhaseError(own.id, own.phase, problem, fix)
-            await self._apply_phase_update_suggestion(going_on, thread)
-        return [message for message in own.messages if message.sender == "bot"]
+                raise PhaseError(sub_thread.id, sub_thread.phase, problem, fix)
+            await self._apply_phase_update_suggestion(later_task, thread)
+        return [message for message in sub_thread.messages if message.sender == "bot"]
 
     async def _summarize_results(
         self, results: Sequence[ThreadMessage], task: Task, thread: Thread
     ) -> Response:
         """Make the response of the bot's messages: by default of the last one."""
         if not results:
-            own = thread_of(task, thread)
+            sub_thread = thread_of(task, thread)
             problem, fix = "the sub-thread has no bot message", "Let a unit produce one."
-            raise PhaseError(own.id, own.phase, problem, fix)
+            raise PhaseError(sub_thread.id, sub_thread.phase, problem, fix)
         return Response(results[-1].text)
 
-    def _unit(self, own: Thread) -> InteractionUnit:
-        unit = self.interaction_units.get(own.phase)
+    def _unit(self, sub_thread: Thread) -> InteractionUnit:
+        unit = self.interaction_units.get(sub_thread.phase)
         if unit is None:
             known = ", ".join(self.interaction_units)
             problem = f"{type(self).__name__} has no interaction unit"
-            raise PhaseError(own.id, own.phase, problem, f"Use a phase of: {known}.")
+            raise PhaseError(sub_thread.id, sub_thread.phase, problem, f"Use a phase of: {known}.")
         return unit
 
     async def _repeat_round(self, task: Task, thread: Thread) -> None:
         """Begin the round of the phase again: the suggestion goes, the phase stays."""
-        own = thread_of(task, thread)
-        number = round_of(own)
+        sub_thread = thread_of(task, thread)
+        number = round_of(sub_thread)
         await self._apply_phase_update_suggestion(task, thread)
-        if any(message.meta.get(ROUND) == number for message in own.messages):
-            own.set_status(**{ROUND: number + 1})
+        if any(message.meta.get(ROUND) == number for message in sub_thread.messages):
+            sub_thread.set_status(**{ROUND: number + 1})
             await task.host_utils.thread_repository.save_thread(thread)

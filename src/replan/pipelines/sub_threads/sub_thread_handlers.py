@@ -109,17 +109,17 @@ class NestedSubThreadHandler(StateHandler):
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Continue the deeper sub-thread, or create one; return its result."""
-        own = thread_of(task, thread)
+        sub_thread = thread_of(task, thread)
         utils = task.host_utils
-        message = self._shown(own)
+        message = self._shown(sub_thread)
         if message is None:
-            nested = _new_thread(f"nested_{own.id}_{utils.new_id()}", task)
-            meta = {SUB_THREAD: nested, PLACEHOLDER: round_of(own), "phase": self.phase}
-            message = add_message(own, utils, "bot", self.placeholder, meta)
+            nested = _new_thread(f"nested_{sub_thread.id}_{utils.new_id()}", task)
+            meta = {SUB_THREAD: nested, PLACEHOLDER: round_of(sub_thread), "phase": self.phase}
+            message = add_message(sub_thread, utils, "bot", self.placeholder, meta)
             await utils.thread_repository.save_thread(thread)
             about = {"message_id": message.id, "path": task.sub_thread_path or ""}
             utils.tell(PlaceholderShown, text=message.text, **about)
-        path = chained(task.sub_thread_path, own.place_of(message.id) or 0)
+        path = chained(task.sub_thread_path, sub_thread.place_of(message.id) or 0)
         response = await _run(self, task, thread, agent, message.meta[SUB_THREAD], path)
         if response.is_failed:
             return response
@@ -128,9 +128,9 @@ class NestedSubThreadHandler(StateHandler):
         response.phase_suggestion = self.following[0]
         return response.set_meta({SKIP: True})
 
-    def _shown(self, own: Thread) -> ThreadMessage | None:
+    def _shown(self, sub_thread: Thread) -> ThreadMessage | None:
         """Find the message that this round has shown already, when it was cut off."""
-        found = newest_bot_message(own)
+        found = newest_bot_message(sub_thread)
         if found is None or not isinstance(found.meta.get(SUB_THREAD), Thread):
             return None
         # Its result may be in it already, and only its round not be marked as done.

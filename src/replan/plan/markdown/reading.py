@@ -106,34 +106,36 @@ def _has_too_many_readings() -> bool:
     )
 
 
-def read_afresh(text: str, known: frozenset[int] = frozenset()) -> Reading:
+def read_afresh(text: str, known_ids: frozenset[int] = frozenset()) -> Reading:
     """Return what a document says, whether or not that is known already."""
     lines = split_lines(text.removeprefix(BOM))
     texts = [line.text for line in lines]
-    found = outline(texts)
-    starts = [item.start for item in found.items]
-    blocks = _read_blocks(lines, texts, found.items, known)
-    sound, complaints = _sound(blocks, known)
-    placed = list(zip(starts, blocks, strict=True))
-    own = {block.step.id: start + 1 for start, block in placed if block.explicit}
-    mistakes = list(unread_steps(texts, found, {block.step.id for block in blocks}))
-    for start, block in placed:
-        wrong = [*_complaints(block, start + 1, own), *complaints.get(block.step.id, ())]
+    document_outline = outline(texts)
+    starts = [item.start for item in document_outline.items]
+    blocks = _read_blocks(lines, texts, document_outline.items, known_ids)
+    sound_blocks, complaints = _sound(blocks, known_ids)
+    blocks_with_start = list(zip(starts, blocks, strict=True))
+    line_of_step = {
+        block.step.id: start + 1 for start, block in blocks_with_start if block.explicit
+    }
+    mistakes = list(unread_steps(texts, document_outline, {block.step.id for block in blocks}))
+    for start, block in blocks_with_start:
+        wrong = [*_complaints(block, start + 1, line_of_step), *complaints.get(block.step.id, ())]
         mistakes += [mistake_at(start, block, complaint) for complaint in wrong]
     if not blocks:
-        in_code = any(is_marked_line(texts[at]) for at in found.verbatim)
+        in_code = any(is_marked_line(texts[at]) for at in document_outline.verbatim)
         mistakes.append((_STEPS_IN_CODE if in_code else _NO_STEPS).placed(1, 1))
-    title, title_at = found.title or ("", None)
-    first = starts[0] if starts else found.window.stop
+    title, title_at = document_outline.title or ("", None)
+    first = starts[0] if starts else document_outline.window.stop
     return Reading(
         BOM if text.startswith(BOM) else "",
         head=tuple(lines[:first]),
         rest=() if starts else tuple(lines[first:]),
-        start=found.window.start,
+        start=document_outline.window.start,
         end=usual_line_end(lines),
         title=decode(title),
         title_at=title_at,
-        blocks=sound,
+        blocks=sound_blocks,
         mistakes=tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))),
     )
 
@@ -186,13 +188,15 @@ def _read_blocks(
     ends = [*(item.start for item in items), len(lines)][1:]
     blocks: list[Block] = []
     for item, end, said, (step_id, is_own) in zip(items, ends, every, numbers, strict=True):
-        own, gap = tuple(lines[item.start : item.end]), tuple(lines[item.end : end])
+        block_lines, gap = tuple(lines[item.start : item.end]), tuple(lines[item.end : end])
         step = step_of(item.mark, said, step_id)
-        blocks.append(Block(own, gap, item, said, step, explicit=is_own))
+        blocks.append(Block(block_lines, gap, item, said, step, explicit=is_own))
     return blocks
 
 
-def _complaints(block: Block, line: int, own: Mapping[int, int]) -> Iterator[UnplacedMistake]:
+def _complaints(
+    block: Block, line: int, line_of_step: Mapping[int, int]
+) -> Iterator[UnplacedMistake]:
     """What is wrong with a step alone, and with its number; `own` has the lines of all numbers."""
     mark, number, step_id = block.item.mark, block.said.number, block.step.id
     if mark and mark not in KNOWN_MARKS:
@@ -200,7 +204,7 @@ def _complaints(block: Block, line: int, own: Mapping[int, int]) -> Iterator[Unp
         fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
         yield UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
     if number is not None and not block.explicit:
-        if earlier := own.get(_value_of(number)):
+        if earlier := line_of_step.get(_value_of(number)):
             reason = f"Lines {earlier} and {line} both have step {_value_of(number)}."
             fix = "Give each step its own number."
             yield UnplacedMistake("duplicate_step", number, reason, fix)
@@ -315,9 +319,12 @@ def number_steps(
     for at, number in enumerate(numbers):
         if number is not None and (value := _value_of(number)):
             first.setdefault(value, at)
-    own = {at: value for value, at in first.items()}
+    number_at = {at: value for value, at in first.items()}
     free = (number for number in count(1) if number not in first and number not in reserved)
-    return [(own[at], True) if at in own else (next(free), False) for at in range(len(numbers))]
+    return [
+        (number_at[at], True) if at in number_at else (next(free), False)
+        for at in range(len(numbers))
+    ]
 
 
 def _value_of(number: str) -> int:

@@ -283,9 +283,9 @@ def _checked_edits(
     ]
 
 
-def _without_bounds(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
+def _without_bounds(config: RunnableConfig, own_config: RunnableConfig) -> RunnableConfig:
     """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
-    configs: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
+    configs: list[RunnableConfig] = [config, own_config, inherited_config.get() or {}]
     steps = next(
         (config["recursion_limit"] for config in configs if "recursion_limit" in config), None
     )

@@ -169,12 +169,12 @@ class Allowances:
 
     def _put(self, name: str, ledger: _Ledger) -> PutOp:
         place = (*_PLACE, f"n-{name}", ledger.day.isoformat())
-        own = ledger.tokens - ledger.of_others[0], ledger.money - ledger.of_others[1]
+        spent_here = ledger.tokens - ledger.of_others[0], ledger.money - ledger.of_others[1]
         at_work = {
             lease.run_id: [lease.before.tokens, lease.before.cost]
             for lease in ledger.leases.values()
         }
-        value = {"tokens": own[0], "money": own[1], "open": at_work}
+        value = {"tokens": spent_here[0], "money": spent_here[1], "open": at_work}
         return PutOp(place, self._page, value, index=False)
 
     async def _count(self, name: str, ledger: _Ledger) -> None:

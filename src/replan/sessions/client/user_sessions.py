@@ -216,8 +216,10 @@ class UserSessions:
         Nobody pays for an answer that cannot be kept.
         """
         if self._storage is None:
-            own = self._store.held(key) if isinstance(self._store, ContextSessions) else None
-            async with own or nullcontext():
+            held_session = (
+                self._store.held(key) if isinstance(self._store, ContextSessions) else None
+            )
+            async with held_session or nullcontext():
                 yield
             return
         async with AsyncExitStack() as stack:

@@ -196,8 +196,8 @@ class StepWork:
         about = {"run_id": self.context.run_id, **self.names}
         try:
             returned = await watched(work(self.context, config), about)
-            own: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
-            return storable_result(SpecialistResult.model_validate(returned), own)
+            kept_names: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
+            return storable_result(SpecialistResult.model_validate(returned), kept_names)
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

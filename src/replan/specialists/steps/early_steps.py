@@ -96,9 +96,11 @@ class EarlySteps:
             self.board.add(plan, new)
             for assignment in new:
                 node = as_node(config, f"specialist_{assignment.specialist}")
-                own = context.copy()
-                run = own.run(StepRun.of, assignment, self.board, self._services, runtime, node)
-                self._begin(run, own)
+                own_context = context.copy()
+                run = own_context.run(
+                    StepRun.of, assignment, self.board, self._services, runtime, node
+                )
+                self._begin(run, own_context)
 
         return take
 

@@ -22,8 +22,8 @@ async def report_interrupts(record: StepRecord, signal: GraphBubbleUp) -> None:
     for question in (question for question in waiting_for(interrupts) if question.kind != "plan"):
         note = TOLD + fingerprint_of(question.key, question.text)
         step_id = record.context.plan_step.id
-        own = question.replace(step_id=step_id, specialist=record.specialist)
-        value = own.model_dump(mode="json")
+        own_question = question.replace(step_id=step_id, specialist=record.specialist)
+        value = own_question.model_dump(mode="json")
         announced = record.emitter.announce(InputRequested, **record.names, question=question)
         await record.services.log.note(record.context.run_id, note, value, announced)
 

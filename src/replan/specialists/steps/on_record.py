@@ -100,8 +100,8 @@ class RecordedResults:
         """The result of a step by a specialist when it was done before; None if it never was."""
         stated = state.get("current_specialist_results", {}).get(key)
         rows = [*self.rows.values(), *([] if stated is None else [stated])]
-        own = [result for result in rows if result.key == key and not result.is_failed]
-        return max(own, key=lambda result: result.round, default=None)
+        done_results = [result for result in rows if result.key == key and not result.is_failed]
+        return max(done_results, key=lambda result: result.round, default=None)
 
 
 def keys_in(
@@ -164,8 +164,10 @@ def attempts_of(
     ledger: Sequence[LedgerEntry], step_id: int, specialist: str
 ) -> tuple[LedgerEntry, ...]:
     """The attempts of a step by a specialist, the newest last."""
-    own = (entry for entry in ledger if (entry.step_id, entry.specialist) == (step_id, specialist))
-    return tuple(sorted(own, key=lambda entry: entry.number))
+    entries = (
+        entry for entry in ledger if (entry.step_id, entry.specialist) == (step_id, specialist)
+    )
+    return tuple(sorted(entries, key=lambda entry: entry.number))
 
 
 def newest_number(tried: Sequence[LedgerEntry]) -> int:

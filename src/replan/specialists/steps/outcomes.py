@@ -48,8 +48,8 @@ def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[Spe
     if not step.specialists:
         return list(results)
     names = [name.strip().casefold() for name in step.specialists]
-    own = (result for result in results if result.specialist_name.casefold() in names)
-    return sorted(own, key=lambda result: names.index(result.specialist_name.casefold()))
+    named_results = (result for result in results if result.specialist_name.casefold() in names)
+    return sorted(named_results, key=lambda result: names.index(result.specialist_name.casefold()))
 
 
 def results_in(state: EnhancedState) -> dict[int, list[SpecialistResult]]:
@@ -77,9 +77,9 @@ def inputs_of(
 
 def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
     """The whole result of a step, else the excerpt in the plan; a failure is not a result."""
-    own = own_results(step, results)
+    step_results = own_results(step, results)
     # If a person settled the step, the results are from earlier attempts.
-    whole = joined_texts(own) if status_of(own) is step.status else ""
+    whole = joined_texts(step_results) if status_of(step_results) is step.status else ""
     return whole or step.result
 
 

@@ -14,12 +14,12 @@ def own_memory(
     step: PlanStep, specialist: str, state: EnhancedState, services: Services
 ) -> MemoryPolicy:
     host, request = services.prompts.memory, settings_of(state).memory
-    own = services.memory.get(specialist, host)
+    policy = services.memory.get(specialist, host)
     fields = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))
-    memory = resolved(own, fields, request)
+    memory = resolved(policy, fields, request)
     if memory.mode == "summary" and resolved(host, request).mode != "summary":
         # Without a summary of the host, there is none to show.
-        return resolved(own, fields, request, MemoryOptions(mode="window"))
+        return resolved(policy, fields, request, MemoryOptions(mode="window"))
     return memory
 
 

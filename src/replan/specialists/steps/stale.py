@@ -47,12 +47,12 @@ def _find_stale(
 
 def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
     """The inputs that a step was made of; None if unknown, or if a person settled it."""
-    own = own_results(step, results)
-    if status_of(own) is not step.status:
+    step_results = own_results(step, results)
+    if status_of(step_results) is not step.status:
         return []
     return [
         result.made_of
-        for result in own
+        for result in step_results
         if result.made_of is not None
         # An excerpt that somebody edits is none from then on.
         and (result.excerpt or result.made_of.text == digest_of_text(result.text))

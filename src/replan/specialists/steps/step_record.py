@@ -252,8 +252,8 @@ class StepRecord:
         noted = await self.board.recall_questions(log, run_id)
         if not (stated or noted):
             return ()
-        own = questions_of(stated or {}, self.context.plan_step.id, self.specialist)
-        questions = {question.key: question for question in own}
+        own_questions = questions_of(stated or {}, self.context.plan_step.id, self.specialist)
+        questions = {question.key: question for question in own_questions}
         for key, value in noted.items():
             if key.startswith(f"{QUESTIONS}{self.key}/"):
                 question: Question = restored(Question, value)

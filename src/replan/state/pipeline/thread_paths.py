@@ -42,8 +42,8 @@ def path_text(path: object) -> str:
 
 def chained(parent: SubThreadPath | None, index: int, meta_path: str = f"meta.{SUB_THREAD}") -> str:
     """Return the path of a sub-thread of a message of the main thread, or of a parent's."""
-    own = f"messages.{index}.{meta_path}"
-    return f"{path_text(parent)}.{own}" if parent else own
+    own_path = f"messages.{index}.{meta_path}"
+    return f"{path_text(parent)}.{own_path}" if parent else own_path
 
 
 def get_sub_thread_by_path(thread: Thread, path: SubThreadPath | None) -> Thread | None:

@@ -135,8 +135,8 @@ async def answer(site: Site, request: Request) -> Response:
     except InputError as error:
         return await _page(site, request, str(error))
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        (own,) = (each for each in asked if each.ask is ask)
-        return confirm_answer(site, request, own, fields, value)
+        (asked_question,) = (each for each in asked if each.ask is ask)
+        return confirm_answer(site, request, asked_question, fields, value)
     record = await site.served.storage.runs.get(run_id)
     team = team_name(record) if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}

@@ -144,8 +144,8 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     check(correction, report)
     repeats = await repeated_by(correction, report, team_of(runtime.graph), site.served.storage.log)
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
-    is_retry, own = action == "retry", report.by_id[step]
-    repair = repair_of(own) if is_retry else None
+    is_retry, step_report = action == "retry", report.by_id[step]
+    repair = repair_of(step_report) if is_retry else None
     does = [what_a_correction_does(report, step, is_retry=is_retry)]
     does += [f"it failed because {repair.why}; {repair.fix}"] if repair else []
     return confirm(
@@ -153,7 +153,7 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
         request,
         title=f"{'Do' if is_retry else 'Leave out'} step {step}{' again' if is_retry else ''}?",
         does=[*map(sentence, does), "What the run calls may cost."],
-        shown=own.step.description,
+        shown=step_report.step.description,
         ticks={"allow_repeat": asked} if repeats else {},
         button="Retry" if is_retry else "Skip",
         **_form(request, reading),

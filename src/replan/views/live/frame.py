@@ -252,8 +252,8 @@ def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for
         case StepStatus.EXECUTING:
             return _tried_text(row)
         case StepStatus.COMPLETED:
-            own = [why for (step, _), why in report.fold.cuts.items() if step == row.step.id]
-            return "the result is incomplete" if any(own) else ""
+            reasons = [why for (step, _), why in report.fold.cuts.items() if step == row.step.id]
+            return "the result is incomplete" if any(reasons) else ""
         case StepStatus.FAILED | StepStatus.SKIPPED:
             return (row.step.feedback or row.error)[:_LONGEST]
         case _:

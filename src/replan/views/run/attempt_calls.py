@@ -138,9 +138,9 @@ def given_lines(event: Given, run: WholeReport) -> Iterator[str]:
 
 def _given_events(run: WholeReport, attempts: Iterable[AttemptReport]) -> list[Given]:
     """The events about memory and knowledge, for the steps of some attempts."""
-    own = {(attempt.entry.step_id, attempt.entry.specialist) for attempt in attempts}
+    attempted = {(attempt.entry.step_id, attempt.entry.specialist) for attempt in attempts}
     given = (event for event in run.events if isinstance(event, Given))
-    return [event for event in given if (event.step_id, event.specialist) in own]
+    return [event for event in given if (event.step_id, event.specialist) in attempted]
 
 
 def attempt_lines(view: AttemptReport, run: WholeReport) -> Iterator[str]:
@@ -182,12 +182,14 @@ def result_lines(result: SpecialistResult, run: WholeReport) -> list[str]:
     """The whole result, and the cost of all its attempts."""
     used, name = result.usage, result.specialist_name
     tried = run.attempts_of(result.step_id)
-    own = [attempt for attempt in tried if attempt.entry.specialist == name]
+    attempts_of_specialist = [attempt for attempt in tried if attempt.entry.specialist == name]
     # The result itself leaves out what attempts took that asked a person, or came before it.
-    all_calls = calls_of(call for attempt in own for call in attempt.calls)
+    all_calls = calls_of(call for attempt in attempts_of_specialist for call in attempt.calls)
     number, sum_of = max((all_calls.calls, all_calls.total_tokens), (used.calls, used.total_tokens))
     tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
-    tokens += f" in {len(own)} attempts" if len(own) > 1 else ""
+    tokens += (
+        f" in {len(attempts_of_specialist)} attempts" if len(attempts_of_specialist) > 1 else ""
+    )
     whole = f", {one_line(incomplete_text(result.cut))}" if result.cut else ""
     head = f"result of {one_line(result.specialist_name)}: {result.status.value}{whole}, {tokens}"
     error, text = one_line(result.error), harmless(result.text)

@@ -47,15 +47,15 @@ def _without_ids(text: str) -> str:
 
 def same_error_before(attempt: AttemptReport, attempts: Iterable[AttemptReport]) -> str:
     """Which attempt of the specialist had the error of this one before, in words, or nothing."""
-    own = attempt.entry
-    if not own.error:
+    entry = attempt.entry
+    if not entry.error:
         return ""
     same = (
         attempt.entry.number
         for attempt in attempts
-        if attempt.entry.specialist == own.specialist
-        and attempt.entry.number < own.number
-        and _without_ids(attempt.entry.error) == _without_ids(own.error)
+        if attempt.entry.specialist == entry.specialist
+        and attempt.entry.number < entry.number
+        and _without_ids(attempt.entry.error) == _without_ids(entry.error)
     )
     first = next(same, None)
     return "" if first is None else f"the same error as in attempt {first}"

@@ -244,8 +244,8 @@ def _what_to_look_for(ask: Question, report: RunReport) -> str:
     step = report.by_id.get(ask.step_id)
     who = f"step {ask.step_id}{ask.specialist and f' at @{ask.specialist}'}"
     what = short_call_text(tool, arguments_of_call(ask)) if tool else who
-    own = (attempt.entry for attempt in (step.attempts if step else ()))
-    entry = next((e for e in own if (e.specialist, e.number) == (ask.specialist, number)), None)
+    entries = (attempt.entry for attempt in (step.attempts if step else ()))
+    entry = next((e for e in entries if (e.specialist, e.number) == (ask.specialist, number)), None)
     if entry is None:
         return one_line(what)
     at = entry.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -274,8 +274,8 @@ def _answered(ask: Question, report: RunReport) -> str:
     for request in reversed(() if ask.problem else report.requests):
         row = request.answers.get(ask.key)
         if isinstance(row, dict) and row.get("fingerprint") == ask.fingerprint:
-            own = request.replace(answers={ask.key: row})
-            return "; ".join(request_lines(own, report))
+            own_request = request.replace(answers={ask.key: row})
+            return "; ".join(request_lines(own_request, report))
     return ""
 
 
@@ -297,8 +297,8 @@ def _asked_before(ask: Question, report: RunReport) -> InputRequested | None:
         if isinstance(event, InputRequested) and (event.kind, event.tool) == (ask.kind, tool):
             before.insert(0, event)
     at = ask.step_id, ask.specialist
-    own = (event for event in before if (event.step_id, event.specialist) == at)
-    return next(own, before[0] if before and tool else None)
+    events_of_step = (event for event in before if (event.step_id, event.specialist) == at)
+    return next(events_of_step, before[0] if before and tool else None)
 
 
 def _before_text(ask: Question, asked: InputRequested, report: RunReport) -> str:

@@ -63,8 +63,8 @@ def history_lines(
         resumed = ((pause.ended, _resumed_text(pause, report.began)) for pause in report.pauses)
         timed = [*((at, text) for at, text in resumed if at), *timed]
     for request in report.requests:
-        own = request if step is None else _request_of_step(request, step, report)
-        timed += [(request.at, line) for line in request_lines(own, report)]
+        own_request = request if step is None else _request_of_step(request, step, report)
+        timed += [(request.at, line) for line in request_lines(own_request, report)]
     if has_failures:
         timed += _failures(report)
     timed.sort(key=lambda dated_line: dated_line[0])
@@ -104,8 +104,8 @@ def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
 def _request_of_step(request: Request, step: int, report: RunReport) -> Request:
     """The part of a request that answers the questions of a step."""
     asked = (event for event in report.events if isinstance(event, _Asked))
-    own = (event for event in asked if not isinstance(event, events.RunCorrected))
-    keys = {short_key(event.key) for event in own if event.step_id == step}
+    step_events = (event for event in asked if not isinstance(event, events.RunCorrected))
+    keys = {short_key(event.key) for event in step_events if event.step_id == step}
     answers = {key: answer for key, answer in request.answers.items() if key in keys}
     return request.replace(kind="answer", answers=answers)
 
@@ -127,8 +127,8 @@ def _event_lines(
     """What is said about an event; `decided` has who decided, by step and decision."""
     match event:
         case events.PlanCreated() | events.PlanUpdated():
-            own = (revision for revision in report.revisions if revision.seq == event.seq)
-            yield from (line for revision in own for line in _revision_lines(revision))
+            revisions = (revision for revision in report.revisions if revision.seq == event.seq)
+            yield from (line for revision in revisions for line in _revision_lines(revision))
         case events.ToolCompleted():
             if event.approval or (has_failures and event.status == "failed"):
                 yield _call_line(event, decided)

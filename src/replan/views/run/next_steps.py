@@ -105,8 +105,10 @@ def raised_limit(report: RunReport) -> str:
         "max_model_calls": f"{report.calls.calls}",
         "max_seconds": seconds(report.worked),
     }.get(limit, "")
-    own = (event for event in report.fold.limits if (event.limit, event.scope) == (limit, "run"))
-    value = [f"{event.value:g}" for event in own][-1:]
+    limit_events = (
+        event for event in report.fold.limits if (event.limit, event.scope) == (limit, "run")
+    )
+    value = [f"{event.value:g}" for event in limit_events][-1:]
     was = f"the limit {limit}{''.join(f'={each}' for each in value)} ended it"
     return f"{was}{used and f', with {used} used'}; {report.larger_limit} leaves it room"
 

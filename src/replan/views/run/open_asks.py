@@ -35,8 +35,8 @@ def waiting_lines(
 
 def pending_lines(asks: Sequence[Question], evidence: Sequence[Evidence]) -> list[str]:
     """What is asked, each with what it rests on, and once what failed so far."""
-    own = zip(asks, evidence, strict=True)
-    lines = [line for ask, known in own for line in named_lines(ask, known)]
+    asks_with_evidence = zip(asks, evidence, strict=True)
+    lines = [line for ask, known in asks_with_evidence for line in named_lines(ask, known)]
     return [*lines, *(line for known in evidence[:1] for line in failed_lines(known))]
 
 
@@ -49,8 +49,10 @@ def ways_to_answer(asks: Sequence[Question], resume: str) -> list[str]:
     others = [way for ask in asks for way in _other_ways(ask, len(asks))]
     ways = [f"{what} with: {resume} {option}" for what, option in others]
     if len(asks) > 1 and any(ask.is_decision for ask in asks):
-        own = [f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, len(asks))}" for ask in asks]
-        return [*ways, *own]
+        own_ways = [
+            f"{_verb(ask)} {ask.key} with: {resume}{_option(ask, len(asks))}" for ask in asks
+        ]
+        return [*ways, *own_ways]
     is_told = len(asks) == 1 and asks[0].kind == "unknown_outcome"
     when = ("if it happened, " if is_in_doubt(asks[0]) else "if not, ") if is_told else ""
     return [*ways, f"{when}continue with: {resume}{options}"]

@@ -306,8 +306,8 @@ def _tool_counts(
 
 def tool_counts(report: RunReport) -> list[str]:
     """The calls of tools in a run, by name: those of its steps, and those of the host."""
-    own = (call for call in report.host_calls if isinstance(call, ToolCompleted))
-    return [*_tool_counts([*own, *(call for step in report.steps for call in step.tools)])]
+    host_tools = (call for call in report.host_calls if isinstance(call, ToolCompleted))
+    return [*_tool_counts([*host_tools, *(call for step in report.steps for call in step.tools)])]
 
 
 def _waiting(report: RunReport) -> list[str]:

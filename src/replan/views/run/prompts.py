@@ -49,9 +49,9 @@ def prompts_lines(run: WholeReport, events: Iterable[Event]) -> list[str]:
 
 def _calls(events: Iterable[Event]) -> list[tuple[_Call, _End | None]]:
     """The calls of models whose texts were stored, each with its end."""
-    own = list(events)
-    ends = {event.call_key: event for event in own if isinstance(event, ModelCompleted)}
-    begun = [event for event in own if isinstance(event, _Call) and prompt_of(event)]
+    call_events = list(events)
+    ends = {event.call_key: event for event in call_events if isinstance(event, ModelCompleted)}
+    begun = [event for event in call_events if isinstance(event, _Call) and prompt_of(event)]
     return [
         (event, event if isinstance(event, MemorySummary) else ends.get(event.call_key))
         for event in begun

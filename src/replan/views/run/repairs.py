@@ -43,11 +43,11 @@ def repair_of(step: StepReport) -> Repair | None:
 def _more_time(step: StepReport, is_whole: bool, had: float) -> Repair:  # noqa: FBT001
     """The repair of an attempt that had too little time, as a whole or between signs of work."""
     longer = 2 * had
-    own = step.step.timeout if is_whole else step.step.idle_timeout
+    given_time = step.step.timeout if is_whole else step.step.idle_timeout
     word = "timeout" if is_whole else "idle timeout"
     what = "more time" if is_whole else "more time between two signs of work"
-    why = f"its {'own ' if own == had else ''}{word} of {had:g} s was over"
-    if own == had:
+    why = f"its {'given_time ' if given_time == had else ''}{word} of {had:g} s was over"
+    if given_time == had:
         time = DURATION.write(longer)
         fix = f"give it {what}, ({word} {time}) or longer, in its line of the plan"
         return Repair(why=why, fix=fix, option=f"--timeout {time}")

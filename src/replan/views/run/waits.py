@@ -58,16 +58,21 @@ def _waits_between_attempts(
     person = pause = 0.0
     asking = list[datetime]()
     for name in step.specialists:
-        own = [attempt.entry for attempt in step.attempts if attempt.entry.specialist == name]
-        for before, after in pairwise(own):
+        entries = [attempt.entry for attempt in step.attempts if attempt.entry.specialist == name]
+        for before, after in pairwise(entries):
             if before.ended_at is not None:
                 gap = _seconds_between(before.ended_at, after.started_at)
                 is_asked = before.outcome == "waiting"
                 person += gap if is_asked else 0.0
                 away = _seconds_paused(report, before.ended_at, after.started_at)
                 pause += 0.0 if is_asked else gap - away
-        if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
-            asking.append(own[-1].ended_at)
+        if (
+            is_open
+            and entries
+            and entries[-1].outcome == "waiting"
+            and entries[-1].ended_at is not None
+        ):
+            asking.append(entries[-1].ended_at)
     keys = [q.key for q in report.pending_questions if q.step_id == step.step.id]
     asking += [report.fold.asked_at[key] for key in keys if key in report.fold.asked_at]
     if person > 0:
