@@ -24,7 +24,7 @@ from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
-from replan.user_files.place import now
+from replan.user_files.storage_location import now
 from replan.views.live.frame import Window, frame, whole_plan
 from replan.views.live.plain import Lines
 from replan_local import local_team

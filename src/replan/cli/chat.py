@@ -98,10 +98,10 @@ def chat(
         out=out,
         settings=read_settings(limit or [], approve),
     )
-    again = _repeated(repeated) + site.place.option
+    again = _repeated(repeated) + site.location.option
 
     def resume(session_id: str) -> str:
-        return f"replan chat --session {session_id}{again}" if site.place.outlives else ""
+        return f"replan chat --session {session_id}{again}" if site.location.outlives else ""
 
     whose = user_name() if user is None else user
     opens = open_conversation(

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 
 _RUN = typer.Argument(
     help="The id of a run or a prefix of it, `last`, or the file of an export.",
@@ -32,8 +32,8 @@ async def diff(
     from replan.user_files.whole import load_run
     from replan.views.run.compared import compared, comparison_record
 
-    place = place_from(storage)
-    one, other = await load_run(run_a, place), await load_run(run_b, place)
+    location = location_from(storage)
+    one, other = await load_run(run_a, location), await load_run(run_b, location)
     if as_json:
         typer.echo(json.dumps(comparison_record(one, other), default=str))
         return

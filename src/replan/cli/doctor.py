@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import GOOD, INCOMPLETE, as_command, place_from
-from replan.user_files.place import Place
+from replan.cli.shared.process import GOOD, INCOMPLETE, as_command, location_from
+from replan.user_files.storage_location import StorageLocation
 
 _KEY = "OPENAI_API_KEY"
 _SECONDS = 5.0  # until a server counts as one that cannot be reached
@@ -55,7 +55,7 @@ async def doctor(
     findings = [
         Finding("ok", "replan", f"{version('replan')} on Python {platform.python_version()}"),
         *_extras(),
-        await _storage(place_from(storage)),
+        await _storage(location_from(storage)),
         _key(base_url),
         await _server(base_url),
     ]
@@ -93,15 +93,17 @@ def _missing(package: str, extra: str) -> Iterator[str]:
             yield from _missing(named["name"], inner.strip())
 
 
-async def _storage(place: Place) -> Finding:
+async def _storage(location: StorageLocation) -> Finding:
     from replan.errors import ReplanError
-    from replan.user_files.place import open_existing_place
+    from replan.user_files.storage_location import open_existing_location
 
-    if _is_to_be_made(place):
-        return Finding("note", "storage", f"{place.where} is not there yet; the first run makes it")
-    shown = place.where.rpartition("@")[2]
+    if _is_to_be_made(location):
+        return Finding(
+            "note", "storage", f"{location.where} is not there yet; the first run makes it"
+        )
+    shown = location.where.rpartition("@")[2]
     try:
-        async with open_existing_place(place) as opened:
+        async with open_existing_location(location) as opened:
             newest = await opened.runs.recent(1)
     except ReplanError as error:
         return Finding("problem", "storage", str(error))
@@ -109,10 +111,10 @@ async def _storage(place: Place) -> Finding:
     return Finding("ok", "storage", f"{shown} can be read{began or ', without any run'}")
 
 
-def _is_to_be_made(place: Place) -> bool:
+def _is_to_be_made(location: StorageLocation) -> bool:
     """Whether it is a file that is not there."""
-    is_file = place.outlives and "://" not in place.where
-    return is_file and not Path(place.where).expanduser().exists()
+    is_file = location.outlives and "://" not in location.where
+    return is_file and not Path(location.where).expanduser().exists()
 
 
 def _key(base_url: str | None) -> Finding:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 
 
 @as_command
@@ -34,7 +34,7 @@ async def edit(
     from replan.cli.shared.steered import edited_document, steer
     from replan.user_files.order_signature import user_name
 
-    async with steer(run_id, place_from(storage)) as (runtime, run):
+    async with steer(run_id, location_from(storage)) as (runtime, run):
         text, made_from = await edited_document(await runtime.get(run.run_id), plan, version)
         await runtime.edit_plan(run.run_id, text, version=made_from, by=user_name())
         return await run.outcome()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 from replan.user_files.new_file import check_output, write_out
 
 
@@ -28,8 +28,8 @@ async def export(
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
     check_output(output)
     from replan.runs.travel.exported_run import exported
-    from replan.user_files.place import now
+    from replan.user_files.storage_location import now
     from replan.user_files.whole import all_texts, load_run
 
-    text = exported(await load_run(run_id, place_from(storage), all_texts), now())
+    text = exported(await load_run(run_id, location_from(storage), all_texts), now())
     write_out(output, text, force=force)

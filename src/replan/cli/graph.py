@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
 from replan.user_files.plan_text import is_plan_path, read_plan_text
 
 if TYPE_CHECKING:
     from replan.plan.model import TaskPlan
-    from replan.user_files.place import Place
+    from replan.user_files.storage_location import StorageLocation
 
 _WIDE = 100
 
@@ -59,7 +59,7 @@ def graph(
         return
     if team is not None:
         raise InputError("A plan is drawn without a team. Leave out --team.")
-    plan = _plan_of(what, place_from(storage))
+    plan = _plan_of(what, location_from(storage))
     typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
 
 
@@ -72,7 +72,7 @@ def draw_plan(plan: TaskPlan, *, as_mermaid: bool) -> str:
     return "\n".join(boxes(plan, shutil.get_terminal_size((_WIDE, 24)).columns - 1))
 
 
-def _plan_of(what: str, place: Place) -> TaskPlan:
+def _plan_of(what: str, location: StorageLocation) -> TaskPlan:
     if is_plan_path(what):
         from replan.plan.markdown.document import PlanDocument
 
@@ -85,7 +85,7 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
 
     if what.endswith((".yaml", ".yml")):
         raise InputError(f"'{what}' is neither a plan nor a run. Draw a team with --team {what}.")
-    run = asyncio.run(load_run(what, place))
+    run = asyncio.run(load_run(what, location))
     if run.plan is None:
         raise InputError(f"The run {run.run_id[:8]} has no plan.")
     with refusing_damaged(what):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, place_from
+from replan.cli.shared.process import as_command, confirm, location_from
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
 from replan.views.cells import counted, in_columns, minute, one_line
@@ -123,9 +123,9 @@ async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGen
     """Open the facts of a user."""
     from replan.memory.facts import facts_of
     from replan.user_files.order_signature import user_name
-    from replan.user_files.place import open_existing_place
+    from replan.user_files.storage_location import open_existing_location
 
-    async with open_existing_place(place_from(storage)) as kept:
+    async with open_existing_location(location_from(storage)) as kept:
         yield facts_of(kept.store, user_name() if user is None else user, tenant)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 
 
 @as_command
@@ -24,6 +24,6 @@ async def message(
     from replan.cli.shared.steered import steer
     from replan.user_files.order_signature import user_name
 
-    async with steer(run_id, place_from(storage)) as (runtime, run):
+    async with steer(run_id, location_from(storage)) as (runtime, run):
         await runtime.send_message(run.run_id, text, by=user_name())
         return await run.outcome()

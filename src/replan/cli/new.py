@@ -102,11 +102,11 @@ def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def _texts(folder: Traversable, words: Mapping[str, str], place: Path = Path()) -> dict[Path, str]:
+def _texts(folder: Traversable, words: Mapping[str, str], target: Path = Path()) -> dict[Path, str]:
     """The files of a starter by their paths, with names filled in."""
     texts: dict[Path, str] = {}
     for file in folder.iterdir():
-        path = place / file.name.removesuffix(".txt").replace("NAME", words["name"])
+        path = target / file.name.removesuffix(".txt").replace("NAME", words["name"])
         if file.is_dir():
             texts |= _texts(file, words, path)
         else:

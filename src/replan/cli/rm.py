@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, place_from
+from replan.cli.shared.process import as_command, confirm, location_from
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
@@ -23,9 +23,14 @@ async def rm(
     storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
-    from replan.user_files.place import check_idle, find_run, open_existing_place, short
+    from replan.user_files.storage_location import (
+        check_idle,
+        find_run,
+        open_existing_location,
+        short,
+    )
 
-    async with open_existing_place(place_from(storage)) as kept:
+    async with open_existing_location(location_from(storage)) as kept:
         # All are found before the first is removed.
         records = {
             record.run_id: record
@@ -41,7 +46,7 @@ async def rm(
 
 
 def _confirm(records: list[RunRecord]) -> bool:
-    from replan.user_files.place import short
+    from replan.user_files.storage_location import short
 
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
     lines = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 from replan.cli.shared.times import read_time
 from replan.errors import InputError
 from replan.runs.usage import Usage
@@ -25,7 +25,7 @@ from replan.views.cells import in_columns, one_line
 if TYPE_CHECKING:
     from replan.log.report import RunReport
     from replan.ports.storage import Storage
-    from replan.user_files.place import Place
+    from replan.user_files.storage_location import StorageLocation
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
 _NONE_OF_THESE = "No run here matches. `replan runs` lists all runs.\n"
@@ -61,7 +61,7 @@ def runs(
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
     from replan.user_files.label_options import read_labels
-    from replan.user_files.place import now
+    from replan.user_files.storage_location import now
 
     wanted = RunFilter(
         most=most,
@@ -69,7 +69,7 @@ def runs(
         outcomes=_outcomes(outcome or []),
         since=read_time(since, now()) if since else None,
     )
-    list_runs(wanted, place_from(storage), sys.stdout, as_json=as_json)
+    list_runs(wanted, location_from(storage), sys.stdout, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +88,13 @@ class RunFilter:
         return has_labels and has_outcome and not (self.since and run.started_at < self.since)
 
 
-def list_runs(wanted: RunFilter, place: Place, output: TextIO, *, as_json: bool) -> None:
+def list_runs(
+    wanted: RunFilter, location: StorageLocation, output: TextIO, *, as_json: bool
+) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
-    found = _in_rows(wanted, place)
+    found = _in_rows(wanted, location)
     if found is None:
-        found = asyncio.run(_find(wanted, place))
+        found = asyncio.run(_find(wanted, location))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
@@ -102,23 +104,23 @@ def list_runs(wanted: RunFilter, place: Place, output: TextIO, *, as_json: bool)
         output.write(_NONE_OF_THESE if has_filters else _NONE)
 
 
-def _in_rows(wanted: RunFilter, place: Place) -> list[RunReport] | None:
+def _in_rows(wanted: RunFilter, location: StorageLocation) -> list[RunReport] | None:
     """The runs in a file here, if all of them are over; their states are not needed."""
     from replan.storage.report_rows import reports_in_file
 
-    if place.key or place.where == MEMORY or "://" in place.where:
+    if location.key or location.where == MEMORY or "://" in location.where:
         return None
-    path = Path(place.where).expanduser()
+    path = Path(location.where).expanduser()
     # A label that no run has is refused by who opens the storage.
     return reports_in_file(path, wanted.takes, wanted.most) or None
 
 
-async def _find(wanted: RunFilter, place: Place) -> list[RunReport]:
+async def _find(wanted: RunFilter, location: StorageLocation) -> list[RunReport]:
     from replan.assembly.graphs import viewer
     from replan.runs.reports import read_summary
-    from replan.user_files.place import now, open_existing_place
+    from replan.user_files.storage_location import now, open_existing_location
 
-    async with open_existing_place(place) as storage:
+    async with open_existing_location(location) as storage:
         graph = viewer(storage)
         found: list[RunReport] = []
         # The status of a run is known when it is looked at.
@@ -185,7 +187,7 @@ def _table(runs: list[RunReport], output: TextIO) -> list[str]:
 def _row(run: RunReport) -> tuple[str, ...]:
     from replan.plan.model import StepStatus
     from replan.runs.team_on_record import TEAM
-    from replan.user_files.place import short
+    from replan.user_files.storage_location import short
     from replan.views.cells import minute, seconds
     from replan.views.run.overview import money
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place_from
+from replan.cli.shared.process import as_command, location_from, needs_extra
 
 
 @as_command
@@ -52,7 +52,7 @@ def serve(
     if queue:
         with needs_extra("serve --queue", "queue"):
             import_module("replan.workers.queue")
-    kept = place_from(storage)
+    kept = location_from(storage)
     wanted = ServeOptions(
         teams=teams or [],
         environment=os.environ,

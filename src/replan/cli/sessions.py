@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, place_from
+from replan.cli.shared.process import as_command, confirm, location_from
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, minute, one_line
 
@@ -177,9 +177,9 @@ async def _client(user: str | None, storage: str | None) -> AsyncGenerator[UserS
     """Open the sessions of a user."""
     from replan.sessions.client.user_sessions import UserSessions
     from replan.user_files.order_signature import user_name
-    from replan.user_files.place import open_existing_place
+    from replan.user_files.storage_location import open_existing_location
 
-    async with open_existing_place(place_from(storage)) as kept:
+    async with open_existing_location(location_from(storage)) as kept:
         yield UserSessions(kept, user=user_name() if user is None else user)
 
 

@@ -15,7 +15,7 @@ import typer
 
 from replan.base.texts.signs import harmless
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 from replan.errors import InputError
 from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from replan.log.step_reports import AttemptReport
     from replan.runs.reports import WholeReport
     from replan.state.results import SpecialistResult
-    from replan.user_files.place import Place
+    from replan.user_files.storage_location import StorageLocation
 
 _WIDE, _NARROWEST = 100, 20
 
@@ -110,14 +110,14 @@ def show(
     view: View,
 ) -> None:
     """Show a run: how it ended and why, each step with time and cost, who decided, its answer."""
-    show_run(run_id, place_from(storage), sys.stdout, view)
+    show_run(run_id, location_from(storage), sys.stdout, view)
 
 
-def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
+def show_run(name: str, location: StorageLocation, output: TextIO, view: View) -> None:
     """Write the parts of a run to show."""
     view.check()
     if view.as_json or view.markdown:
-        run = _load(name, place, view)
+        run = _load(name, location, view)
         with refusing_damaged(name):
             output.write(_whole_text(run, view))
         return
@@ -126,37 +126,37 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
 
     with paged(console_on(output), output, plain=view.plain) as write:
         if not view.is_whole:
-            run = _load(name, place, view)
+            run = _load(name, location, view)
             with refusing_damaged(name):
                 write(_text(_part_lines(run, view)))
             return
-        report = _read_rows(name, place) or _load(name, place, view)
+        report = _read_rows(name, location) or _load(name, location, view)
         with refusing_damaged(name):
             write(_text(_report_lines(report, view, _width(output, view))))
             if view.is_overview and report.answer:
                 write(_text(["", *_failed_lines(report), "answer:"]))
                 write(_answer(report.answer, output, plain=view.plain))
             if view.is_overview and not is_file(name):
-                write(_text(_next_lines(report, place)))
+                write(_text(_next_lines(report, location)))
 
 
 def _text(lines: Iterable[str]) -> str:
     return harmless("".join(f"{line}\n" for line in lines))
 
 
-def _read_rows(name: str, place: Place) -> RunReport | None:
+def _read_rows(name: str, location: StorageLocation) -> RunReport | None:
     """The report of a run that is over, if it is in a file here; its state is not needed."""
     from replan.storage.report_rows import report_in_file
 
-    if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
+    if location.key or location.where == MEMORY or "://" in location.where or is_file(name):
         return None
-    return report_in_file(Path(place.where).expanduser(), None if name == LAST else name)
+    return report_in_file(Path(location.where).expanduser(), None if name == LAST else name)
 
 
-def _load(name: str, place: Place, view: View) -> WholeReport:
+def _load(name: str, location: StorageLocation, view: View) -> WholeReport:
     from replan.user_files.whole import load_run
 
-    run = asyncio.run(load_run(name, place, lambda run: _events_with_long_texts(run, view)))
+    run = asyncio.run(load_run(name, location, lambda run: _events_with_long_texts(run, view)))
     if view.step is not None:
         _check_step(run, view.step)
     if view.attempt is not None and not _attempts(run, view)[0]:
@@ -245,10 +245,10 @@ def _failed_lines(report: RunReport) -> list[str]:
     return failed_above(report)
 
 
-def _next_lines(report: RunReport, place: Place) -> list[str]:
+def _next_lines(report: RunReport, location: StorageLocation) -> list[str]:
     from replan.views.run.next_steps import next_lines
 
-    lines = next_lines(report, place.option)
+    lines = next_lines(report, location.option)
     return ["", "next:", *(f"  {line}" for line in lines)] if lines else []
 
 

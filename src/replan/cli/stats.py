@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 from replan.cli.shared.times import read_time
 
 
@@ -44,12 +44,12 @@ async def stats(
     from replan.assembly.graphs import viewer
     from replan.log.period import added_up
     from replan.runs.runs_since import MOST_RUNS, runs_since
-    from replan.user_files.place import now, open_existing_place
+    from replan.user_files.storage_location import now, open_existing_location
     from replan.views.period_table import period_lines
 
     at = now()
     begins = read_time(since, at) if since else None
-    async with open_existing_place(place_from(storage)) as opened:
+    async with open_existing_location(location_from(storage)) as opened:
         graph = viewer(opened)
         reports, has_more = await runs_since(begins, opened, lambda _: graph, at)
     sums = added_up(reports, by.value)

@@ -4,7 +4,7 @@
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place_from
+from replan.cli.shared.process import as_command, location_from
 
 
 @as_command
@@ -13,9 +13,9 @@ async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
     from replan.assembly.graphs import viewer
     from replan.assembly.runtime import open_runtime
     from replan.user_files.order_signature import user_name
-    from replan.user_files.place import find_run, open_existing_place, short
+    from replan.user_files.storage_location import find_run, open_existing_location, short
 
-    async with open_existing_place(place_from(storage)) as kept:
+    async with open_existing_location(location_from(storage)) as kept:
         record = await find_run(kept.runs, run_id)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
             await runtime.stop(record.run_id, by=user_name())

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place_from
+from replan.cli.shared.process import as_command, location_from, needs_extra
 
 team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ def publish(
     """Publish the version of a team in a file, so that workers may do its runs."""
     with needs_extra("team publish", "queue"):
         from replan.workers.open_worker import publish as record
-    typer.echo(record(file, str(place_from(storage).where)))
+    typer.echo(record(file, str(location_from(storage).where)))
 
 
 @team.callback()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place_from
+from replan.cli.shared.process import as_command, location_from, needs_extra
 
 
 @as_command
@@ -51,14 +51,14 @@ def ui(
     storage: options.Storage = None,
 ) -> None:
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
-    from replan.user_files.place import own_folder
+    from replan.user_files.storage_location import own_folder
 
     with needs_extra("ui", "ui"):
         from replan.ui.htmx import script
         from replan.ui.served_pages import PageOptions, show
 
         script()
-    kept = place_from(storage)
+    kept = location_from(storage)
     wanted = PageOptions(
         teams=teams or [],
         environment=os.environ,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place_from
+from replan.cli.shared.process import as_command, location_from, needs_extra
 
 TeamOption = Annotated[
     Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")
@@ -60,7 +60,7 @@ def worker(
     """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
     with needs_extra("worker", "queue"):
         from replan.workers.open_worker import WorkerWanted, work
-    kept = place_from(storage)
+    kept = location_from(storage)
     wanted = WorkerWanted(
         team=team,
         storage=str(kept.where),

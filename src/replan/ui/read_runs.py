@@ -16,7 +16,7 @@ from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.user_files.order_signature import is_signed
-from replan.user_files.place import find_run
+from replan.user_files.storage_location import find_run
 from replan.views.run.evidence import replies_before
 
 RECORDED = "Until then you can look, answer and reject; what you say counts once it is resumed."

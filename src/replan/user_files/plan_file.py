@@ -9,7 +9,7 @@ from replan.events.types import Event, PlanEvent, SpecialistCompleted, StepsInva
 from replan.plan.model import TaskPlan
 from replan.runs.log.plan_so_far import with_results
 from replan.state.results import ExecutionStatus, SpecialistResult
-from replan.user_files.place import now
+from replan.user_files.storage_location import now
 
 
 class PlanFile:

@@ -8,7 +8,12 @@ from replan.events.types import Event
 from replan.runs.reports import WholeReport, read_report, with_texts
 from replan.runs.travel.exported_run import opened_export
 from replan.user_files.named import is_file
-from replan.user_files.place import Place, find_run, now, open_existing_place
+from replan.user_files.storage_location import (
+    StorageLocation,
+    find_run,
+    now,
+    open_existing_location,
+)
 
 Chosen = Callable[[WholeReport], Iterable[Event]]
 """The events of a run whose long texts are to be read."""
@@ -22,11 +27,11 @@ def all_texts(run: WholeReport) -> Iterable[Event]:
     return run.events
 
 
-async def load_run(name: str, place: Place, chosen: Chosen = no_texts) -> WholeReport:
+async def load_run(name: str, location: StorageLocation, chosen: Chosen = no_texts) -> WholeReport:
     """Read the run that a name means."""
     if is_file(name):
         return opened_export(Path(name))
-    async with open_existing_place(place) as storage:
+    async with open_existing_location(location) as storage:
         record = await find_run(storage.runs, name)
         run = await read_report(viewer(storage), storage, record, now())
         return await with_texts(run, storage, tuple(chosen(run)))

@@ -20,7 +20,7 @@ from replan import (
 from replan.cli.runs import RunFilter, list_runs
 from replan.storage.report_rows import report_in_file
 from replan.testing import ScriptedModel, always
-from replan.user_files.place import Place
+from replan.user_files.storage_location import StorageLocation
 from replan.user_files.whole import load_run
 from replan.views.run.overview import overview
 
@@ -70,7 +70,7 @@ def where(tmp_path):
 
 async def test_it_says_what_the_whole_run_says(where):
     assert (await made(str(where), PLAN)).outcome == "completed"
-    whole = await load_run("last", Place(str(where)))
+    whole = await load_run("last", StorageLocation(str(where)))
     for name in (None, "a", "abc"):
         found = report_in_file(where, name)
         assert found is not None
@@ -126,8 +126,8 @@ async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
 
     async def looks(context):
         wanted = RunFilter(most=1, labels={}, outcomes=(), since=None)
-        place = Place(str(where))
-        await asyncio.to_thread(list_runs, wanted, place, told, as_json=True)
+        location = StorageLocation(str(where))
+        await asyncio.to_thread(list_runs, wanted, location, told, as_json=True)
         return "seen"
 
     caller = Specialist("caller", "Calls.", chat_model=ScriptedModel(always("x")), effects="pure")

@@ -6,19 +6,21 @@ import pytest
 
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
-from replan.user_files.place import Place, find_run, open_place, place_of
+from replan.user_files.storage_location import StorageLocation, find_run, location_of, open_storage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def test_the_option_goes_before_the_environment_and_that_before_the_own_file(data_folder):
     environment = {"REPLAN_STORAGE": "theirs.db", "REPLAN_STORAGE_KEY": "k"}
-    assert place_of("mine.db", environment) == Place("mine.db", "k", " --storage mine.db")
-    assert place_of(None, environment) == Place("theirs.db", "k")
-    own = place_of(None, {"REPLAN_STORAGE": "", "REPLAN_STORAGE_KEY": ""})
-    assert own == Place(str(data_folder / "replan" / "runs.db"))
+    assert location_of("mine.db", environment) == StorageLocation(
+        "mine.db", "k", " --storage mine.db"
+    )
+    assert location_of(None, environment) == StorageLocation("theirs.db", "k")
+    own = location_of(None, {"REPLAN_STORAGE": "", "REPLAN_STORAGE_KEY": ""})
+    assert own == StorageLocation(str(data_folder / "replan" / "runs.db"))
     assert own.outlives
-    assert not place_of("memory", {}).outlives
+    assert not location_of("memory", {}).outlives
 
 
 @pytest.mark.parametrize(
@@ -32,22 +34,22 @@ def test_the_option_goes_before_the_environment_and_that_before_the_own_file(dat
     ],
 )
 def test_a_command_names_the_place_again_without_its_password(asked, option):
-    assert place_of(asked, {}).option == option
+    assert location_of(asked, {}).option == option
 
 
 async def test_a_place_that_cannot_be_opened_is_wrong_use(tmp_path):
     with pytest.raises(ConfigurationError):
-        async with open_place(Place("ftp://somewhere")):
+        async with open_storage(StorageLocation("ftp://somewhere")):
             pass
     (tmp_path / "text.db").write_text("no database" * 100)
     with pytest.raises(InputError, match="not a SQLite database"):
-        async with open_place(Place(str(tmp_path / "text.db"))):
+        async with open_storage(StorageLocation(str(tmp_path / "text.db"))):
             pass
 
 
 async def test_a_run_is_found_by_the_beginning_of_its_id():
     ids = ["aaaaaaaa1111", "aaaaaaaa2222", "bb", "bbcc"]
-    async with open_place(Place("memory")) as storage:
+    async with open_storage(StorageLocation("memory")) as storage:
         for number, run_id in enumerate(ids):
             at = NOON + timedelta(minutes=number)
             record = RunRecord(run_id=run_id, thread_id=run_id, started_at=at, updated_at=at)
@@ -64,6 +66,6 @@ async def test_a_run_is_found_by_the_beginning_of_its_id():
 
 
 def test_a_place_tells_neither_its_key_nor_its_password_where_it_is_printed():
-    place = place_of("postgresql://u:word@h/db", {"REPLAN_STORAGE_KEY": "a key"})
-    assert "word" not in repr(place)
-    assert "a key" not in repr(place)
+    location = location_of("postgresql://u:word@h/db", {"REPLAN_STORAGE_KEY": "a key"})
+    assert "word" not in repr(location)
+    assert "a key" not in repr(location)

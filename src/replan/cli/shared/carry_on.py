@@ -41,8 +41,8 @@ from replan.state.person.answers import bound_answers, decided
 from replan.state.questions import PLAN, Question
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
 from replan.user_files.orders import Order, check_team, order_of, order_on_record
-from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
+from replan.user_files.storage_location import check_idle, find_run, open_existing_location, short
 from replan.views.cells import wrapped
 from replan.views.run.history import why_text
 from replan.views.run.next_steps import next_lines
@@ -64,7 +64,7 @@ class ResumeRequest:
 
 def carry_on(request: ResumeRequest, site: Site) -> int:
     """Continue a run until it ends, asks or is stopped, and return the exit code."""
-    if not site.place.outlives:
+    if not site.location.outlives:
         raise InputError(
             "Runs in memory end with their process. Name a file or a database with --storage."
         )
@@ -72,7 +72,7 @@ def carry_on(request: ResumeRequest, site: Site) -> int:
 
 
 async def _continue_run(request: ResumeRequest, site: Site) -> int:
-    async with open_existing_place(site.place) as storage:
+    async with open_existing_location(site.location) as storage:
         record = await find_run(storage.runs, request.run)
         await check_idle(storage, record)
         if request.correction is not None:
@@ -227,7 +227,7 @@ def _check_team(state: EnhancedState, graph: Graph, correction: Correction | Non
 
 def _report_what_is_possible(report: RunReport, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
-    run, why, option = short(report.run_id), why_text(report), site.place.option
+    run, why, option = short(report.run_id), why_text(report), site.location.option
     lines = [f"run {run} is over: {report.outcome}", *([f"why: {why}"] if why else ())]
     lines += [*next_lines(report, option), f"see it with: replan show {run}{option}"]
     site.output.write("".join(f"{harmless(line)}\n" for line in lines))

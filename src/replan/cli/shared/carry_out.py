@@ -30,8 +30,8 @@ from replan.traces.otlp import (
 from replan.user_files.log_file import logging_to
 from replan.user_files.order_signature import sign, user_name
 from replan.user_files.orders import Order, order_on_record, prepare
-from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
+from replan.user_files.storage_location import open_location, short
 from replan.views.live.notices import traces_notice, tracing_notice
 
 
@@ -49,7 +49,7 @@ def exit_code_of(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> in
 async def _run_order(order: Order, site: Site) -> int:
     run_id = uuid4().hex
     async with (
-        open_place(site.place) as storage,
+        open_location(site.location) as storage,
         open_at_terminal(run_id, order, storage, site) as (runtime, introduce),
     ):
         check_input(runtime.graph, order.input)
@@ -63,7 +63,7 @@ async def _run_order(order: Order, site: Site) -> int:
                 settings=order.settings,
                 title=order.title,
                 labels=order.labels,
-                order=sign(record, run_id) if site.place.outlives else record,
+                order=sign(record, run_id) if site.location.outlives else record,
                 **session.following,
             )
             return await run
@@ -96,7 +96,7 @@ async def open_at_terminal(
         reporter = site.reporter(ready.workspace)
         site.complain(*filter(None, told_elsewhere))
         if site.shows_all:
-            if site.place.outlives:
+            if site.location.outlives:
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))
             if built_in is not None and not is_known:
@@ -141,6 +141,6 @@ async def exit_code_of_run(work: Coroutine[Any, Any, int], run_id: str, site: Si
     except UsageError:
         raise
     except ReplanError as error:
-        go_on = [f"continue with: {site.resume(run_id)}"] if site.place.outlives else []
+        go_on = [f"continue with: {site.resume(run_id)}"] if site.location.outlives else []
         site.complain(f"replan: {harmless(str(error))}", *go_on)
         return INCOMPLETE

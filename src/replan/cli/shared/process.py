@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import typer
 
 if TYPE_CHECKING:
-    from replan.user_files.place import Place
+    from replan.user_files.storage_location import StorageLocation
 
 P = ParamSpec("P")
 Code = int | None
@@ -130,11 +130,11 @@ def confirm(question: str, lines: Iterable[str], refusal: str) -> bool:
     return typer.confirm(question)
 
 
-def place_from(storage: str | None) -> Place:
+def location_from(storage: str | None) -> StorageLocation:
     """Where this process finds its runs."""
-    from replan.user_files.place import place_of
+    from replan.user_files.storage_location import location_of
 
-    return place_of(storage, os.environ)
+    return location_of(storage, os.environ)
 
 
 def end_process(code: int) -> None:

@@ -32,8 +32,8 @@ from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
 from replan.state.results import SpecialistResult
 from replan.user_files.order_signature import user_name
-from replan.user_files.place import now
 from replan.user_files.plan_file import PlanFile
+from replan.user_files.storage_location import now
 from replan.views.cells import counted
 from replan.views.live.notices import warnings_shown_by
 from replan.views.live.reporters import Reporter, rest_line
@@ -233,8 +233,8 @@ class Session:
                 lines = [self._interrupted_line(), *how]
             case _:
                 is_short = outcome in (*INCOMPLETE_RUNS, "rejected")
-                if is_short and site.shows_all and site.place.outlives:
-                    site.complain(*map(harmless, next_lines(end, site.place.option)))
+                if is_short and site.shows_all and site.location.outlives:
+                    site.complain(*map(harmless, next_lines(end, site.location.option)))
                 return CODES.get(outcome, INCOMPLETE)
         if site.manner.as_json:
             asks = end.pending_questions if end else ()

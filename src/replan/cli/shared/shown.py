@@ -12,7 +12,7 @@ from replan.runs.reports import texts_of
 from replan.state.person.answers import Shown, shown_in
 from replan.state.questions import Question
 from replan.user_files.order_signature import user_name
-from replan.user_files.place import short
+from replan.user_files.storage_location import short
 from replan.views.run.evidence import Evidence, evidence_of, replies_before
 from replan.views.run.open_asks import waiting_lines
 

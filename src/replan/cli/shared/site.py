@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from replan.cli.shared import options
-from replan.cli.shared.process import place_from
+from replan.cli.shared.process import location_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from typing import TextIO
 
-    from replan.user_files.place import Place
+    from replan.user_files.storage_location import StorageLocation
     from replan.views.live.manner import Manner
     from replan.views.live.reporters import Reporter
 
@@ -29,7 +29,7 @@ class Site:
     input: TextIO
     output: TextIO
     errors: TextIO  # where complaints go, and what says how to continue
-    place: Place
+    location: StorageLocation
     manner: Manner
     log_file: Path | None
     grace: float  # seconds that running steps get when the run is stopped
@@ -41,9 +41,11 @@ class Site:
 
     def resume(self, run_id: str) -> str:
         """The command that continues a run; empty if none does."""
-        from replan.user_files.place import short
+        from replan.user_files.storage_location import short
 
-        return f"replan resume {short(run_id)}{self.place.option}" if self.place.outlives else ""
+        return (
+            f"replan resume {short(run_id)}{self.location.option}" if self.location.outlives else ""
+        )
 
     @property
     def shows_tokens(self) -> bool:
@@ -57,7 +59,7 @@ class Site:
 
     def reporter(self, workspace: Path) -> Reporter:
         """What reports one run or turn here."""
-        from replan.user_files.place import now
+        from replan.user_files.storage_location import now
         from replan.views.live.manner import reporter
 
         return reporter(
@@ -93,7 +95,7 @@ def site_of(
         input=sys.stdin,
         output=sys.stdout,
         errors=sys.stderr,
-        place=place_from(storage),
+        location=location_from(storage),
         manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
         log_file=log_file,
         grace=grace,

@@ -22,8 +22,13 @@ from replan.log.rows import STEERS
 from replan.plan.markdown.seal import unsealed
 from replan.runs.asked.steers import plan_to_steer
 from replan.runs.service import Runtime
-from replan.user_files.place import Place, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
+from replan.user_files.storage_location import (
+    StorageLocation,
+    find_run,
+    open_existing_location,
+    short,
+)
 from replan.views.event_lines import steering_text
 
 _PATIENCE = 5.0  # seconds for the owner of the run to take note
@@ -62,9 +67,11 @@ class SteeredRun:
 
 
 @asynccontextmanager
-async def steer(prefix: str, place: Place) -> AsyncGenerator[tuple[Runtime, SteeredRun]]:
+async def steer(
+    prefix: str, location: StorageLocation
+) -> AsyncGenerator[tuple[Runtime, SteeredRun]]:
     """Find a run to steer, whichever process works on it."""
-    async with open_existing_place(place) as kept:
+    async with open_existing_location(location) as kept:
         record = await find_run(kept.runs, prefix)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
             events = (await runtime.get(record.run_id)).events

@@ -26,7 +26,7 @@ from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
-from replan.user_files.place import now
+from replan.user_files.storage_location import now
 from replan.views.cells import counted, wrapped
 from replan.views.live.reporters import Reporter
 from replan.views.rendered import console_on, print_markdown

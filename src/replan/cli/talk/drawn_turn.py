@@ -18,7 +18,7 @@ from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
-from replan.user_files.place import now
+from replan.user_files.storage_location import now
 from replan.views.live.reporters import Reporter
 
 STOPPING = (

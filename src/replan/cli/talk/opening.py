@@ -36,7 +36,7 @@ from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
 from replan.user_files.orders import Order, read_team
-from replan.user_files.place import open_place
+from replan.user_files.storage_location import open_location
 from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4
@@ -148,7 +148,7 @@ async def open_conversation(
         else:
             partner = partner_in_file(order, site, traces)
         key = user_key()
-        async with open_place(site.place) as storage:
+        async with open_location(site.location) as storage:
             agent = build_agent(
                 partner.team, models=partner.models, store=storage.store, context_key=key
             )

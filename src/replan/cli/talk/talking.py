@@ -76,7 +76,7 @@ async def converse(
 def _talk(
     opened: Opened, order: Order, site: Site, resume: Callable[[str], str], between: Stop
 ) -> Talk:
-    lines = _lines_of(site, keeps=site.place.outlives and not opened.partner.has_secrets)
+    lines = _lines_of(site, keeps=site.location.outlives and not opened.partner.has_secrets)
     # A program is not asked, and what it writes may be no file.
     keyboard = Keyboard(site.input.fileno() if site.asks else -1)
 

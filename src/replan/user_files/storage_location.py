@@ -28,8 +28,8 @@ SHORT = 8
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place where runs are stored."""
+class StorageLocation:
+    """Where runs are stored, and what that needs."""
 
     where: str = field(repr=False)  # `memory`, the path of a SQLite file, or a PostgreSQL address
     # What encrypts the texts there; none: nothing does.
@@ -47,16 +47,16 @@ class Place:
 
     @property
     def address(self) -> str:
-        """The place as `open_storage` takes it."""
+        """The location as `open_storage` takes it."""
         return self.where if self.outlives else ":memory:"
 
 
-def place_of(location: str | None, environment: Mapping[str, str]) -> Place:
+def location_of(option_value: str | None, environment: Mapping[str, str]) -> StorageLocation:
     """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
-    where = location or environment.get("REPLAN_STORAGE") or str(_own_file())
+    where = option_value or environment.get("REPLAN_STORAGE") or str(_own_file())
     key = environment.get("REPLAN_STORAGE_KEY") or None
-    option = f" --storage {shlex.quote(_without_password(location))}" if location else ""
-    return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
+    option = f" --storage {shlex.quote(_without_password(option_value))}" if option_value else ""
+    return StorageLocation(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
 
 
 def _days(value: str) -> float | None:
@@ -69,15 +69,15 @@ def _days(value: str) -> float | None:
 
 
 @asynccontextmanager
-async def open_place(place: Place) -> AsyncGenerator[Storage]:
-    """Open the storage of a place."""
-    # It loads a framework, and who names a place need not.
+async def open_location(location: StorageLocation) -> AsyncGenerator[Storage]:
+    """Open the storage at a location."""
+    # It loads a framework, and who only names a location need not.
     from replan.storage.opening import open_storage  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
         try:
             storage = await stack.enter_async_context(
-                open_storage(place.address, key=place.key, keep_days=place.keep_days)
+                open_storage(location.address, key=location.key, keep_days=location.keep_days)
             )
         except StorageError as error:
             raise InputError(str(error)) from error
@@ -85,14 +85,14 @@ async def open_place(place: Place) -> AsyncGenerator[Storage]:
 
 
 @asynccontextmanager
-async def open_existing_place(place: Place) -> AsyncGenerator[Storage]:
-    """Open a place for reading: a named storage is not created.
+async def open_existing_location(location: StorageLocation) -> AsyncGenerator[Storage]:
+    """Open a location for reading: a named storage is not created.
 
     Raises:
         InputError: There is no such file.
     """
-    _check_exists(place)
-    async with open_place(place) as storage:
+    _check_exists(location)
+    async with open_location(location) as storage:
         yield storage
 
 
@@ -139,13 +139,13 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _check_exists(place: Place) -> None:
-    where = place.where.removeprefix("sqlite:///")
+def _check_exists(location: StorageLocation) -> None:
+    where = location.where.removeprefix("sqlite:///")
     path = Path(where).expanduser()
-    if not place.outlives or "://" in where or path == _own_file() or path.exists():
+    if not location.outlives or "://" in where or path == _own_file() or path.exists():
         return
     fix = "Name an existing file; `replan run` creates one."
-    raise InputError(f"There is no storage '{_without_password(place.where)}'. {fix}")
+    raise InputError(f"There is no storage '{_without_password(location.where)}'. {fix}")
 
 
 def _without_password(where: str) -> str:
