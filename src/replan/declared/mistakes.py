@@ -18,7 +18,7 @@ from replan.errors import Mistake, mistake
 class Placed(Protocol):
     """A document that knows where its fields are."""
 
-    def place_of(self, where: Where, *, name: bool = False) -> tuple[int, int]:
+    def position_of(self, where: Where, *, name: bool = False) -> tuple[int, int]:
         """The line and the column of a value, or of the name of its field."""
         ...
 
@@ -148,7 +148,7 @@ def mistake_at(  # noqa: PLR0913 - what is known of a mistake
     """Make the mistake of a field, with its place in its document."""
     # Keys that stand in place of names are not shown.
     field = field_path(tuple(MASK if holds_key(str(part)) else part for part in where))
-    line, column = (0, 0) if source is None else source.place_of(where, name=in_name)
+    line, column = (0, 0) if source is None else source.position_of(where, name=in_name)
     return mistake(field, value, reason, fix, code, line, column)
 
 

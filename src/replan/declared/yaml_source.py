@@ -36,7 +36,7 @@ _FIXES = (
 _USUAL_FIX = "Check the indentation and the quotes here and in the line above."
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A line and a column, counted from 1."""
 
     line: int = 1
@@ -49,12 +49,12 @@ class YamlSource:
 
     value: Any = None  # mappings with text as keys, lists, text, numbers, truth values
     # Where the name of a field is.
-    keys: dict[Where, Place] = field(default_factory=dict[Where, Place])
+    keys: dict[Where, Position] = field(default_factory=dict[Where, Position])
     # Where the value of a field is.
-    values: dict[Where, Place] = field(default_factory=dict[Where, Place])
+    values: dict[Where, Position] = field(default_factory=dict[Where, Position])
     mistakes: tuple[Mistake, ...] = ()  # what is wrong with the YAML itself
 
-    def place_of(self, where: Where, *, name: bool = False) -> Place:
+    def position_of(self, where: Where, *, name: bool = False) -> Position:
         """Find a value, or the name of its field; what is not there is where it belongs."""
         for end in range(len(where), -1, -1):
             names_it = name or end < len(where)
@@ -62,7 +62,7 @@ class YamlSource:
             mark = mark or self.values.get(where[:end])
             if mark is not None:
                 return mark
-        return Place()
+        return Position()
 
     def at(self, where: Where) -> Any:
         value = self.value
@@ -79,11 +79,11 @@ class YamlSource:
         fields = self.at(tuple(section))
         fields[name] = fields.pop(old)
 
-        def moved(places: dict[Where, Place]) -> dict[Where, Place]:
+        def moved(positions: dict[Where, Position]) -> dict[Where, Position]:
             end = len(where)
             return {
-                (*section, name, *at[end:]) if at[:end] == where else at: place
-                for at, place in places.items()
+                (*section, name, *at[end:]) if at[:end] == where else at: position
+                for at, position in positions.items()
             }
 
         return replace(self, keys=moved(self.keys), values=moved(self.values))
@@ -97,8 +97,8 @@ def read_yaml(text: str) -> YamlSource:
         node = cast("yaml.Node | None", yaml.compose(text, Loader=LOADER))
         value = None if node is None else reading.value(node, ())
     except YamlBoundError as excess:
-        place = Place(excess.line + 1, excess.column + 1)
-        return YamlSource(mistakes=(_broken(excess.problem, place),))
+        position = Position(excess.line + 1, excess.column + 1)
+        return YamlSource(mistakes=(_broken(excess.problem, position),))
     except yaml.YAMLError as error:
         return YamlSource(mistakes=(_syntax_mistake(error, text),))
     return YamlSource(
@@ -113,15 +113,15 @@ class _Reading:
     """One pass over the nodes of a text; an alias is read again wherever it is used."""
 
     def __init__(self) -> None:
-        self.keys: dict[Where, Place] = {}
-        self.values: dict[Where, Place] = {}
+        self.keys: dict[Where, Position] = {}
+        self.values: dict[Where, Position] = {}
         self.mistakes: list[Mistake] = []
 
     def value(self, node: yaml.Node, where: Where) -> Any:
         # What aliases name is counted, but how deep it comes to be is seen only here.
         if len(where) > TEAM.depth:
             raise _refusal("this is nested too deep", node.start_mark)
-        self.values[where] = _place(node)
+        self.values[where] = _position_of(node)
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_STANDARD}map":
             return self._mapping(node, where)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_STANDARD}seq":
@@ -137,7 +137,7 @@ class _Reading:
             # Of a field that is given twice, the first one counts: its mistakes point there.
             inner = (*where, key.value)
             if key.value not in mapping:
-                self.keys[inner] = _place(key)
+                self.keys[inner] = _position_of(key)
                 mapping[key.value] = self.value(value, inner)
         # A field without a value is as if it were not there.
         return {name: value for name, value in mapping.items() if value is not None}
@@ -156,7 +156,7 @@ class _Reading:
             yield from self._pairs(other)
 
     def _check_keys(self, node: yaml.MappingNode, where: Where) -> None:
-        seen: dict[str, Place] = {}
+        seen: dict[str, Position] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self._report(key, where, "bad_key", "The name of a field must be text.", "Name it.")
@@ -165,7 +165,7 @@ class _Reading:
                 fix = "Keep one of the two."
                 self._report(key, (*where, key.value), "duplicate_field", reason, fix)
             else:
-                seen[key.value] = _place(key)
+                seen[key.value] = _position_of(key)
 
     def _scalar(self, node: yaml.ScalarNode, where: Where) -> Any:
         if node.tag == _NULL:
@@ -188,33 +188,35 @@ class _Reading:
         self._report(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
     def _report(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
-        self.mistakes.append(mistake(field_path(where), None, reason, fix, code, *_place(node)))
+        self.mistakes.append(
+            mistake(field_path(where), None, reason, fix, code, *_position_of(node))
+        )
 
 
-def _place(node: yaml.Node) -> Place:
-    return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+def _position_of(node: yaml.Node) -> Position:
+    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def _refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _broken(problem: str, place: Place, reason: str = "") -> Mistake:
+def _broken(problem: str, position: Position, reason: str = "") -> Mistake:
     fix = next((fix for sign, fix in _FIXES if sign in problem), _USUAL_FIX)
-    return mistake("", None, reason or problem, fix, "yaml", *place)
+    return mistake("", None, reason or problem, fix, "yaml", *position)
 
 
 def _syntax_mistake(error: yaml.YAMLError, text: str) -> Mistake:
-    problem, place = str(error), Place()
+    problem, position = str(error), Position()
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or problem
-        place = Place(mark.line + 1, mark.column + 1) if mark else place
+        position = Position(mark.line + 1, mark.column + 1) if mark else position
         if mark and "character that cannot" in problem:
             # What is written in C does not say which one.
             problem += f": {text[mark.index : mark.index + 1]!r}"
     elif isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
-        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
         problem = "here is a character that YAML does not allow"
-    return _broken(problem, place, f"This is not YAML: {problem}.")
+    return _broken(problem, position, f"This is not YAML: {problem}.")

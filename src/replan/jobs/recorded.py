@@ -29,22 +29,22 @@ class RecordedExecutor:
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Return the record of an action; else do it, unless it may have been done."""
-        place = f"{ACTION}{call.key}"
-        kept = await self.record.outcome(place)
+        note_key = f"{ACTION}{call.key}"
+        kept = await self.record.outcome(note_key)
         if kept is not None:
             return restored(Outcome, kept)
-        settled = await self._settled(call, place)
+        settled = await self._settled(call, note_key)
         if settled is None:
-            settled = await self._done(call, place)
+            settled = await self._done(call, note_key)
         if settled.success or not (settled.is_transient or settled.in_doubt):
             outcome = settled.model_dump(mode="json")
-            await self.record.end(place, outcome, has_acted=settled.success)
+            await self.record.end(note_key, outcome, has_acted=settled.success)
         elif not settled.in_doubt:
             # It has had no effect, and may be attempted again.
-            await self.record.forget(place)
+            await self.record.forget(note_key)
         return settled
 
-    async def _done(self, call: ActionCall, place: str) -> Outcome:
+    async def _done(self, call: ActionCall, note_key: str) -> Outcome:
         is_told = self.record.on_doubt == "tell"
         run = ToolRun(
             tool=call.action.type,
@@ -52,10 +52,10 @@ class RecordedExecutor:
             effects=call.effects,
             attempt=1 + _doubts(call) if is_told else self.record.attempt,
         )
-        await self.record.begin(place, run)
+        await self.record.begin(note_key, run)
         name, approval = call.action.type, "approved" if call.job.confirmed else None
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
-        with reported_tool_call(place, called, call.effects, approval) as reported:
+        with reported_tool_call(note_key, called, call.effects, approval) as reported:
             outcome = await self.executor.execute(call)
             text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
             reported.ends(
@@ -64,9 +64,9 @@ class RecordedExecutor:
             )
         return outcome
 
-    async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
+    async def _settled(self, call: ActionCall, note_key: str) -> Outcome | None:
         """Return the outcome of an action that was cut off; None if it can be done."""
-        begun = await self.record.begun(place)
+        begun = await self.record.begun(note_key)
         if begun is None or begun.effects != "unsafe":
             return None
         what = f"The action {begun.tool} of {call.job.command}"

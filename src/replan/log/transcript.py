@@ -75,34 +75,36 @@ class Transcript:
         await self.note_reply(number, message)
         await self._strike(f"{self._replies}{number - 1}")
 
-    async def outcome(self, place: str) -> JsonValue:
+    async def outcome(self, call_number: str) -> JsonValue:
         """The outcome of a call; None if it is not on record."""
-        return (await self._load()).get(f"{self._calls}{place}{ENDED}")
+        return (await self._load()).get(f"{self._calls}{call_number}{ENDED}")
 
-    async def begun(self, place: str) -> ToolRun | None:
+    async def begun(self, call_number: str) -> ToolRun | None:
         """The call that has begun at a place and may have ended in silence; None if none has."""
-        noted = (await self._load()).get(f"{self._calls}{place}{BEGUN}")
+        noted = (await self._load()).get(f"{self._calls}{call_number}{BEGUN}")
         return None if noted is None else restored(ToolRun, noted)
 
-    async def begin(self, place: str, run: ToolRun) -> None:
+    async def begin(self, call_number: str, run: ToolRun) -> None:
         """Record a call before the tool is called; it takes the place of one in doubt."""
-        if await self.begun(place) is not None:
-            await self.forget(place)
-        await self._note(f"{self._calls}{place}{BEGUN}", run.model_dump(mode="json"))
+        if await self.begun(call_number) is not None:
+            await self.forget(call_number)
+        await self._note(f"{self._calls}{call_number}{BEGUN}", run.model_dump(mode="json"))
 
-    async def end(self, place: str, outcome: JsonValue, *, has_acted: bool = True) -> None:
+    async def end(self, call_number: str, outcome: JsonValue, *, has_acted: bool = True) -> None:
         """Record the outcome of a call before the model receives it."""
-        await self._note(f"{self._calls}{place}{ENDED}", outcome)
+        await self._note(f"{self._calls}{call_number}{ENDED}", outcome)
         if not has_acted:
-            await self._strike(f"{self._calls}{place}{BEGUN}")
+            await self._strike(f"{self._calls}{call_number}{BEGUN}")
 
-    async def forget(self, place: str) -> None:
+    async def forget(self, call_number: str) -> None:
         """Remove a call that waits for a person: it will be made again."""
-        await self._strike(f"{self._calls}{place}/")
+        await self._strike(f"{self._calls}{call_number}/")
 
-    def key_of(self, place: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
+    def key_of(self, call_number: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
         """The idempotency key of a call, which is the same when this call is made again."""
-        text = json.dumps([self.key, place, tool, arguments], ensure_ascii=True, sort_keys=True)
+        text = json.dumps(
+            [self.key, call_number, tool, arguments], ensure_ascii=True, sort_keys=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     async def restart(self) -> None:

@@ -71,8 +71,8 @@ class StepResults(Mapping[str, SpecialistResult]):
         shape = self._shapes.get(result.specialist_name)
         if shape is None or result.output is None:
             return result
-        place = f"results['{key}']"
-        return result.model_copy(update={"output": _as_type(result.output, shape, place)})
+        location = f"results['{key}']"
+        return result.model_copy(update={"output": _as_type(result.output, shape, location)})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_key)
@@ -189,7 +189,7 @@ def _steps_of(plan: TaskPlan) -> str:
     return f"{done} of {len(plan.steps)} steps done"
 
 
-def _as_type(kept: JsonValue, shape: Shape | None, place: str) -> Any:
+def _as_type(kept: JsonValue, shape: Shape | None, location: str) -> Any:
     """Read a stored value as its type; None is no value, or the only one of its type."""
     if kept is None or shape is None:
         return kept
@@ -197,7 +197,7 @@ def _as_type(kept: JsonValue, shape: Shape | None, place: str) -> Any:
         return shape.value_of(kept)
     except MisshapenError as error:
         raise ValueError(
-            f"{place} cannot be read: {error}. It was stored with another version of the type. "
+            f"{location} cannot be read: {error}. It was stored with another version of the type. "
             "Read its JSON in the `state` of the result, or let the step run again."
         ) from error
 

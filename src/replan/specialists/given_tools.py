@@ -20,7 +20,7 @@ _MISSING = 'Install them: pip install "replan[tools]".'
 
 
 def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
-    place: str,
+    location: str,
     chat: Chat,
     tools: Sequence[Any],
     *,
@@ -39,7 +39,7 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         if not can_call_tools(each.model):
             name = type(each.model).__name__
             fix = "Take a chat model that can, or leave the tools out."
-            raise ConfigurationError(place, name, "this chat model cannot call tools", fix)
+            raise ConfigurationError(location, name, "this chat model cannot call tools", fix)
     try:
         # LangChain's agent is an extra, and slow to import.
         from replan.specialists.granted_tools import GrantedTools  # noqa: PLC0415
@@ -48,14 +48,18 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
         if (error.name or "").split(".")[0] != "langchain":
             raise
         problem = "tools need the package langchain"
-        given = (place, len(tools)) if tools else (f"{place.removesuffix('tools')}remembers", True)
+        given = (
+            (location, len(tools))
+            if tools
+            else (f"{location.removesuffix('tools')}remembers", True)
+        )
         raise ConfigurationError(*given, problem, _MISSING) from error
-    own_tools = _tools_of(place, [one for one in tools if not server_in(one)])
+    own_tools = _tools_of(location, [one for one in tools if not server_in(one)])
     if remembers:
-        own_tools = _with_fact_tools(place, own_tools)
+        own_tools = _with_fact_tools(location, own_tools)
     toolset = Toolset(own_tools, checker)
     names = [tool.name for tool in toolset.tools if isinstance(tool, BaseTool)]
-    _check_approved(place, approve, names)
+    _check_approved(location, approve, names)
     return ToolLoop(
         chat,
         toolset,
@@ -71,18 +75,18 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     )
 
 
-def _check_approved(place: str, approve: Sequence[str], names: Sequence[str]) -> None:
+def _check_approved(location: str, approve: Sequence[str], names: Sequence[str]) -> None:
     for name in approve:
         if name not in names and not server_in(name):
             fix = f"Use one of: {', '.join(names)}."
-            field = f"{place.removesuffix('tools')}approve"
+            field = f"{location.removesuffix('tools')}approve"
             raise ConfigurationError(field, name, "it has no tool with this name", fix)
 
 
-def _tools_of(place: str, entries: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
+def _tools_of(location: str, entries: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
     made: dict[str, BaseTool | dict[str, Any]] = {}
     for index, one in enumerate(entries):
-        field = f"{place}[{index}]"
+        field = f"{location}[{index}]"
         tool = _tool_of(field, one)
         name = tool.name if isinstance(tool, BaseTool) else str(tool)
         if name in made:
@@ -93,12 +97,15 @@ def _tools_of(place: str, entries: Sequence[Any]) -> list[BaseTool | dict[str, A
 
 
 def _with_fact_tools(
-    place: str, own_tools: Sequence[BaseTool | dict[str, Any]]
+    location: str, own_tools: Sequence[BaseTool | dict[str, Any]]
 ) -> list[BaseTool | dict[str, Any]]:
     tools = fact_tools()
     names = {tool.name for tool in tools}
     for name in {one.name for one in own_tools if isinstance(one, BaseTool)} & names:
-        field, problem = f"{place.removesuffix('tools')}remembers", "one of its tools has this name"
+        field, problem = (
+            f"{location.removesuffix('tools')}remembers",
+            "one of its tools has this name",
+        )
         raise ConfigurationError(field, name, problem, "Give the tool another name.")
     return [*own_tools, *map(with_hidden_key, tools)]
 

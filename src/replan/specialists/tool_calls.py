@@ -50,21 +50,23 @@ class ToolCalls:
     effects: Effects  # the effects of tools that do not declare them
     approve: frozenset[str]  # the names of tools that a person must approve
 
-    async def make(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
+    async def make(
+        self, request: ToolCallRequest, call_number: str, handler: Handler
+    ) -> ToolAnswer:
         """Call a tool, or return its recorded outcome; errors go to the model."""
-        kept = await self.record.outcome(place)
+        kept = await self.record.outcome(call_number)
         if kept is not None:
             return _answer_in(restored(ToolEnd, kept))
         answer = None
         while answer is None:
-            settled = await self._settle_doubt(request, place)
-            answer = settled or await self._call_tool(request, place, handler)
-        await self.record.end(place, _record_of(answer))
+            settled = await self._settle_doubt(request, call_number)
+            answer = settled or await self._call_tool(request, call_number, handler)
+        await self.record.end(call_number, _record_of(answer))
         return answer
 
-    async def _settle_doubt(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
+    async def _settle_doubt(self, request: ToolCallRequest, call_number: str) -> ToolAnswer | None:
         """Return the answer for a call that was cut off; None if the call can be made."""
-        begun = await self.record.begun(place)
+        begun = await self.record.begun(call_number)
         if begun is None or begun.effects != "unsafe":
             return None
         what = f"The call of {begun.tool}"
@@ -87,38 +89,38 @@ class ToolCalls:
                 return answer_of_failure(request.tool_call, verdict.text or str(error))
 
     async def _call_tool(
-        self, request: ToolCallRequest, place: str, handler: Handler
+        self, request: ToolCallRequest, call_number: str, handler: Handler
     ) -> ToolAnswer | None:
         """Call the tool; None if the call was cut off and its outcome is unknown."""
         called, remark = request.tool_call, ""
         approval: ToolDecision | None = None
         if called["name"] in self.approve:
-            decision = _decision_about(request, place)
+            decision = _decision_about(request, call_number)
             approval = "approved"
             if decision.action == "reject":
-                return self._reject(request, place, decision.reason or "no reason given")
+                return self._reject(request, call_number, decision.reason or "no reason given")
             if decision.action == "edit":
                 approval = "edited"
                 called = ToolCall({**called, "args": decision.arguments or {}})
                 remark = f"A person changed the arguments to {called['args']}.\n"
         effects = tool_effects(request.tool, self.effects)
-        with reported_tool_call(place, called, effects, approval) as report:
-            answer = await self._call_recorded(request, called, place, handler)
+        with reported_tool_call(call_number, called, effects, approval) as report:
+            answer = await self._call_recorded(request, called, call_number, handler)
             if isinstance(answer, ToolMessage):
                 answer.content = _cut_to_fit(answer.content, remark)
             if answer is not None:
                 report.answered(_messages_of(answer))
         return answer
 
-    def _reject(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
+    def _reject(self, request: ToolCallRequest, call_number: str, reason: str) -> ToolMessage:
         called, effects = request.tool_call, tool_effects(request.tool, self.effects)
         answer = answer_of_failure(called, f"A person did not allow this call: {reason}")
-        with reported_tool_call(place, called, effects, "rejected") as report:
+        with reported_tool_call(call_number, called, effects, "rejected") as report:
             report.ends("rejected", answer.text)
         return answer
 
     async def _call_recorded(
-        self, request: ToolCallRequest, called: ToolCall, place: str, handler: Handler
+        self, request: ToolCallRequest, called: ToolCall, call_number: str, handler: Handler
     ) -> ToolAnswer | None:
         tool, arguments = request.tool, plain(called["args"])
         run = ToolRun(
@@ -129,16 +131,16 @@ class ToolCalls:
         )
         own_request = _in_own_thread(request.override(tool_call=called))
         if tool is not None and takes_key(tool):
-            key = self.record.key_of(place, called["name"], arguments)
+            key = self.record.key_of(call_number, called["name"], arguments)
             own_request = _with_key(own_request, own_request.tool or tool, key)
-        await self.record.begin(place, run)
+        await self.record.begin(call_number, run)
         clock = asyncio.timeout(self.seconds)
         try:
             async with clock:
                 return await handler(own_request)
         except GraphBubbleUp:
             # It waits for a person, and will be called again.
-            await self.record.forget(place)
+            await self.record.forget(call_number)
             raise
         # A tool that asks the process to end has failed, no more.
         except (Exception, SystemExit) as error:
@@ -177,14 +179,14 @@ def _kind(block: str | dict[str, Any]) -> str:
     return str(block.get("type", "a block"))[:40] if isinstance(block, dict) else "text"
 
 
-def _decision_about(request: ToolCallRequest, place: str) -> Decision:
+def _decision_about(request: ToolCallRequest, call_number: str) -> Decision:
     """Ask a person about a call, again while the arguments that they give do not fit the tool."""
     refused = 0
-    decision = read_call_decision(_ask_approval(request, place))
+    decision = read_call_decision(_ask_approval(request, call_number))
     # The run's bound on questions ends this.
     while problem := _problem_in(request.tool, decision):
         refused += 1
-        decision = read_call_decision(_ask_approval(request, place, refused, problem))
+        decision = read_call_decision(_ask_approval(request, call_number, refused, problem))
     return decision
 
 
@@ -233,7 +235,7 @@ def _description(tool: BaseTool | None) -> str:
 
 
 def _ask_approval(
-    request: ToolCallRequest, place: str, refused: int = 0, problem: str = ""
+    request: ToolCallRequest, call_number: str, refused: int = 0, problem: str = ""
 ) -> JsonValue:
     """Ask whether a tool may be called; so many edits of its arguments were refused before."""
     called = request.tool_call
@@ -241,7 +243,7 @@ def _ask_approval(
     details: dict[str, JsonValue] = {
         "tool": called["name"],
         "arguments": plain(called["args"]),
-        "call": place,
+        "call": call_number,
     }
     more: dict[str, JsonValue] = {
         "defaults": _defaults(request),

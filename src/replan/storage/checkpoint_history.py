@@ -17,7 +17,14 @@ from langgraph.checkpoint.base import PendingWrite
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from replan.base.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME, DeltaChannelHistory
-from replan.storage.checkpoint_rows import AT, Place, Value, newest_id, read_versions, stored_values
+from replan.storage.checkpoint_rows import (
+    AT,
+    ThreadKey,
+    Value,
+    newest_id,
+    read_versions,
+    stored_values,
+)
 from replan.storage.database import Connection, marks
 from replan.storage.schema import OF_A_RUN
 
@@ -66,26 +73,37 @@ class _Path:
     """The way back from a checkpoint, as far as some channels have no whole value."""
 
     def __init__(
-        self, connection: Connection, place: Place, start: str, channels: Sequence[str]
+        self,
+        connection: Connection,
+        thread_key: ThreadKey,
+        start: str,
+        channels: Sequence[str],
     ) -> None:
         self.ids: list[str] = []  # the checkpoints before it, the nearest first
         self.seeds: dict[str, tuple[str, Value]] = {}  # where the whole value is, and the value
         self._missing = set(channels)
-        while self._missing and (rows := connection.query(_PATH, [*place, start, *place])):
+        while self._missing and (
+            rows := connection.query(_PATH, [*thread_key, start, *thread_key])
+        ):
             self._look_at(
-                connection, place, [(row, read_versions(versions)) for row, versions in rows]
+                connection,
+                thread_key,
+                [(row, read_versions(versions)) for row, versions in rows],
             )
             start = rows[-1][0]
 
     def _look_at(
-        self, connection: Connection, place: Place, page: Sequence[tuple[str, dict[str, str]]]
+        self,
+        connection: Connection,
+        thread_key: ThreadKey,
+        page: Sequence[tuple[str, dict[str, str]]],
     ) -> None:
         wanted = {
             (channel, str(versions[channel]))
             for _, versions in page
             for channel in self._missing & versions.keys()
         }
-        stored = stored_values(connection, place, wanted)
+        stored = stored_values(connection, thread_key, wanted)
         for checkpoint_id, versions in page:
             if not self._missing:
                 return
@@ -99,13 +117,13 @@ class _Path:
 def delta_history(
     connection: Connection,
     serde: SerializerProtocol,
-    place: Place,
+    thread_key: ThreadKey,
     checkpoint_id: str | None,
     channels: Sequence[str],
 ) -> dict[str, DeltaChannelHistory]:
     """What was written to channels before a checkpoint, since their last whole values."""
-    start = checkpoint_id or newest_id(connection, place) or ""
-    path = _Path(connection, place, start, channels)
+    start = checkpoint_id or newest_id(connection, thread_key) or ""
+    path = _Path(connection, thread_key, start, channels)
     history: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
     if not path.ids:
         return history
@@ -113,7 +131,7 @@ def delta_history(
         history[channel]["seed"] = serde.loads_typed(value)
     on_path, oldest = frozenset(path.ids), path.ids[-1]
     query = _WRITES.format(channels=marks(len(channels)))
-    for row in connection.query(query, [*place, oldest, start, *channels]):
+    for row in connection.query(query, [*thread_key, oldest, start, *channels]):
         at, task_id, channel, kind, value = row
         # An older write is in the whole value; one of another branch is none of this checkpoint.
         if at in on_path and at >= path.seeds.get(channel, ("",))[0]:
@@ -161,35 +179,42 @@ def keep_newest(connection: Connection, serde: SerializerProtocol, thread_id: st
         [thread_id],
     )
     for namespace, newest in heads:
-        place = Place(thread_id, namespace)
-        needed = _delta_channels(connection, serde, place, [newest])
-        kept = [newest, *_Path(connection, place, newest, sorted(needed)).ids]
-        _delete(connection, place, sorted(_ids(connection, place).difference(kept)))
+        thread_key = ThreadKey(thread_id, namespace)
+        needed = _delta_channels(connection, serde, thread_key, [newest])
+        kept = [newest, *_Path(connection, thread_key, newest, sorted(needed)).ids]
+        _delete(
+            connection,
+            thread_key,
+            sorted(_ids(connection, thread_key).difference(kept)),
+        )
         connection.change(
             f"UPDATE replan_checkpoints SET parent_id = NULL WHERE {AT} AND checkpoint_id = ?",
-            [*place, kept[-1]],
+            [*thread_key, kept[-1]],
         )
 
 
-def _ids(connection: Connection, place: Place) -> set[str]:
+def _ids(connection: Connection, thread_key: ThreadKey) -> set[str]:
     query = f"SELECT checkpoint_id FROM replan_checkpoints WHERE {AT}"
-    return {checkpoint_id for (checkpoint_id,) in connection.query(query, place)}
+    return {checkpoint_id for (checkpoint_id,) in connection.query(query, thread_key)}
 
 
-def checkpoints_of_run(connection: Connection, run_id: str) -> Mapping[Place, Lineage]:
+def checkpoints_of_run(connection: Connection, run_id: str) -> Mapping[ThreadKey, Lineage]:
     """The checkpoints that a run wrote, by where they are."""
     query = (
         "SELECT thread_id, namespace, checkpoint_id, parent_id FROM replan_checkpoints"
         " WHERE run_id = ?"
     )
-    parents: dict[Place, dict[str, str | None]] = defaultdict(dict)
+    parents: dict[ThreadKey, dict[str, str | None]] = defaultdict(dict)
     for thread_id, namespace, checkpoint_id, parent_id in connection.query(query, [run_id]):
-        parents[Place(thread_id, namespace)][checkpoint_id] = parent_id
+        parents[ThreadKey(thread_id, namespace)][checkpoint_id] = parent_id
     return parents
 
 
 def take_back(
-    connection: Connection, serde: SerializerProtocol, place: Place, lineage: Lineage
+    connection: Connection,
+    serde: SerializerProtocol,
+    thread_key: ThreadKey,
+    lineage: Lineage,
 ) -> None:
     """Take a run's checkpoints off its thread, and the input or the answers that it began with.
 
@@ -201,24 +226,27 @@ def take_back(
         for (row,) in connection.query(
             f"SELECT checkpoint_id FROM replan_checkpoints WHERE {AT}"
             f" AND parent_id IN ({marks(len(ids))})",
-            [*place, *ids],
+            [*thread_key, *ids],
         )
         if row not in lineage
     ]
-    if _delta_channels(connection, serde, place, later):
+    if _delta_channels(connection, serde, thread_key, later):
         logger.warning("kept a run to be rolled back: another continues from it")
         return
     for parent in {
         parent_id for parent_id in lineage.values() if parent_id and parent_id not in lineage
     }:
-        at = (*place, parent)
+        at = (*thread_key, parent)
         given = str(uuid5(UUID(parent), INPUT))
         connection.change(_LEFT_ON, [*at, given, RESUME, INTERRUPT, *at, INTERRUPT])
-    _delete(connection, place, ids)
+    _delete(connection, thread_key, ids)
 
 
 def _delta_channels(
-    connection: Connection, serde: SerializerProtocol, place: Place, ids: Sequence[str]
+    connection: Connection,
+    serde: SerializerProtocol,
+    thread_key: ThreadKey,
+    ids: Sequence[str],
 ) -> set[str]:
     """The channels of checkpoints whose values are made of what was written before."""
     if not ids:
@@ -227,25 +255,25 @@ def _delta_channels(
         f"SELECT metadata_kind, metadata FROM replan_checkpoints WHERE {AT}"
         f" AND checkpoint_id IN ({marks(len(ids))})"
     )
-    rows = connection.query(query, [*place, *ids])
+    rows = connection.query(query, [*thread_key, *ids])
     metadata: list[dict[str, Any]] = [serde.loads_typed((kind, value)) for kind, value in rows]
     return {channel for entry in metadata for channel in entry.get(_COUNTERS) or ()}
 
 
-def _delete(connection: Connection, place: Place, ids: Sequence[str]) -> None:
+def _delete(connection: Connection, thread_key: ThreadKey, ids: Sequence[str]) -> None:
     """Remove checkpoints, with what was written to them and the values that no other has."""
     for table in ("replan_checkpoints", "replan_writes"):
         connection.change_many(
             f"DELETE FROM {table} WHERE {AT} AND checkpoint_id = ?",
-            [(*place, id_) for id_ in ids],
+            [(*thread_key, id_) for id_ in ids],
         )
     used = {
         (channel, str(version))
-        for (versions,) in connection.query(_VERSIONS, place)
+        for (versions,) in connection.query(_VERSIONS, thread_key)
         for channel, version in read_versions(versions).items()
     }
-    unused = {*connection.query(_CHANNELS, place)} - used
+    unused = {*connection.query(_CHANNELS, thread_key)} - used
     connection.change_many(
         f"DELETE FROM replan_channels WHERE {AT} AND channel = ? AND version = ?",
-        [(*place, *row) for row in sorted(unused)],
+        [(*thread_key, *row) for row in sorted(unused)],
     )

@@ -92,20 +92,20 @@ _VALUES_OF = {
 }
 
 
-class Place(NamedTuple):
+class ThreadKey(NamedTuple):
     """A thread, and a namespace of its checkpoints."""
 
     thread_id: str
     namespace: str
 
 
-def place_in(config: RunnableConfig) -> Place:
+def thread_key_in(config: RunnableConfig) -> ThreadKey:
     names = config.get("configurable", {})
-    return Place(str(names["thread_id"]), names.get("checkpoint_ns", ""))
+    return ThreadKey(str(names["thread_id"]), names.get("checkpoint_ns", ""))
 
 
-def config_of(place: Place, checkpoint_id: str) -> RunnableConfig:
-    thread_id, namespace = place
+def config_of(thread_key: ThreadKey, checkpoint_id: str) -> RunnableConfig:
+    thread_id, namespace = thread_key
     names = {
         "thread_id": thread_id,
         "checkpoint_ns": namespace,
@@ -125,20 +125,20 @@ class NewCheckpoint:
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> None:
-        self.place = place_in(config)
+        self.thread_key = thread_key_in(config)
         about: Any = get_serializable_checkpoint_metadata(config, metadata)
         values = checkpoint["channel_values"]
         self.checkpoint_id, self.parent_id = checkpoint["id"], get_checkpoint_id(config)
         run_id = values.get(RUN_ID)
-        self.log_id = run_id if isinstance(run_id, str) and not self.place.namespace else ""
+        self.log_id = run_id if isinstance(run_id, str) and not self.thread_key.namespace else ""
         rest = {name: part for name, part in checkpoint.items() if name not in _APART}
         self._values = [
-            (*self.place, channel, str(version), *serde.dumps_typed(values[channel]))
+            (*self.thread_key, channel, str(version), *serde.dumps_typed(values[channel]))
             for channel, version in new_versions.items()
             if channel in values
         ]
         self._row = (
-            *self.place,
+            *self.thread_key,
             self.checkpoint_id,
             self.parent_id,
             pack(json.dumps(checkpoint["channel_versions"]).encode("ascii")),
@@ -165,8 +165,8 @@ class NewWrites:
         task_id: str,
         task_path: str,
     ) -> None:
-        self.place = place_in(config)
-        at = (*self.place, get_checkpoint_id(config), task_id)
+        self.thread_key = thread_key_in(config)
+        at = (*self.thread_key, get_checkpoint_id(config), task_id)
         self._rows = [
             (
                 *at,
@@ -183,22 +183,25 @@ class NewWrites:
             connection.change_many(_PUT_WRITE, self._rows)
 
 
-def newest_id(connection: Connection, place: Place) -> str | None:
+def newest_id(connection: Connection, thread_key: ThreadKey) -> str | None:
     """The newest checkpoint at a place."""
     query = f"SELECT max(checkpoint_id) FROM replan_checkpoints WHERE {AT}"
-    return first(connection.query(query, place))
+    return first(connection.query(query, thread_key))
 
 
 def find(
-    connection: Connection, serde: SerializerProtocol, place: Place, checkpoint_id: str | None
+    connection: Connection,
+    serde: SerializerProtocol,
+    thread_key: ThreadKey,
+    checkpoint_id: str | None,
 ) -> CheckpointTuple | None:
-    """Read a checkpoint; without an id, the newest at its place."""
+    """Read a checkpoint; without an id, the newest of its thread and namespace."""
     if checkpoint_id:
         one = f"{_CHECKPOINTS} WHERE {AT} AND checkpoint_id = ?"
-        rows = connection.query(one, [*place, checkpoint_id])
+        rows = connection.query(one, [*thread_key, checkpoint_id])
     else:
         newest = f"{_CHECKPOINTS} WHERE {AT} ORDER BY checkpoint_id DESC LIMIT 1"
-        rows = connection.query(newest, place)
+        rows = connection.query(newest, thread_key)
     return next(iter(_read(connection, serde, rows)), None)
 
 
@@ -247,25 +250,30 @@ def _read(
     connection: Connection, serde: SerializerProtocol, rows: Sequence[Row]
 ) -> list[CheckpointTuple]:
     """Read what belongs to the rows of checkpoints; they stay in their order."""
-    places: dict[Place, list[Row]] = defaultdict(list)
+    thread_keys: dict[ThreadKey, list[Row]] = defaultdict(list)
     for row in rows:
-        places[Place(*row[:2])].append(row)
+        thread_keys[ThreadKey(*row[:2])].append(row)
     tuples: dict[tuple[str, ...], CheckpointTuple] = {}
-    for place, those in places.items():
+    for thread_key, those in thread_keys.items():
         for start in range(0, len(those), _AT_ONCE):
             part = those[start : start + _AT_ONCE]
-            for row, checkpoint in zip(part, _read_at(connection, serde, place, part), strict=True):
+            for row, checkpoint in zip(
+                part, _read_at(connection, serde, thread_key, part), strict=True
+            ):
                 tuples[row[:3]] = checkpoint
     return [tuples[row[:3]] for row in rows]
 
 
 def _read_at(
-    connection: Connection, serde: SerializerProtocol, place: Place, rows: Sequence[Row]
+    connection: Connection,
+    serde: SerializerProtocol,
+    thread_key: ThreadKey,
+    rows: Sequence[Row],
 ) -> list[CheckpointTuple]:
     versions = [read_versions(row[4]) for row in rows]
     wanted = {(channel, str(value)) for one in versions for channel, value in one.items()}
-    values = stored_values(connection, place, wanted)
-    writes = _writes_at(connection, serde, place, [row[2] for row in rows])
+    values = stored_values(connection, thread_key, wanted)
+    writes = _writes_at(connection, serde, thread_key, [row[2] for row in rows])
     return [
         _tuple_of(serde, row, one, values, writes.get(row[2], []))
         for row, one in zip(rows, versions, strict=True)
@@ -279,7 +287,7 @@ def _tuple_of(
     stored: Mapping[Version, Value],
     writes: list[PendingWrite],
 ) -> CheckpointTuple:
-    place, checkpoint_id, parent_id = Place(*row[:2]), row[2], row[3]
+    thread_key, checkpoint_id, parent_id = ThreadKey(*row[:2]), row[2], row[3]
     checkpoint = serde.loads_typed((row[5], row[6]))
     if not (isinstance(checkpoint, dict) and checkpoint.keys() >= _PARTS):
         raise UnreadableRecordError("a checkpoint lacks its parts")
@@ -293,20 +301,23 @@ def _tuple_of(
     }
     whole: Any = {**checkpoint, "channel_values": values, "channel_versions": versions}
     return CheckpointTuple(
-        config_of(place, checkpoint_id),
+        config_of(thread_key, checkpoint_id),
         whole,
         cast("CheckpointMetadata", metadata),
-        config_of(place, parent_id) if parent_id else None,
+        config_of(thread_key, parent_id) if parent_id else None,
         writes,
     )
 
 
 def _writes_at(
-    connection: Connection, serde: SerializerProtocol, place: Place, ids: Sequence[str]
+    connection: Connection,
+    serde: SerializerProtocol,
+    thread_key: ThreadKey,
+    ids: Sequence[str],
 ) -> Mapping[str, list[PendingWrite]]:
     query = _WRITES.format(which=f"checkpoint_id IN ({marks(len(ids))})")
     writes: dict[str, list[PendingWrite]] = defaultdict(list)
-    for checkpoint_id, task_id, channel, *value in connection.query(query, [*place, *ids]):
+    for checkpoint_id, task_id, channel, *value in connection.query(query, [*thread_key, *ids]):
         writes[checkpoint_id].append((task_id, channel, serde.loads_typed((value[0], value[1]))))
     return writes
 
@@ -320,11 +331,11 @@ def read_versions(stored: bytes) -> dict[str, Any]:
 
 
 def stored_values(
-    connection: Connection, place: Place, versions: Iterable[Version]
+    connection: Connection, thread_key: ThreadKey, versions: Iterable[Version]
 ) -> dict[Version, Value]:
     """The values that are stored of some versions of channels."""
     wanted = ",".join(f"{json.dumps(each)}:{json.dumps(version)}" for each, version in versions)
     if not wanted:
         return {}
-    rows = connection.query(_VALUES_OF[connection.is_postgres], [f"{{{wanted}}}", *place])
+    rows = connection.query(_VALUES_OF[connection.is_postgres], [f"{{{wanted}}}", *thread_key])
     return {(channel, version): (kind, value) for channel, version, kind, value in rows}

@@ -37,17 +37,17 @@ class Cipher:
     def __init__(self, key: bytes | None = None) -> None:
         self.key = key  # 32 bytes; None: nothing is encrypted
 
-    def encrypt(self, value: JsonValue, *place: Part) -> bytes:
+    def encrypt(self, value: JsonValue, *location: Part) -> bytes:
         """Write a value for its place: its table, the key of its row, its column."""
         # As ASCII, which holds every string, also a half character.
         data = json.dumps(value, separators=(",", ":")).encode("ascii")
         if self.key is None:
             return data
-        cipher = _aes(self.key, place)
+        cipher = _aes(self.key, location)
         text, tag = cipher.encrypt_and_digest(data)
         return bytes(cipher.nonce) + tag + text
 
-    def decrypt(self, data: bytes, *place: Part) -> Any:
+    def decrypt(self, data: bytes, *location: Part) -> Any:
         """Read a value from its place.
 
         Raises:
@@ -56,10 +56,10 @@ class Cipher:
         try:
             if self.key is not None:
                 nonce, tag, text = data[:_NONCE], data[_NONCE : 2 * _NONCE], data[2 * _NONCE :]
-                data = _aes(self.key, place, nonce=nonce).decrypt_and_verify(text, tag)
+                data = _aes(self.key, location, nonce=nonce).decrypt_and_verify(text, tag)
             return json.loads(data)
         except (ValueError, TypeError, RecursionError) as error:
-            raise UnreadableRecordError(str(error), place) from error
+            raise UnreadableRecordError(str(error), location) from error
 
     def digest(self, name: str) -> str:
         """What the digest of a text is in a column: with a key, it tells nothing about the text."""
@@ -68,12 +68,12 @@ class Cipher:
         return hmac.new(self.key, f"name/{name}".encode("ascii"), "sha256").hexdigest()
 
 
-def _aes(key: bytes, place: tuple[Part, ...], **options: bytes) -> Any:
+def _aes(key: bytes, location: tuple[Part, ...], **options: bytes) -> Any:
     from Crypto.Cipher import AES  # noqa: PLC0415 - an extra
 
     made: Any = AES
     cipher = made.new(key, made.MODE_GCM, **options)
-    cipher.update(json.dumps(place).encode("ascii"))
+    cipher.update(json.dumps(location).encode("ascii"))
     return cipher
 
 

@@ -26,15 +26,17 @@ class Fault:
 
 
 Part = str | int | None
-Place = tuple[Part, ...]  # the place of a value: its table, the key of its row, and its column
+RecordLocation = tuple[
+    Part, ...
+]  # the place of a value: its table, the key of its row, and its column
 
 
 class UnreadableRecordError(ValueError):
     """A record differs from what was written: it was damaged, or changed without the key."""
 
-    def __init__(self, reason: str, place: Place = ()) -> None:
+    def __init__(self, reason: str, location: RecordLocation = ()) -> None:
         super().__init__(reason)
-        self.place = place
+        self.location = location
 
 
 class FileReplacedError(Exception):
@@ -46,14 +48,14 @@ class UnstorableValueError(ValueError):
 
 
 @contextmanager
-def readable(*place: Part) -> Generator[None]:
+def readable(*location: Part) -> Generator[None]:
     try:
         yield
     except (UnreadableRecordError, UnicodeEncodeError):
         # The second is of what is looked for, not of what was found.
         raise
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise UnreadableRecordError(describe(error), place) from error
+        raise UnreadableRecordError(describe(error), location) from error
 
 
 _FULL = Fault(
@@ -122,7 +124,7 @@ def fault_of(error: BaseException) -> Fault | None:
     if isinstance(error, FileReplacedError):
         return REPLACED
     if isinstance(error, UnreadableRecordError):
-        return _unreadable(error.place)
+        return _unreadable(error.location)
     if isinstance(error, UnstorableValueError | UnicodeEncodeError):
         return replace(_UNSTORABLE, problem=f"{_UNSTORABLE.problem} ({describe(error)})")
     if _is_of("sqlite3", error):
@@ -173,9 +175,9 @@ def storage_error(where: str, fault: Fault, *, is_opening: bool = False) -> Stor
     return StorageError(where, f"{fault.problem} {SAFE}", f"{fault.fix} {GO_ON}")
 
 
-def _unreadable(place: Place) -> Fault:
-    where = f" of {place[0]} at {json.dumps(place[1:])}" if place else ""
-    what = "delete the item" if place[:1] == ("replan_items",) else "remove the run"
+def _unreadable(location: RecordLocation) -> Fault:
+    where = f" of {location[0]} at {json.dumps(location[1:])}" if location else ""
+    what = "delete the item" if location[:1] == ("replan_items",) else "remove the run"
     return Fault(
         f"A record{where} cannot be read: it was damaged, or another program changed or "
         "inserted it.",

@@ -7,7 +7,7 @@ work.
 """
 
 from replan.log.rows import NewRow
-from replan.storage.checkpoint_rows import AT, NewCheckpoint, Place, newest_id
+from replan.storage.checkpoint_rows import AT, NewCheckpoint, ThreadKey, newest_id
 from replan.storage.database import Connection
 from replan.storage.log_rows import SqlLogs
 
@@ -16,22 +16,28 @@ def note_fork(connection: Connection, logs: SqlLogs, new: NewCheckpoint) -> None
     """Note that a checkpoint which is to be written continues from one that is not the newest."""
     if not new.log_id or new.parent_id is None:
         return
-    newest = newest_id(connection, new.place)
+    newest = newest_id(connection, new.thread_key)
     # The same checkpoint again is one whose receipt was lost.
     if newest is not None and newest not in (new.parent_id, new.checkpoint_id):
-        _note(connection, logs, new.place, new.parent_id, new.checkpoint_id)
+        _note(connection, logs, new.thread_key, new.parent_id, new.checkpoint_id)
 
 
-def note_rollback(connection: Connection, logs: SqlLogs, place: Place) -> None:
+def note_rollback(connection: Connection, logs: SqlLogs, thread_key: ThreadKey) -> None:
     """Note that a thread was taken back to the checkpoint that is its newest one now."""
-    newest = newest_id(connection, place)
-    if newest is not None and not place.namespace:
-        _note(connection, logs, place, newest, "")
+    newest = newest_id(connection, thread_key)
+    if newest is not None and not thread_key.namespace:
+        _note(connection, logs, thread_key, newest, "")
 
 
-def _note(connection: Connection, logs: SqlLogs, place: Place, checkpoint_id: str, by: str) -> None:
+def _note(
+    connection: Connection,
+    logs: SqlLogs,
+    thread_key: ThreadKey,
+    checkpoint_id: str,
+    by: str,
+) -> None:
     query = f"SELECT log_id, log_row FROM replan_checkpoints WHERE {AT} AND checkpoint_id = ?"
-    rows = connection.query(query, [*place, checkpoint_id])
+    rows = connection.query(query, [*thread_key, checkpoint_id])
     log_id, row = rows[0] if rows else ("", 0)
     if log_id:
         value = {"checkpoint": checkpoint_id, "row": row}

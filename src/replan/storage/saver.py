@@ -60,13 +60,13 @@ from replan.storage.checkpoint_history import (
 from replan.storage.checkpoint_rows import (
     NewCheckpoint,
     NewWrites,
-    Place,
+    ThreadKey,
     conditions_of,
     config_of,
     find,
     find_all,
     newest_id,
-    place_in,
+    thread_key_in,
 )
 from replan.storage.database import Connection, Database, Work
 from replan.storage.encryption import SealedSerializer
@@ -144,8 +144,8 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        await self._write(new.place.thread_id, partial(self._put, new=new))
-        return config_of(new.place, checkpoint["id"])
+        await self._write(new.thread_key.thread_id, partial(self._put, new=new))
+        return config_of(new.thread_key, checkpoint["id"])
 
     async def aput_writes(
         self,
@@ -155,7 +155,7 @@ class Saver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         new = self._new_writes(config, writes, task_id, task_path)
-        await self._write(new.place.thread_id, new.write)
+        await self._write(new.thread_key.thread_id, new.write)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -170,10 +170,10 @@ class Saver(BaseCheckpointSaver[str]):
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
         """Take runs off their threads, which are then as they were before; for rollbacks."""
         for run_id in map(str, run_ids):
-            places = await self.database.read(partial(checkpoints_of_run, run_id=run_id))
-            for place, lineage in places.items():
-                async with self._owned(place.thread_id) as name:
-                    work = partial(self._take_back, place=place, lineage=lineage)
+            thread_keys = await self.database.read(partial(checkpoints_of_run, run_id=run_id))
+            for thread_key, lineage in thread_keys.items():
+                async with self._owned(thread_key.thread_id) as name:
+                    work = partial(self._take_back, thread_key=thread_key, lineage=lineage)
                     await self._write(name, _reading(work))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -215,8 +215,8 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        self._write_here(new.place.thread_id, partial(self._put, new=new))
-        return config_of(new.place, checkpoint["id"])
+        self._write_here(new.thread_key.thread_id, partial(self._put, new=new))
+        return config_of(new.thread_key, checkpoint["id"])
 
     def put_writes(
         self,
@@ -226,7 +226,7 @@ class Saver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         new = self._new_writes(config, writes, task_id, task_path)
-        self._write_here(new.place.thread_id, new.write)
+        self._write_here(new.thread_key.thread_id, new.write)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -246,13 +246,13 @@ class Saver(BaseCheckpointSaver[str]):
         self._write_here(name, partial(delete_thread, thread_id=name))
 
     def _find(self, config: RunnableConfig) -> Work[tuple[CheckpointTuple | None, str | None]]:
-        place, wanted = place_in(config), get_checkpoint_id(config)
+        thread_key, wanted = thread_key_in(config), get_checkpoint_id(config)
 
         def work(connection: Connection) -> tuple[CheckpointTuple | None, str | None]:
-            checkpoint = find(connection, self.serde, place, wanted)
+            checkpoint = find(connection, self.serde, thread_key, wanted)
             if checkpoint is None or wanted is None:
                 return checkpoint, checkpoint and checkpoint.checkpoint["id"]
-            return checkpoint, newest_id(connection, place)
+            return checkpoint, newest_id(connection, thread_key)
 
         return _reading(work)
 
@@ -273,16 +273,16 @@ class Saver(BaseCheckpointSaver[str]):
     def _history(
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> Work[Mapping[str, DeltaChannelHistory]]:
-        at = place_in(config), get_checkpoint_id(config)
+        at = thread_key_in(config), get_checkpoint_id(config)
         return _reading(lambda connection: delta_history(connection, self.serde, *at, channels))
 
     def _put(self, connection: Connection, new: NewCheckpoint) -> None:
         note_fork(connection, self._logs, new)
         new.write(connection)
 
-    def _take_back(self, connection: Connection, place: Place, lineage: Lineage) -> None:
-        take_back(connection, self.serde, place, lineage)
-        note_rollback(connection, self._logs, place)
+    def _take_back(self, connection: Connection, thread_key: ThreadKey, lineage: Lineage) -> None:
+        take_back(connection, self.serde, thread_key, lineage)
+        note_rollback(connection, self._logs, thread_key)
 
     def _new_checkpoint(
         self,

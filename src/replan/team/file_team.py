@@ -94,7 +94,7 @@ class Origin:
 def _placed(source: YamlSource, mistake: Mistake) -> Mistake:
     parts = re.findall(r"[^.\[\]]+", mistake.field)
     where = tuple(int(part) if part.isdigit() else part for part in parts)
-    line, column = source.place_of(where)
+    line, column = source.position_of(where)
     return replace(mistake, line=line, column=column)
 
 

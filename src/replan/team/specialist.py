@@ -49,9 +49,9 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
         """Its kind."""
         return next(kind for kind in self.kinds() if _is_of_kind(kind, vars(self)))
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build it by its kind."""
-        return self.kind.built(self, place, chats)
+        return self.kind.built(self, location, chats)
 
     @classmethod
     def broken_rules(cls, fields: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

@@ -102,16 +102,16 @@ class ToolServer(Part):
         Raises:
             ConfigurationError: A variable is not set, or the client is not installed.
         """
-        place = f"tool_servers.{name}"
+        location = f"tool_servers.{name}"
         if find_spec("mcp") is None:
             problem = "tools of MCP servers need the package mcp"
-            raise ConfigurationError(place, self.command or self.url, problem, _MISSING)
+            raise ConfigurationError(location, self.command or self.url, problem, _MISSING)
         from replan.tools.server import McpServer  # noqa: PLC0415 - few teams have some
 
-        way = self._way(place, environment)
+        way = self._way(location, environment)
         return McpServer(name, way, seconds=self.timeout, is_trusted=self.trusted)
 
-    def _way(self, place: str, environment: Mapping[str, str]) -> "Way":
+    def _way(self, location: str, environment: Mapping[str, str]) -> "Way":
         from replan.tools.ways import Address, Program  # noqa: PLC0415
 
         def valued(field: str, name: str) -> str:
@@ -119,7 +119,7 @@ class ToolServer(Part):
             if not value:
                 problem = f"the environment variable {name} is not set"
                 fix = "Set it, or name another variable."
-                raise ConfigurationError(f"{place}.{field}", name, problem, fix, "missing_key")
+                raise ConfigurationError(f"{location}.{field}", name, problem, fix, "missing_key")
             learn_values([value])
             return value
 

@@ -6,7 +6,7 @@ import pytest
 
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
-from replan.user_files.storage_location import StorageLocation, find_run, location_of, open_storage
+from replan.user_files.storage_location import StorageLocation, find_run, location_of, open_location
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -39,17 +39,17 @@ def test_a_command_names_the_place_again_without_its_password(asked, option):
 
 async def test_a_place_that_cannot_be_opened_is_wrong_use(tmp_path):
     with pytest.raises(ConfigurationError):
-        async with open_storage(StorageLocation("ftp://somewhere")):
+        async with open_location(StorageLocation("ftp://somewhere")):
             pass
     (tmp_path / "text.db").write_text("no database" * 100)
     with pytest.raises(InputError, match="not a SQLite database"):
-        async with open_storage(StorageLocation(str(tmp_path / "text.db"))):
+        async with open_location(StorageLocation(str(tmp_path / "text.db"))):
             pass
 
 
 async def test_a_run_is_found_by_the_beginning_of_its_id():
     ids = ["aaaaaaaa1111", "aaaaaaaa2222", "bb", "bbcc"]
-    async with open_storage(StorageLocation("memory")) as storage:
+    async with open_location(StorageLocation("memory")) as storage:
         for number, run_id in enumerate(ids):
             at = NOON + timedelta(minutes=number)
             record = RunRecord(run_id=run_id, thread_id=run_id, started_at=at, updated_at=at)

@@ -138,32 +138,32 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
     entries = read.tokens
     identities: dict[bytes, Identity] = {}
     for index, entry in enumerate(entries):
-        place = f"tokens[{index}]"
+        location = f"tokens[{index}]"
         if entry.name in [entry.name for entry in entries[:index]]:
             problem = "another token has this name"
             fix = "Give each token its own name."
-            raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
-        digest = digest_of(_text_of(entry, place, environment))
+            raise ConfigurationError(f"{location}.name", entry.name, problem, fix)
+        digest = digest_of(_text_of(entry, location, environment))
         if digest in identities:
             problem = f"{identities[digest].name} has the same token"
             fix = "Give each its own token."
-            raise ConfigurationError(f"{place}.token", "***", problem, fix)
+            raise ConfigurationError(f"{location}.token", "***", problem, fix)
         identities[digest] = entry.identity
     return Tokens(identities, None if read.jwt is None else Provider(read.jwt))
 
 
-def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> str:
+def _text_of(entry: TokenEntry, location: str, environment: Mapping[str, str]) -> str:
     if (entry.token is None) == (entry.token_env is None):
         fix = "Give one of them: token_env names a variable that holds the token."
         problem = "token and token_env are both given" if entry.token else "there is no token"
-        raise ConfigurationError(f"{place}.token", None, problem, fix)
+        raise ConfigurationError(f"{location}.token", None, problem, fix)
     if entry.token is not None:
-        return _check_token(f"{place}.token", entry.token.get_secret_value())
+        return _check_token(f"{location}.token", entry.token.get_secret_value())
     name = cast("str", entry.token_env)
     if name not in environment:
         fix = f"Set it, for example: export {name}=$(openssl rand -hex 24)."
-        raise ConfigurationError(f"{place}.token_env", name, "this variable is not set", fix)
-    return _check_token(f"{place}.token_env ({name})", environment[name])
+        raise ConfigurationError(f"{location}.token_env", name, "this variable is not set", fix)
+    return _check_token(f"{location}.token_env ({name})", environment[name])
 
 
 def _check_token(field: str, token: str) -> str:

@@ -101,23 +101,27 @@ class Chat(Answering):
         others = {f"step_models.{name}": model for name, model in self.step_models.items()}
         return {**super().chat_models, **others}
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build the model with its prompt and its tools, and the same with each other model."""
-        usual = self._built_with(chats.of(self.chat_model, f"{place}.chat_model"), place, chats)
+        usual = self._built_with(
+            chats.of(self.chat_model, f"{location}.chat_model"), location, chats
+        )
         if not self.step_models:
             return usual
         others = {
-            name: self._built_with(chats.of(model, f"{place}.step_models.{name}"), place, chats)
+            name: self._built_with(
+                chats.of(model, f"{location}.step_models.{name}"), location, chats
+            )
             for name, model in self.step_models.items()
         }
         return WithStepModels(usual, others)
 
-    def _built_with(self, chat: Any, place: str, chats: Chats) -> "PromptedSpecialist":
+    def _built_with(self, chat: Any, location: str, chats: Chats) -> "PromptedSpecialist":
         from replan.specialists.given_tools import chat_with_tools
         from replan.specialists.prompted import PromptedSpecialist
 
         answer = chat_with_tools(
-            f"{place}.tools",
+            f"{location}.tools",
             chat,
             self.tools,
             servers=chats.servers,

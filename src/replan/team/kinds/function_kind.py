@@ -51,7 +51,7 @@ class Function(Giving):
                 yield rule_error(("run",), work, "wrong_return", reason, fix)
         yield from super().broken_rules(fields)
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that calls the function."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist

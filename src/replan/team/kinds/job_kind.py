@@ -66,13 +66,13 @@ class JobMember(Member):
         """The turns of a step at most. What its models said in them is kept."""
         return cast("JobSpec", self.job).max_turns
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build what takes its turns."""
         from replan.jobs.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
         built = {
-            name: chats.of(model, f"{place}.{name}") for name, model in self.chat_models.items()
+            name: chats.of(model, f"{location}.{name}") for name, model in self.chat_models.items()
         }
         return JobSpecialist(
             # What it did is on record, so a step of it may always be sent again.

@@ -93,11 +93,11 @@ class Member(Part):
         declared = self.effects is not None
         return self.card.replace(effects=self.effects or effects, is_declared=declared)
 
-    def built(self, place: str, chats: "Chats") -> "SpecialistPort":
+    def built(self, location: str, chats: "Chats") -> "SpecialistPort":
         """Build the specialist that does its steps.
 
         Args:
-            place: The path of this specialist, for mistakes.
+            location: The path of this specialist, for mistakes.
             chats: The models of the team.
 
         Raises:

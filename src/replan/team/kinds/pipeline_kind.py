@@ -31,7 +31,7 @@ class Pipeline(Giving):
     pipeline: PipelineAgent | None = None
     unit_model: Model | None = None
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build what walks its phases."""
         from replan.pipelines.turns.building import built_pipeline
         from replan.specialists.pipeline import PipelineSpecialist
@@ -41,7 +41,7 @@ class Pipeline(Giving):
             # Its thread says what was done, so it may always be sent again.
             card=self.card_with("pure"),
             pipeline=built_pipeline(cast("type[BaseAgent]", self.pipeline), self.name),
-            chat=None if model is None else chats.of(model, f"{place}.unit_model"),
+            chat=None if model is None else chats.of(model, f"{location}.unit_model"),
             shape=self.shape,
         )
 

@@ -40,7 +40,7 @@ class Ready(Member):
             fields = {**brought, **fields}
         return super().completed(fields, around)
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that lets it do the step."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist

@@ -24,7 +24,7 @@ class Runnable(Answering):
     invokable: Work | None = None
     streamable: Work | None = None
 
-    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+    def built(self, location: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that passes the messages on."""
         from replan.base.langgraph_inside.graphs import is_graph
         from replan.base.secrets.sources import learn_model
