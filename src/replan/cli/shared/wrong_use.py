@@ -82,11 +82,19 @@ def _options(error: Any) -> list[str]:
     return [name for parameter in params for name in parameter.opts if name.startswith("--")]
 
 
+def _arguments(error: Any) -> list[str]:
+    params = error.ctx.command.params if error.ctx is not None else ()
+    return [each.name for each in params if each.param_type_name == "argument"]
+
+
 def _explain_option(error: Any) -> None:
     known = _options(error)
     meant = _MEANT.get(error.option_name)
     if meant in known:
         error.message = f"{error.message}. Did you mean {meant}?"
+        error.possibilities = None
+    elif error.option_name in ("--team", "-t") and "teams" in _arguments(error):
+        error.message += ". Write the file without it: TEAM.yaml."
         error.possibilities = None
     elif known and not error.possibilities:
         error.message = f"{error.message}. The options are: {', '.join(known)}."
