@@ -67,6 +67,7 @@ async def test_of_choices_there_is_a_button_each_and_no_other_answer_at_any_door
         where = await begun(client, "- [ ] 1. Paint @painter\n")
         page = await rested(client, where, "waiting")
         buttons = re.findall(r'<button name="text" value="([^"]*)">([^<]*)</button>', page)
+        assert "choices" not in page
         assert [tuple(map(unescape, each)) for each in buttons] == [("red", "red"), ("<b>", "<b>")]
         action, fields = parsed(page)
         wrong = await sent(client, action, {**fields, "text": "blue"}, 422)

@@ -68,7 +68,12 @@ def question_shown(question: Question) -> str:
 
 
 def details_shown(question: Question) -> JsonValue:
-    """The details for a person; for work in doubt, the task or the call."""
+    """The details for a person; for work in doubt, the task or the call.
+
+    Choices stand in the question.
+    """
+    if question.choices:
+        return None
     details = question.details
     if question.kind != "unknown_outcome" or not isinstance(details, dict):
         return details
