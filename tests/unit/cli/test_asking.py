@@ -107,6 +107,22 @@ async def test_a_question_is_asked_until_there_is_an_answer(desk, person, seen):
     assert seen.getvalue().startswith('\nstep 1 writer asks: Why?\n| {\n|   "a": 1\n| }\nanswer (')
 
 
+@pytest.mark.parametrize(
+    ("asked", "wrong", "right"),
+    [
+        ({"details": {"choices": ["red", "blue"]}}, "green", "red"),
+        ({"kind": "unknown_outcome"}, "perhaps", "run again"),
+    ],
+)
+async def test_what_is_no_answer_is_asked_for_again_at_once(
+    asked, wrong, right, desk, person, seen
+):
+    person.types(wrong, right)
+    assert await answer(ask(**asked), desk) == right
+    assert seen.getvalue().count("answer (Ctrl-D to leave it open): ") == 2
+    assert "The answer to 1/writer/1 " in seen.getvalue()
+
+
 @pytest.mark.parametrize("kind", ["question", "approval", "plan"])
 @pytest.mark.parametrize(
     "text",

@@ -19,7 +19,7 @@ from replan.base.texts.signs import harmless
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
-from replan.state.person.answers import arguments_of, decided
+from replan.state.person.answers import arguments_of, decided, read_answer
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.plan_mistakes import plan_mistakes
 from replan.state.questions import Question
@@ -91,9 +91,11 @@ async def _question_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -
         # What to look at before comes first.
         desk.say(f"{_quote(how)}\n")
     while True:
-        line = await desk.line("answer (Ctrl-D to leave it open): ")
-        if line:
-            return line
+        if line := await desk.line("answer (Ctrl-D to leave it open): "):
+            try:
+                return read_answer(ask, line)
+            except InputError as error:
+                desk.say(f"{error}\n")
 
 
 async def _approval_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> JsonValue:
