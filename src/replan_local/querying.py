@@ -30,7 +30,7 @@ class Querying:
                 case Figures():
                     return self._figures(query)
                 case Compare():
-                    return _told(_compared(query, self._inputs))
+                    return _table_text(_compared(query, self._inputs))
 
     def interrupt(self) -> None:
         """Stop the work; what it would have given is lost."""
@@ -60,7 +60,7 @@ class Querying:
             raise CannotAnswerError(f"'{query}' asks for the same thing twice.")
         table = self._table(title, select_of(query, source))
         told = "; ".join([f"{file.name}, {self._count(source)}", *map(str, query.where)])
-        return _told(table.replace(columns=names, key_count=len(query.by)), told)
+        return _table_text(table.replace(columns=names, key_count=len(query.by)), told)
 
     def _sql(self, sql: str) -> str:
         """Run one SELECT; only the tables that it names are opened."""
@@ -73,7 +73,7 @@ class Querying:
         except CannotAnswerError as refusal:
             # A file that cannot be read is the reason before what the query says itself.
             raise next(iter(damaged.values()), refusal) from refusal
-        return _told(table, ", ".join(file.name for file in used) or "no file")
+        return _table_text(table, ", ".join(file.name for file in used) or "no file")
 
     def _list(self) -> str:
         files = table_files(self._directory)
@@ -90,7 +90,7 @@ class Querying:
         return f"{file.name}, in SQL {file.view}: {', '.join(told)}{more}"
 
 
-def _told(table: AnswerTable, source: str = "") -> str:
+def _table_text(table: AnswerTable, source: str = "") -> str:
     head = f"**{table.title}**" + (f" ({source})" if source else "")
     return f"{head}\n\n{table.markdown()}"
 

@@ -179,12 +179,15 @@ def _record(run: RunReport) -> dict[str, object]:
 
 
 def _table(runs: list[RunReport], output: TextIO) -> list[str]:
-    rows = [("run", "began", "took", "cost", "outcome", "steps", "team", "title"), *map(_row, runs)]
+    rows = [
+        ("run", "began", "took", "cost", "outcome", "steps", "team", "title"),
+        *map(_run_cells, runs),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return in_columns(rows, widths, output)
 
 
-def _row(run: RunReport) -> tuple[str, ...]:
+def _run_cells(run: RunReport) -> tuple[str, ...]:
     from replan.plan.model import StepStatus
     from replan.runs.team_on_record import TEAM
     from replan.user_files.storage_location import short

@@ -172,13 +172,13 @@ class JobProcessor:
         if job.phase is JobPhase.COMPLETED and is_acknowledgement(message):
             return _result(replace(failed(job), user_prompt=say("over", job.language)))
         job = self._begun(job, message)
-        turn = ProcessInput(messages, message, await self._found(job, message, messages))
+        turn = ProcessInput(messages, message, await self._extract(job, message, messages))
         if turn.found.cancelled:
             return _result(fail(job, "cancelled", say("cancelled", job.language)))
         output = await self._phrased(await self._through_phases(job, turn))
         return _result(self._with_understood(output, turn))
 
-    async def _found(self, job: Job, said: str, messages: Sequence[JobMessage]) -> Extracted:
+    async def _extract(self, job: Job, said: str, messages: Sequence[JobMessage]) -> Extracted:
         if not said:
             return Extracted()
         today = self._clock().date()

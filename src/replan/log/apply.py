@@ -40,8 +40,10 @@ def apply(report: Report, event: Event) -> Report:
     fold = report.fold
     match event:
         case SpecialistToken():
-            text = report.drafts.get(_place(event), "") + event.text
-            changed: dict[str, Any] = {"drafts": {**report.drafts, _place(event): text}}
+            text = report.drafts.get(_step_and_specialist(event), "") + event.text
+            changed: dict[str, Any] = {
+                "drafts": {**report.drafts, _step_and_specialist(event): text}
+            }
         case AnswerToken():
             changed = {"answer": report.answer + event.text}
         case _:
@@ -50,7 +52,7 @@ def apply(report: Report, event: Event) -> Report:
             changed["last_seen_at"] = max(report.last_seen_at, event.at or report.last_seen_at)
             fold.apply(event)
             plan = changed.get("plan", report.plan)
-            changed["plan"] = plan and _settled(plan, event, fold)
+            changed["plan"] = plan and _plan_after(plan, event, fold)
     # The former report folds its own events, if it is asked again.
     del vars(report)["fold"]
     after = report.model_copy(update=changed)
@@ -69,7 +71,9 @@ def _facts_after(report: RunReport, event: Event) -> dict[str, Any]:  # noqa: PL
             return {"answer": ""}
         case StepEvent() | PhaseEntered():
             # Whatever else a step does ends what it wrote.
-            others = {at: text for at, text in report.drafts.items() if at != _place(event)}
+            others = {
+                at: text for at, text in report.drafts.items() if at != _step_and_specialist(event)
+            }
             return {"drafts": others, **_facts_of_step(report, event)}
         case PlanEvent(plan=TaskPlan() as plan):
             return {"plan": plan}
@@ -106,11 +110,11 @@ def _facts_of_step(report: RunReport, event: StepEvent | PhaseEntered) -> dict[s
             return {}
 
 
-def _place(event: StepEvent | PhaseEntered) -> tuple[int, str]:
+def _step_and_specialist(event: StepEvent | PhaseEntered) -> tuple[int, str]:
     return event.step_id or 0, event.specialist
 
 
-def _settled(plan: TaskPlan, event: Event, fold: Fold) -> TaskPlan:
+def _plan_after(plan: TaskPlan, event: Event, fold: Fold) -> TaskPlan:
     """The plan with the marks that its next version will have."""
     match event:
         case StepsInvalidated():

@@ -91,12 +91,12 @@ class _Gate:
             except InputError as error:
                 self.question = self._with_problem(str(error), noted)
                 await log.strike(self.run_id, self.key)
-        decided = await self._asked()
+        decided = await self._ask_decision()
         value = decided.decision.model_dump(mode="json", exclude_defaults=True)
         await log.note(self.run_id, self.key, value)
         return decided
 
-    async def _asked(self) -> _Decided:
+    async def _ask_decision(self) -> _Decided:
         def ask(problem: str, last: object) -> Sequence[Question]:
             return [self._with_problem(problem, last) if problem else self.question]
 

@@ -51,12 +51,12 @@ class Audience:
             self.texts += 1
             await self.show(text)
 
-    async def show_pieces(self, pieces: AsyncIterator[str], since: int) -> None:
+    async def show_pieces(self, pieces: AsyncIterator[str], texts_before: int) -> None:
         """Take the pieces of a phase's text, and show them as `show_text` does."""
-        show = self.show if self.texts == since else None
+        show = self.show if self.texts == texts_before else None
         async for piece in pieces:
             if show is not None:
-                self.texts = since + 1
+                self.texts = texts_before + 1
                 await show(piece)
 
 
@@ -192,7 +192,7 @@ class AIAdapter:
         if stream and is_heard:
             return self._pieces(self._chat, asked, at_work.phase)
         text = _text_of(await self._chat.reply(asked, self._config), at_work.phase)
-        return _whole(text) if stream else text
+        return _in_one_piece(text) if stream else text
 
     async def _pieces(
         self, chat: Chat, asked: Sequence[BaseMessage], phase: str
@@ -208,7 +208,7 @@ class AIAdapter:
             reply.cancel()
 
 
-async def _whole(text: str) -> AsyncIterator[str]:
+async def _in_one_piece(text: str) -> AsyncIterator[str]:
     yield text
 
 

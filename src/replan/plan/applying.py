@@ -91,7 +91,7 @@ def applicable_part(
     misread: Collection[int] = (),
 ) -> tuple[PlanChanges, tuple[Refusal, ...]]:
     """Divide changes as `apply_valid` does: into those to apply, and the refusals of the others."""
-    wanted = _wanted(plan, changes)
+    wanted = _changed_steps(plan, changes)
     left, gone, refusals = changes, set[int | None](misread), dict[Refusal, None]()
     # Of what is refused for itself the first one counts: the next may only follow from it.
     while refused := [*_dependent(left, wanted, gone)] or _refused(plan, left, team)[:1]:
@@ -164,7 +164,7 @@ def _stamped(step: PlanStep, before: PlanStep | None, at: datetime, by: Author) 
     return step if step == before else step.replace(updated_at=at)
 
 
-def _wanted(plan: TaskPlan, changes: PlanChanges) -> dict[int, PlanStep]:
+def _changed_steps(plan: TaskPlan, changes: PlanChanges) -> dict[int, PlanStep]:
     """The added and the modified steps as the changes want them, possible or not."""
     known = plan.by_id
     modified = {
@@ -208,7 +208,7 @@ def _refused_alone(
 ) -> Iterator[Refused]:
     """Refuse changes, and explain how they would be possible."""
     steps, fresh = plan.by_id, changes.fresh
-    wanted = _wanted(plan, changes)
+    wanted = _changed_steps(plan, changes)
     same = {key for key, new in wanted.items() if normalised_step(new) == steps.get(key)}
     instead = f"Add a new step; the next free number is {max((*steps, *fresh), default=0) + 1}."
     for step_id in (*changes.removed, *changes.modified):

@@ -84,13 +84,13 @@ def _condition(text: str) -> Condition | None:
     return Condition(step=int(match[1]), outcome="failed" if match[2] else "completed")
 
 
-def _whole(text: str) -> int | None:
+def _whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _count(text: str) -> int | None:
     text = _TIMES.sub("", text)
-    number = _whole(text)
+    number = _whole_number(text)
     return None if number is None or number < 0 or text.startswith("-") else number
 
 
@@ -144,7 +144,7 @@ def _is_reserved(name: str) -> bool:
 STEPS = Kind(read=_steps, write=lambda ids: ", ".join(map(str, ids)), normal=_unique, is_list=True)
 CONDITION = Kind(read=_condition, write=lambda it: f"{it.step} {it.outcome}")
 FLAG = Kind(read=lambda text: _FLAGS.get(text.casefold()), write=lambda _: "")
-WHOLE = Kind(read=_whole)
+WHOLE = Kind(read=_whole_number)
 COUNT = Kind(read=_count)
 DURATION = Kind(
     read=_duration,

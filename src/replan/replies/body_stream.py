@@ -35,14 +35,14 @@ class BodyStream:
         self.is_streaming = False
         self._gate = gate
         self._is_open = True
-        self._return = self._text = self._held = ""
-        self._begins = self._seen = 0
+        self._carriage_return = self._text = self._held = ""
+        self._body_start = self._read_length = 0
 
     def feed(self, chunk: str) -> str:
         """Take the next piece of the reply, and return what is certain to be shown of the body."""
-        text = self._return + chunk
+        text = self._carriage_return + chunk
         # A carriage return at the end may be half of a line end.
-        self._return = "\r" if text.endswith("\r") else ""
+        self._carriage_return = "\r" if text.endswith("\r") else ""
         text = plain(text.removesuffix("\r"))
         if not self.is_streaming:
             if not self._is_open:
@@ -63,7 +63,7 @@ class BodyStream:
         """The body as far as it is there, once it is certain that there is one to show."""
         if not self._pass_thoughts():
             return ""
-        head = self._text[self._begins :].lstrip(BLANK)
+        head = self._text[self._body_start :].lstrip(BLANK)
         first, newline, rest = head.partition("\n")
         if not newline or not DELIMITER.fullmatch(first):
             self._is_open = not newline and len(head) <= _LONGEST_LINE
@@ -86,13 +86,13 @@ class BodyStream:
 
     def _pass_thoughts(self) -> bool:
         """Go behind closed thoughts; False where their end, or the first line, is not there."""
-        while opened := OPENED.match(self._text, self._begins):
-            end = end_of_thoughts(self._text, opened, max(opened.end(), self._seen))
+        while opened := OPENED.match(self._text, self._body_start):
+            end = end_of_thoughts(self._text, opened, max(opened.end(), self._read_length))
             if end < 0:
-                self._seen = max(opened.end(), len(self._text) - len(opened[0]) - 1)
+                self._read_length = max(opened.end(), len(self._text) - len(opened[0]) - 1)
                 return False
-            self._begins = self._seen = end
-        return "\n" in self._text[self._begins :]
+            self._body_start = self._read_length = end
+        return "\n" in self._text[self._body_start :]
 
 
 def _may_be_wrapped(text: str) -> bool:

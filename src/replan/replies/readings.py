@@ -156,7 +156,7 @@ def _unreadable_thought(reply: Reply) -> ThinkReading:
     guess = TaskComplexity.MODERATE if looks_like_plan(reply.body) else TaskComplexity.SIMPLE
     reading = _think_reading(reply, TaskComplexity(label) if label else guess)
     is_echo = _CHOICE.search(reply.odd.get(COMPLEXITY.name, "")) is not None
-    wrong = _wrong_in(reply, COMPLEXITY)
+    wrong = _problem_of(reply, COMPLEXITY)
     if not label and (not reply.body or is_echo or reply.body.startswith('{"')):
         return no_thought(wrong)
     done = f"the text of the reply is {'taken for a plan' if reading.is_plan else 'the answer'}"
@@ -243,7 +243,7 @@ def read_feedback(
     reply = read_reply(text, FEEDBACK)
     if reply.problem or VERDICT.name not in reply.fields:
         # What it holds may be talk as well as the answer: another call makes that.
-        return no_judgement(_wrong_in(reply, VERDICT))
+        return no_judgement(_problem_of(reply, VERDICT))
     reading = _feedback_reading(reply)
     if not reading.is_plan and _is_plan_for(team, reading.body):
         wrong = "The reply says that the work is complete, but its body is a plan."
@@ -343,7 +343,7 @@ def read_specialist(text: str) -> SpecialistReading:
     )
 
 
-def _wrong_in(reply: Reply, key: Key) -> str:
+def _problem_of(reply: Reply, key: Key) -> str:
     """Describe what was read of a reply, and why that does not say what it means."""
     if reply.problem:
         return reply.problem

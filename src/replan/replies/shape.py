@@ -152,7 +152,7 @@ class Shape:
             except ValueError:
                 # What serializes a value may be a function of the type's author.
                 place = first_part(value, _has_no_json)
-                problems.append(f"{_place(place or ())}it has no form in JSON")
+                problems.append(f"{_path_prefix(place or ())}it has no form in JSON")
             else:
                 yield form
 
@@ -166,12 +166,13 @@ class Shape:
         if place == () and type(value) is not type(read):
             kinds = f"{type(value).__name__} is read back as {type(read).__name__}"
             return f"{kinds}; give an output type that says which one it is"
-        return "" if place is None else f"{_place(place)}its value changes"
+        return "" if place is None else f"{_path_prefix(place)}its value changes"
 
     def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False)
         problems = [
-            f"{_place(details['loc'])}{_message(details)}" for details in found[:_MOST_MISTAKES]
+            f"{_path_prefix(details['loc'])}{_message(details)}"
+            for details in found[:_MOST_MISTAKES]
         ]
         problems += [f"{len(found) - len(problems)} more"] if len(found) > len(problems) else []
         return f"it is not a valid {self.name}: {'; '.join(problems)}"
@@ -206,9 +207,9 @@ def _has_no_json(part: object) -> bool:
 def _loss_of_kind(value: object) -> str:
     """What a value has that JSON cannot hold; empty if there is nothing of the kind."""
     if (place := first_part(value, is_secret)) is not None:
-        return f"{_place(place)}a secret is not stored; leave it out of the type"
+        return f"{_path_prefix(place)}a secret is not stored; leave it out of the type"
     if (place := first_part(value, has_no_json_number)) is not None:
-        return f"{_place(place)}JSON has no NaN and no infinity"
+        return f"{_path_prefix(place)}JSON has no NaN and no infinity"
     return ""
 
 
@@ -219,7 +220,7 @@ def _message(mistake: ErrorDetails) -> str:
     return mistake["msg"]
 
 
-def _place(path: tuple[int | str, ...]) -> str:
+def _path_prefix(path: tuple[int | str, ...]) -> str:
     return f"{'.'.join(map(str, path))}: " if path else ""
 
 

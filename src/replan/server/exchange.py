@@ -138,7 +138,7 @@ class Exchange:
             return await self.begin(begin(), names, thread_id)
         answer = answers(waiting)
         if answer is None:
-            await self.served.storage.store.adelete(self._place, _digest(key))
+            await self.served.storage.store.adelete(self._notes_namespace, _digest(key))
             return Begun(self.served.run_of(waiting.report), is_left=True)
         return await self.answer(waiting, answer, names)
 
@@ -179,7 +179,7 @@ class Exchange:
         except ReplanError as error:
             # Nothing was answered.
             for name in names.noted(answers=True):
-                await self.served.storage.store.adelete(self._place, _digest(name))
+                await self.served.storage.store.adelete(self._notes_namespace, _digest(name))
             if isinstance(error, InputError):
                 return replace(now, problem=str(error))
             raise
@@ -291,14 +291,16 @@ class Exchange:
             await self._note(name, value)
 
     async def _note(self, name: JsonValue, value: dict[str, Any]) -> None:
-        await self.served.storage.store.aput(self._place, _digest(name), value, index=False)
+        await self.served.storage.store.aput(
+            self._notes_namespace, _digest(name), value, index=False
+        )
 
     async def _noted(self, name: JsonValue) -> Mapping[str, Any]:
-        item = await self.served.storage.store.aget(self._place, _digest(name))
+        item = await self.served.storage.store.aget(self._notes_namespace, _digest(name))
         return item.value if item is not None else {}
 
     @property
-    def _place(self) -> tuple[str, ...]:
+    def _notes_namespace(self) -> tuple[str, ...]:
         return (*_NOTES, f"t-{self.who.tenant}", f"n-{self.who.name}", _digest(self.team))
 
 

@@ -120,7 +120,7 @@ class RunCarrier:
         written: dict[str, JsonValue] = {"run_id": run.run_id, "packed": packed}
         is_open = stays and self.key is None
         if not is_open and (self.always_secret or _has_secrets(run)):
-            encrypted = self.closed(packed, _place(session_id, run.run_id))
+            encrypted = self.closed(packed, _cipher_location(session_id, run.run_id))
             written = {"run_id": run.run_id, "packed": encrypted, "is_encrypted": True}
         if self.key is None:
             return written
@@ -151,7 +151,9 @@ class RunCarrier:
         packed = carried.packed
         if carried.is_encrypted:
             try:
-                packed = str(self.opened(packed, _place(context.session_id, carried.run_id)))
+                packed = str(
+                    self.opened(packed, _cipher_location(context.session_id, carried.run_id))
+                )
             except (binascii.Error, UnreadableRecordError) as error:
                 raise _refused(
                     "packed",
@@ -223,7 +225,7 @@ def _has_secrets(run: PortableRun) -> bool:
     )
 
 
-def _place(session_id: str, run_id: str) -> tuple[str, ...]:
+def _cipher_location(session_id: str, run_id: str) -> tuple[str, ...]:
     return (RUN, session_id, run_id)
 
 

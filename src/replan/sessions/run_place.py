@@ -225,7 +225,7 @@ class StoragePlace:
         known: Any = (await self.log.notes(run_id, key)).get(key)
         if known is not None:
             await self._report_again(run_id, datetime.fromisoformat(known["at"]))
-            return await self._asked(run_id, known["answers"], None), True
+            return await self._answer_and_resume(run_id, known["answers"], None), True
         if run.asked and (found := await self.snapshot()).interrupts:
             return at_rest(found), False
         if not run.waits:
@@ -243,7 +243,7 @@ class StoragePlace:
             ask.key: answer_row(ask, answers[ask.key]) for ask in asks if ask.key in answers
         }
         await self._note(run_id, rows)
-        return await self._asked(run_id, rows, settings)
+        return await self._answer_and_resume(run_id, rows, settings)
 
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self._thread_id))
@@ -263,7 +263,7 @@ class StoragePlace:
         for event in await calls_on_record(self.storage.log, run_id, since):
             self.following.report_again(event)
 
-    async def _asked(
+    async def _answer_and_resume(
         self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None
     ) -> State:
         """Answer once in the name of the turn, even if the turn is taken several times."""

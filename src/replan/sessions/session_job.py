@@ -143,7 +143,7 @@ class JobWork:
         shown = shown.replace(plan=None, confirmed="", intermediate_results=())
         return {
             JOB: cast("JsonValue", shown.to_dict()),
-            SECRETS: self.carrier.closed(secret, _place(whole, session)),
+            SECRETS: self.carrier.closed(secret, _cipher_location(whole, session)),
         }
 
     def _opened(self, session: AgentContext) -> Any:
@@ -159,14 +159,14 @@ class JobWork:
         if SECRETS not in state or self._key is None or not isinstance(job, dict):
             return job
         try:
-            secret = self.carrier.opened(str(state[SECRETS]), _place(job, session))
+            secret = self.carrier.opened(str(state[SECRETS]), _cipher_location(job, session))
         except (binascii.Error, UnreadableRecordError) as error:
             raise _unopened(SECRETS) from error
         known = cast("dict[str, JsonValue]", job["collected_info"])
         return {**job, **secret, "collected_info": {**known, **secret["collected_info"]}}
 
 
-def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ...]:
+def _cipher_location(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ...]:
     return (JOB, session.session_id, str(job.get("type")), str(job.get("id")))
 
 

@@ -40,10 +40,10 @@ async def calls_on_record(
     kept = events_of(run_id, await log.events(run_id))
     calls = [event for event in kept if isinstance(event, ToolInvoked | ToolCompleted)]
     new = [call for call in calls if since is None or (call.at is not None and call.at >= since)]
-    return [await _whole(log, run_id, call) for call in new]
+    return [await _with_whole_texts(log, run_id, call) for call in new]
 
 
-async def _whole(
+async def _with_whole_texts(
     log: RunLog, run_id: str, call: ToolInvoked | ToolCompleted
 ) -> ToolInvoked | ToolCompleted:
     """An event as it was before its long texts were put next to it."""

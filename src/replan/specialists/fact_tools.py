@@ -31,7 +31,7 @@ async def _remember(
         text=text.strip(),
         at=context.clock(),
         run_id=context.run_id,
-        **_place(context),
+        **_step_fields(context),
     )
     kept = await facts.remember(fact)
     if kept.id != fact.id:
@@ -74,7 +74,7 @@ def _current_facts() -> Facts:
     return facts
 
 
-def _place(context: Context) -> dict[str, Any]:
+def _step_fields(context: Context) -> dict[str, Any]:
     """Who remembers a fact, or has it forgotten."""
     return {"step_id": context.step_id, "specialist": context.specialist}
 
@@ -82,7 +82,9 @@ def _place(context: Context) -> dict[str, Any]:
 def _tell(kind: type[FactRemembered | FactForgotten], fact: Fact) -> None:
     """Report what happened to a fact."""
     context = here()
-    context.report(kind, fact_id=fact.id, text=fact.text, node=context.node, **_place(context))
+    context.report(
+        kind, fact_id=fact.id, text=fact.text, node=context.node, **_step_fields(context)
+    )
 
 
 def _tool(name: str, work: Callable[..., Any], **metadata: str) -> BaseTool:

@@ -90,7 +90,7 @@ class JobSpecialist:
                 secret = any(self.spec.slot(name).secret for name in names)
                 answer = ask(waits[ASKED], details=view_of(self.spec, job), secret=secret)
             # A person may have written the record of a run that nobody signed.
-            result = await processor.process(unconfirmed(job), [_said(answer, seal)])
+            result = await processor.process(unconfirmed(job), [_answer_text(answer, seal)])
         return result
 
     async def _begun(
@@ -150,7 +150,7 @@ def _closed(waits: Mapping[str, Any], seal: Seal | None) -> dict[str, Any]:
     return {**waits} if seal is None else {JOB: seal.closed({**waits})}
 
 
-def _said(answer: JsonValue, seal: Seal | None) -> str:
+def _answer_text(answer: JsonValue, seal: Seal | None) -> str:
     """An answer as a message; a form becomes names and values.
 
     Raises:

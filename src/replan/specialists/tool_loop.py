@@ -155,7 +155,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]],
     ) -> ToolAnswer:
         """Call a tool; any error goes to the model."""
-        number, index = self._place(request)
+        number, index = self._call_position(request)
         if number not in self._seen and (message := await self._recorded_reply(number)) is not None:
             # The agent continued behind the model's reply, so it was not looked at here.
             self._with_whole_calls(message, number)
@@ -166,16 +166,16 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             self._called.add(number)
         return await self._calls.make(request, f"{number}.{index}", handler)
 
-    def _place(self, request: ToolCallRequest) -> tuple[int, int]:
+    def _call_position(self, request: ToolCallRequest) -> tuple[int, int]:
         """Return the index of the reply that has a call, and the index of the call in it."""
         messages: list[BaseMessage] = request.state["messages"][self._begun_with :]
         id_ = request.tool_call["id"]
-        at, ids = max(
-            (place, [call["id"] for call in message.tool_calls])
-            for place, message in enumerate(messages)
+        message_index, call_ids = max(
+            (index, [call["id"] for call in message.tool_calls])
+            for index, message in enumerate(messages)
             if isinstance(message, AIMessage) and id_ in {call["id"] for call in message.tool_calls}
         )
-        return _replies_in(messages[:at]), ids.index(id_)
+        return _replies_in(messages[:message_index]), call_ids.index(id_)
 
     async def _recorded_reply(self, number: int) -> AIMessage | None:
         recorded = await self._record.reply(number)

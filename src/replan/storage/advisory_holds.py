@@ -38,7 +38,7 @@ class AdvisoryHolds(ThreadLocks):
         self._connect = database.connect
         self._thread = ThreadPoolExecutor(1, "replan-holds")
         self._connection: Driver | None = None
-        self._fallen: set[Owner] = set()
+        self._disconnected: set[Owner] = set()
         self._lost: list[Owner] = []  # whose work is to be stopped, in its own loop
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class AdvisoryHolds(ThreadLocks):
         return not await self._retry(lambda: _query_number(self._connected(), _IS_FREE, thread_id))
 
     async def _leave(self, owner: Owner) -> None:
-        self._fallen.discard(owner)
+        self._disconnected.discard(owner)
         await self._in_thread(lambda: self._unlock(owner))
 
     async def _look_after(self) -> None:
@@ -105,12 +105,12 @@ class AdvisoryHolds(ThreadLocks):
     def _connected(self) -> Driver:
         if self._connection is None or self._connection.closed:
             self._connection = self._connect()
-            self._fallen = {owner for owner in [*self._held.values()] if owner.epoch}
-        for owner in [*self._fallen]:
-            self._take_again(self._connection, owner)
+            self._disconnected = {owner for owner in [*self._held.values()] if owner.epoch}
+        for owner in [*self._disconnected]:
+            self._lock_again(self._connection, owner)
         return self._connection
 
-    def _take_again(self, connection: Driver, owner: Owner) -> None:
+    def _lock_again(self, connection: Driver, owner: Owner) -> None:
         """Lock a thread whose lock was lost, unless another process has taken it since."""
         is_locked = _query_number(connection, _LOCK, owner.thread_id)
         is_lost = _query_number(connection, _CURRENT, owner.thread_id) != owner.epoch
@@ -118,7 +118,7 @@ class AdvisoryHolds(ThreadLocks):
             self._lost.append(owner)
         # Else the server has yet to notice that the connection before is gone.
         if is_locked or is_lost:
-            self._fallen.discard(owner)
+            self._disconnected.discard(owner)
 
 
 def _query_number(connection: Driver, query: LiteralString, thread_id: str) -> int:

@@ -189,7 +189,7 @@ class _SqlRows:
         ]
 
     def every(self, after: int) -> Sequence[LogRow]:
-        return [self._row(row) for row in self._connection.query(_EVERY, [self._run_id, after])]
+        return [self._log_row(row) for row in self._connection.query(_EVERY, [self._run_id, after])]
 
     def totals(self) -> Mapping[str, Totals]:
         return {
@@ -223,7 +223,7 @@ class _SqlRows:
         row = [self._run_id, self._cipher.digest(ref), at and moment(at), stored]
         self._connection.change(_KEEP + otherwise, row)
 
-    def _row(self, row: Row) -> LogRow:
+    def _log_row(self, row: Row) -> LogRow:
         number, stored_key, kind, at, seq, event, value = row
         key = _key_of(stored_key)
         return LogRow(

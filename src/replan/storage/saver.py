@@ -144,7 +144,7 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        await self._write(new.thread_key.thread_id, partial(self._put, new=new))
+        await self._write(new.thread_key.thread_id, partial(self._write_new, new=new))
         return config_of(new.thread_key, checkpoint["id"])
 
     async def aput_writes(
@@ -215,7 +215,7 @@ class Saver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        self._write_here(new.thread_key.thread_id, partial(self._put, new=new))
+        self._write_here(new.thread_key.thread_id, partial(self._write_new, new=new))
         return config_of(new.thread_key, checkpoint["id"])
 
     def put_writes(
@@ -276,7 +276,7 @@ class Saver(BaseCheckpointSaver[str]):
         at = thread_key_in(config), get_checkpoint_id(config)
         return _reading(lambda connection: delta_history(connection, self.serde, *at, channels))
 
-    def _put(self, connection: Connection, new: NewCheckpoint) -> None:
+    def _write_new(self, connection: Connection, new: NewCheckpoint) -> None:
         note_fork(connection, self._logs, new)
         new.write(connection)
 

@@ -91,7 +91,7 @@ def snapshot_at(
     if not _leads_on(base, turns):
         base = _begun(key)
         turns = _turns(connection, key, base.version, version)
-    way = _way(base, turns, version)
+    way = _way_to(base, turns, version)
     if way.version == base.version:
         return base
     parts = _parts(connection, cipher, key, way)
@@ -116,7 +116,7 @@ def messages_before(
     newest = version_of(connection, key)
     if newest is None:
         return (), None
-    way = _way(_begun(key), _turns(connection, key, 0, newest), newest)
+    way = _way_to(_begun(key), _turns(connection, key, 0, newest), newest)
     condition, values = way.condition()
     replaced = f"SELECT max(turn) FROM replan_parts WHERE {OF_SESSION} AND name = ? AND {condition}"
     since = first(connection.query(replaced, [*key, part_name(cipher, [_DIALOGUE]), *values]))
@@ -158,7 +158,7 @@ def _leads_on(base: Snapshot, turns: _Turns) -> bool:
     return is_same and all(turn.takes_back is None for turn in later)
 
 
-def _way(base: Snapshot, turns: _Turns, version: int) -> _Way:
+def _way_to(base: Snapshot, turns: _Turns, version: int) -> _Way:
     """How a session came to a version: each taking back leads to what was before the turn."""
     dead, at = set[int](), version
     for number in sorted(turns, reverse=True):

@@ -142,11 +142,11 @@ class Store(BaseStore):
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         # Written in one order by all, so that two batches do not wait for each other.
         rows = sorted(self._row(op) for op in puts.values() if op.value is not None)
-        deleted = sorted(_place(op) for op in puts.values() if op.value is None)
+        deleted = sorted(_row_key(op) for op in puts.values() if op.value is None)
         return _Batch(ops, deleted, rows)
 
     def _row(self, op: PutOp) -> _Stored:
-        (namespace, key), now = _place(op), moment(datetime.fromtimestamp(time.time(), UTC))
+        (namespace, key), now = _row_key(op), moment(datetime.fromtimestamp(time.time(), UTC))
         value = cast("JsonValue", {"value": dict(op.value or {}), "index": op.index})
         data = self._cipher.encrypt(value, "replan_items", namespace, key, "value")
         return _Stored(namespace, key, data, now, now)
@@ -162,12 +162,12 @@ class Store(BaseStore):
         if isinstance(op, GetOp):
             return next((self._item(_Stored(*row)) for row in rows), None)
         if isinstance(op, SearchOp):
-            return self._found(op, [_Stored(*row) for row in rows])
+            return self._search_items(op, [_Stored(*row) for row in rows])
         if isinstance(op, ListNamespacesOp):
             return listed(op, (_read_namespace(text) for (text,) in rows))
         return None
 
-    def _found(self, op: SearchOp, rows: Sequence[_Stored]) -> list[SearchItem]:
+    def _search_items(self, op: SearchOp, rows: Sequence[_Stored]) -> list[SearchItem]:
         if not (op.filter or op.query):
             return [_search_item(self._item(row), None) for row in rows]
         fitting = [row for row in rows if has(self._content(row).value, op.filter)]
@@ -229,7 +229,7 @@ def _candidates(connection: Connection, op: SearchOp) -> Rows:
     return connection.query(f"{_SELECT}{below} ORDER BY updated_at DESC, id DESC{bounded}", values)
 
 
-def _place(op: PutOp) -> tuple[str, str]:
+def _row_key(op: PutOp) -> tuple[str, str]:
     return _written(op.namespace), op.key
 
 

@@ -108,10 +108,10 @@ class ToolServer(Part):
             raise ConfigurationError(location, self.command or self.url, problem, _MISSING)
         from replan.tools.server import McpServer  # noqa: PLC0415 - few teams have some
 
-        way = self._way(location, environment)
+        way = self._connection_of(location, environment)
         return McpServer(name, way, seconds=self.timeout, is_trusted=self.trusted)
 
-    def _way(self, location: str, environment: Mapping[str, str]) -> "Way":
+    def _connection_of(self, location: str, environment: Mapping[str, str]) -> "Way":
         from replan.tools.ways import Address, Program  # noqa: PLC0415
 
         def valued(field: str, name: str) -> str:

@@ -55,7 +55,7 @@ async def answer(exchange: Exchange) -> web.StreamResponse:
             return _raw(Raw([broken] if exchange.request.stream else _BROKEN_JSON))
         case _:
             pass
-    return await (_stream(exchange) if exchange.request.stream else _whole(exchange))
+    return await (_stream(exchange) if exchange.request.stream else _whole_response(exchange))
 
 
 def refusal(
@@ -92,7 +92,7 @@ def _event(data: Mapping[str, Any]) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
-async def _whole(exchange: Exchange) -> web.StreamResponse:
+async def _whole_response(exchange: Exchange) -> web.StreamResponse:
     body = completion(exchange.request, exchange.reply, exchange.number)
     match exchange.reply.fault:
         case Reset():

@@ -107,12 +107,12 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        return self._whole(self._reply_now(messages), messages)
+        return self._counted_result(self._reply_now(messages), messages)
 
     async def _agenerate(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> ChatResult:
-        return self._whole(await self._reply(messages), messages)
+        return self._counted_result(await self._reply(messages), messages)
 
     def _stream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
@@ -132,26 +132,26 @@ class ScriptedModel(BaseChatModel):
             yield self._counted(chunk)
 
     def _reply_now(self, messages: Sequence[BaseMessage]) -> Reply:
-        reply = self._script.reply_now(self._seen(messages), messages)
+        reply = self._script.reply_now(self._note_call(messages), messages)
         time.sleep(reply.latency)
         if isinstance(reply.fault, Hang):
             raise TimeoutError("A scripted hang: nobody could end it in a synchronous call.")
         return reply
 
     async def _reply(self, messages: Sequence[BaseMessage]) -> Reply:
-        reply = await self._script.reply(self._seen(messages), messages)
+        reply = await self._script.reply(self._note_call(messages), messages)
         await asyncio.sleep(reply.latency)
         if isinstance(reply.fault, Hang):
             await asyncio.Event().wait()
         return reply
 
-    def _seen(self, messages: Sequence[BaseMessage]) -> Call | None:
+    def _note_call(self, messages: Sequence[BaseMessage]) -> Call | None:
         call = call_of(messages)
         named = (call.node, call.step, call.specialist) if call else (None, None, None)
         self._calls.append(ModelCall(*named, tuple(messages)))
         return call
 
-    def _whole(self, reply: Reply, messages: Sequence[BaseMessage]) -> ChatResult:
+    def _counted_result(self, reply: Reply, messages: Sequence[BaseMessage]) -> ChatResult:
         message = message_of(reply, messages)
         self._count(message)
         return ChatResult(generations=[ChatGeneration(message=message)])

@@ -141,7 +141,7 @@ class Connection:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
                     transport = self._watched(_transport(way, last_words))
-                    client = Client(transport, elicitation_callback=self._asked, cache=None)
+                    client = Client(transport, elicitation_callback=self._ask_server, cache=None)
                     connected = await stack.enter_async_context(client)
                 self._ready.set_result(connected)
                 await self._ended.wait()
@@ -166,7 +166,7 @@ class Connection:
         async with transport as (read, write):
             yield _Messages(read, self._ended), write
 
-    async def _asked(
+    async def _ask_server(
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
         """Ask a person what the server wants to know."""

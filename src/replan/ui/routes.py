@@ -107,14 +107,14 @@ def pages_part(served: ServedTeams, entrance: Entrance, terminals: Terminals) ->
     return Part(
         path=HOME,
         router=page_router(site),
-        tell=partial(_told, site),
+        tell=partial(_refusal_page, site),
         identity_of=entrance.identity_of,
         is_open=["/", *(f"{HOME}{page.path}" for page in PAGES if page.role is None)],
         outer=lambda app: Door(app=app, prefix=entrance.prefix),
     )
 
 
-def _told(site: Site, request: Request, refusal: RefusedError) -> Response:
+def _refusal_page(site: Site, request: Request, refusal: RefusedError) -> Response:
     if refusal.problem.code in ("unknown_address", "wrong_method"):
         detail = f"There is no page {page_path(request)[:100]} here."
         refusal = RefusedError(404, "unknown_page", detail)

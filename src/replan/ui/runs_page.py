@@ -168,11 +168,13 @@ def _matches(record: RunRecord, text: str) -> bool:
 
 
 async def _row(site: Site, record: RunRecord) -> Row:
-    served, mark = site.served, (record.run_id, record.updated_at)
+    served, cache_key = site.served, (record.run_id, record.updated_at)
     # A process that was killed could not say the status of its run, and an answer may be on its
     # way to one that waits.
-    is_at_rest = record.outcome != "running" and not await served.storage.log.requests([mark[0]])
-    if is_at_rest and (known := site.rows.get(mark)) is not None:
+    is_at_rest = record.outcome != "running" and not await served.storage.log.requests(
+        [cache_key[0]]
+    )
+    if is_at_rest and (known := site.rows.get(cache_key)) is not None:
         return known
     report = await read_summary(graph_for(served, record), served.storage, record, served.clock())
     done, total = report.progress
@@ -189,7 +191,7 @@ async def _row(site: Site, record: RunRecord) -> Row:
         remarks=(*warnings, *remarks_of(report)),
     )
     if is_at_rest:
-        site.rows[mark] = row
+        site.rows[cache_key] = row
         while len(site.rows) > _KEPT:
             site.rows.popitem(last=False)
     return row

@@ -73,10 +73,10 @@ def step_values(report: WholeReport, number: int) -> dict[str, Any]:
 
 def given_of(events: Iterable[Event]) -> list[dict[str, Any]]:
     """What was remembered and looked up, and for whom."""
-    return [_given(event) for event in events if isinstance(event, _Given)]
+    return [_given_values(event) for event in events if isinstance(event, _Given)]
 
 
-def _given(event: _Given) -> dict[str, Any]:
+def _given_values(event: _Given) -> dict[str, Any]:
     lines: list[str] = []
     sources: Sequence[Source] = ()
     match event:

@@ -32,10 +32,10 @@ _FIX = "Put it into a folder that the specialists may read, and name that with -
 
 def file_blocks(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Read files into content blocks of LangChain: texts, pictures and PDFs."""
-    return [_block(path) for path in paths]
+    return [_block_of_file(path) for path in paths]
 
 
-def _block(path: Path) -> dict[str, Any]:
+def _block_of_file(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(largest_of(path.name) + 1)

@@ -166,7 +166,7 @@ class Queue:
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; return whether none of its lock waits there already."""
-        row = await self._row(_TURN, queue=job.queue, tenant=job.tenant, level=job.level)
+        row = await self._queried_row(_TURN, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
             queue=job.queue,
@@ -196,11 +196,11 @@ class Queue:
 
     async def cancel(self, lock: str) -> bool:
         """Take a job back that no worker has taken up; return whether there was one."""
-        return bool((await self._row(_CANCEL, lock=lock))["number"])
+        return bool((await self._queried_row(_CANCEL, lock=lock))["number"])
 
     async def publish(self, digest: str, name: str, content: str) -> bool:
         """Record a version of a team; return whether it is new."""
-        row = await self._row(
+        row = await self._queried_row(
             "WITH new AS (INSERT INTO replan_teams (digest, name, content) "
             "VALUES (%(digest)s, %(name)s, %(content)s) ON CONFLICT DO NOTHING RETURNING 1) "
             "SELECT count(*) AS number FROM new",
@@ -213,13 +213,13 @@ class Queue:
     async def is_published(self, digest: str) -> bool:
         """Whether a version of a team is on record."""
         query = "SELECT EXISTS (SELECT 1 FROM replan_teams WHERE digest = %(digest)s) AS found"
-        return bool((await self._row(query, digest=digest))["found"])
+        return bool((await self._queried_row(query, digest=digest))["found"])
 
     async def _rows(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
         with _storage_errors(self._where):
             return await self.app.connector.execute_query_all_async(query, **arguments)
 
-    async def _row(self, query: Any, **arguments: Any) -> dict[str, Any]:
+    async def _queried_row(self, query: Any, **arguments: Any) -> dict[str, Any]:
         with _storage_errors(self._where):
             return await self.app.connector.execute_query_one_async(query, **arguments)
 

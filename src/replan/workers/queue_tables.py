@@ -40,7 +40,9 @@ async def prepare(address: str, where: str) -> None:
     """
     async with await Connection.connect(address, connect_timeout=10) as connection:
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        if not await _one(connection, "SELECT to_regclass(%s) IS NOT NULL", "replan_teams"):
+        if not await _single_value(
+            connection, "SELECT to_regclass(%s) IS NOT NULL", "replan_teams"
+        ):
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             await connection.execute(f"SET LOCAL search_path = {SCHEMA}")
             await connection.execute(SchemaManager.get_schema())
@@ -57,10 +59,12 @@ def migrations() -> list[Path]:
 
 
 async def _upgrade(connection: Connection, where: str) -> None:
-    is_noted = await _one(connection, "SELECT to_regclass(%s) IS NOT NULL", "replan_schema")
+    is_noted = await _single_value(
+        connection, "SELECT to_regclass(%s) IS NOT NULL", "replan_schema"
+    )
     migration = FIRST
     if is_noted:
-        migration = str(await _one(connection, "SELECT migration FROM replan_schema"))
+        migration = str(await _single_value(connection, "SELECT migration FROM replan_schema"))
     newest = migrations()[-1].stem
     if migration > newest:
         # Its name begins with the release, such as 03.04.00.
@@ -68,7 +72,7 @@ async def _upgrade(connection: Connection, where: str) -> None:
         problem = f"A newer Procrastinate made its queue (migration {migration})."
         raise StorageError(where, problem, f"Install procrastinate>={release}.")
     missing = [path for path in migrations() if path.stem > migration]
-    if missing and await _one(connection, _ALIVE):
+    if missing and await _single_value(connection, _ALIVE):
         problem = "Its queue must be upgraded, but workers of an older version are running."
         fix = "Stop all workers and servers, then start them with the new version."
         raise StorageError(where, problem, fix)
@@ -88,7 +92,7 @@ async def _note(connection: Connection, migration: str) -> None:
     await connection.execute(cast("Any", _NOTED.format(migration=migration)))
 
 
-async def _one(connection: Connection, query: str, *tables: str) -> Any:
+async def _single_value(connection: Connection, query: str, *tables: str) -> Any:
     named = [f"{SCHEMA}.{table}" for table in tables]
     row = await (await connection.execute(cast("Any", query), named or None)).fetchone()
     return row[0] if row else None

@@ -226,13 +226,13 @@ def _event_as_json(event: BaseEvent) -> JsonValue:
     """An event as JSON, with the texts that are left out of it elsewhere."""
     fields = event.model_dump(mode="json")
     if isinstance(event, ModelInvoked | MemorySummary):
-        fields["prompt"] = [_whole(message) for message in event.prompt]
+        fields["prompt"] = [_message_json(message) for message in event.prompt]
     if isinstance(event, ModelCompleted | MemorySummary) and event.reply is not None:
-        fields["reply"] = _whole(event.reply)
+        fields["reply"] = _message_json(event.reply)
     return fields
 
 
-def _whole(message: MessageText) -> JsonValue:
+def _message_json(message: MessageText) -> JsonValue:
     return {"role": message.role, "text": message.text}
 
 

@@ -55,7 +55,7 @@ class UpkeepJobs:
     async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:
         """Put the job into the queue; return False if the same one waits there already."""
         tenant = labels.get(TENANT, "")
-        return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
+        return await self._put_job(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
 
     async def look_through(self, whose: str) -> None:
         """Queue a job for each thread whose newest run is over, of one tenant or of all."""
@@ -65,7 +65,7 @@ class UpkeepJobs:
             newest.setdefault(record.thread_id, (record.outcome, record.labels))
         for thread_id, (outcome, thread) in newest.items():
             if outcome in _OVER:
-                await self._put(_SUMMARY, thread_id, thread, {"thread_id": thread_id})
+                await self._put_job(_SUMMARY, thread_id, thread, {"thread_id": thread_id})
 
     async def summarise(self, thread_id: str) -> None:
         """Write the summary of a thread, if there is anything new to cover."""
@@ -99,7 +99,7 @@ class UpkeepJobs:
     def _prepare(self) -> Callable[..., list[str]] | None:
         return getattr(self._services.knowledge, "prepare", None)
 
-    async def _put(
+    async def _put_job(
         self, kind: str, about: str, labels: Mapping[str, str], arguments: Mapping[str, JsonValue]
     ) -> bool:
         lock = f"{kind}:{about}"

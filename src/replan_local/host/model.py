@@ -47,7 +47,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=_said(messages, kwargs))])
+        return ChatResult(generations=[ChatGeneration(message=_offline_reply(messages, kwargs))])
 
     async def _agenerate(
         self,
@@ -65,7 +65,7 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        said = _said(messages, kwargs)
+        said = _offline_reply(messages, kwargs)
         words = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(said.text)]
         end = AIMessageChunk(
             content="",
@@ -82,7 +82,7 @@ class OfflineModel(BaseChatModel):
             yield chunk
 
 
-def _said(messages: Sequence[BaseMessage], given: Mapping[str, Any]) -> AIMessage:
+def _offline_reply(messages: Sequence[BaseMessage], given: Mapping[str, Any]) -> AIMessage:
     """The reply to a prompt: what the rules say, or a call of a tool for facts."""
     said = about_facts(messages, given.get("tool_names", ())) or AIMessage(reply_to(messages))
     words = refusal_of(said.text)

@@ -31,7 +31,7 @@ def planned(request: str, team: Sequence[str]) -> str:
         if len(team) != 1:
             raise
         # Where there is one who can do it, nobody has to be chosen.
-        steps = [_whole(request, team[0])]
+        steps = [_whole_step(request, team[0])]
     title = excerpt("; ".join(step.description for step in steps), _LONGEST_TITLE)
     return render(TaskPlan(title=title, steps=tuple(steps)))
 
@@ -70,7 +70,7 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     return step.replace(assigned_to=command.doer, dependencies=tuple(sorted(after)))
 
 
-def _whole(request: str, name: str) -> PlanStep:
+def _whole_step(request: str, name: str) -> PlanStep:
     # What the line of a step would read as something else is in its brief.
     is_plain = not set("@()[]") & set(request)
     line = excerpt(" ".join(request.split()), _LONGEST_LINE) if is_plain else "Do what is asked"

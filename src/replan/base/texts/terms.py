@@ -74,11 +74,11 @@ def _in_one_way(text: str) -> str:
 
 
 def _terms_in(word: str) -> Iterator[str]:
-    at = 0
-    for run in _RUN.finditer(word):
-        if word[at : run.start()]:
-            yield word[at : run.start()]
-        signs, at = run.group(), run.end()
-        yield from (signs[i : i + 2] for i in range(max(1, len(signs) - 1)))
-    if word[at:]:
-        yield word[at:]
+    position = 0
+    for ideograms in _RUN.finditer(word):
+        if word[position : ideograms.start()]:
+            yield word[position : ideograms.start()]
+        characters, position = ideograms.group(), ideograms.end()
+        yield from (characters[i : i + 2] for i in range(max(1, len(characters) - 1)))
+    if word[position:]:
+        yield word[position:]

@@ -126,7 +126,7 @@ async def _plan_answer(ask: Question, desk: Desk, evidence: Sequence[str]) -> Js
         draft = await edited_text(draft, ".md", desk.environment, desk.editing)
         _check_changed(ask.text, draft)
         if mistakes := plan_mistakes(PlanDocument.recover(draft)):
-            raise InputError("\n".join(_place(mistake) for mistake in mistakes))
+            raise InputError("\n".join(_mistake_text(mistake) for mistake in mistakes))
         return decided(action="edit", plan=draft)
 
     return await _choice(desk, edited, why="why (empty ends the run): ")
@@ -187,7 +187,7 @@ def _file_of(text: str, suffix: str) -> Generator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _place(mistake: Mistake) -> str:
+def _mistake_text(mistake: Mistake) -> str:
     return f"line {mistake.line}, column {mistake.column}: {mistake.reason} {mistake.fix}"
 
 

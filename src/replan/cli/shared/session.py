@@ -134,11 +134,11 @@ class Session:
             self.run_id, given, by=user_name(), **self.following
         )
 
-    async def _announce_stop(self, going: "asyncio.Future[None]") -> None:
+    async def _announce_stop(self, work: "asyncio.Future[None]") -> None:
         """Say that nothing more starts; a run that only waits for a person ends immediately."""
         await self._stop.asked.wait()
         if self._is_at_rest:
-            going.cancel()
+            work.cancel()
             return
         if self._interview is not None:
             # What is typed now is not meant for a question.

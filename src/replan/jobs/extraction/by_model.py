@@ -129,7 +129,9 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
     )
     lines = [f"{message.role}: {message.content}" for message in wanted.messages[-_MOST_MESSAGES:]]
     conversation = "\n".join(lines)[-_LONGEST_EARLIER:]
-    held = [_held(spec.slot(name), job) for name in wanted.names if name in job.collected_info]
+    held = [
+        _value_line(spec.slot(name), job) for name in wanted.names if name in job.collected_info
+    ]
     parts = [section("parameters", "\n".join(held))] if held else []
     parts += [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
@@ -176,7 +178,7 @@ def _described(slot: Slot) -> str:
     return f"- {slot.name}{also}: {kind}"
 
 
-def _held(slot: Slot, job: Job) -> str:
+def _value_line(slot: Slot, job: Job) -> str:
     return f"{slot.name}: {'***' if slot.secret else job.collected_info[slot.name]}"
 
 

@@ -108,7 +108,7 @@ class ExecutionHandler(PhaseHandler):
     ) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
         if command.action == "ask_user":
-            return self._asked(job, plan, command, turn)
+            return self._ask_question(job, plan, command, turn)
         for number, item in enumerate(plan.items, start=1):
             key = idempotency_key(job, plan, number)
             if any(
@@ -219,7 +219,7 @@ class ExecutionHandler(PhaseHandler):
             execution_result=result,
         )
 
-    def _asked(
+    def _ask_question(
         self, job: Job, plan: JobPlan, command: JobCommand, turn: ProcessInput
     ) -> ProcessOutput:
         """Ask the question of the command; the next message is the answer."""

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from replan.base.langgraph_inside.callbacks import is_fed_by_streams
 
-_BOUND, _OLD_BOUND = "max_completion_tokens", "max_tokens"
+_LENGTH_FIELD, _OLD_LENGTH_FIELD = "max_completion_tokens", "max_tokens"
 _REASONING = ("reasoning_content", "reasoning")
 """Where servers put what a model thinks; some want it back while the model calls tools."""
 
@@ -28,7 +28,7 @@ warnings.filterwarnings("ignore", r"(?s)Pydantic serializer warnings:.*field_nam
 class _Server:
     """What is known about the server of a model and of its copies."""
 
-    bound: str = _BOUND  # how it calls the bound of a reply
+    length_field: str = _LENGTH_FIELD  # what it calls the most tokens of a reply
 
 
 class OpenAIChat(ChatOpenAI):
@@ -47,8 +47,8 @@ class OpenAIChat(ChatOpenAI):
     def _get_request_payload(self, input_: LanguageModelInput, **options: Any) -> dict[str, Any]:
         # LangChain leaves the type of a request open.
         payload = cast("dict[str, Any]", super()._get_request_payload(input_, **options))  # pyright: ignore[reportUnknownMemberType]
-        if self._server.bound != _BOUND and _BOUND in payload:
-            payload[self._server.bound] = payload.pop(_BOUND)
+        if self._server.length_field != _LENGTH_FIELD and _LENGTH_FIELD in payload:
+            payload[self._server.length_field] = payload.pop(_LENGTH_FIELD)
         if "messages" in payload:
             _return_reasoning(self._convert_input(input_).to_messages(), payload["messages"])
             # LangChain has written them as JSON takes them. OpenAI's client would compare each
@@ -76,14 +76,14 @@ class OpenAIChat(ChatOpenAI):
         try:
             return await super()._agenerate(*arguments, **named)
         except openai.APIStatusError as error:
-            if not self._is_bound_refused(error):
+            if not self._refuses_length_field(error):
                 raise
             refusal = error
-        self._server.bound = _OLD_BOUND
+        self._server.length_field = _OLD_LENGTH_FIELD
         try:
             return await super()._agenerate(*arguments, **named)
         except openai.APIStatusError:
-            self._server.bound = _BOUND
+            self._server.length_field = _LENGTH_FIELD
             raise refusal from None
 
     async def _astream(self, *arguments: Any, **named: Any) -> AsyncIterator[ChatGenerationChunk]:
@@ -91,23 +91,27 @@ class OpenAIChat(ChatOpenAI):
             async for piece in super()._astream(*arguments, **named):
                 yield piece
         except openai.APIStatusError as error:
-            if not self._is_bound_refused(error):
+            if not self._refuses_length_field(error):
                 raise
             refusal = error
         else:
             return
-        self._server.bound = _OLD_BOUND
+        self._server.length_field = _OLD_LENGTH_FIELD
         try:
             async for piece in super()._astream(*arguments, **named):
                 yield piece
         except openai.APIStatusError:
-            self._server.bound = _BOUND
+            self._server.length_field = _LENGTH_FIELD
             raise refusal from None
 
-    def _is_bound_refused(self, error: openai.APIStatusError) -> bool:
+    def _refuses_length_field(self, error: openai.APIStatusError) -> bool:
         """Whether a server refuses a request for the name of its bound."""
         is_bad = error.status_code in (400, 422)
-        return is_bad and self._server.bound == _BOUND and _BOUND in f"{error} {error.body}"
+        return (
+            is_bad
+            and self._server.length_field == _LENGTH_FIELD
+            and _LENGTH_FIELD in f"{error} {error.body}"
+        )
 
     def _create_chat_result(self, response: Any, *arguments: Any, **named: Any) -> ChatResult:
         choices: Sequence[Any] = getattr(response, "choices", None) or ()

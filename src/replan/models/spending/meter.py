@@ -246,7 +246,11 @@ class Meter(BaseCallbackHandler, Allowance):
         call = self._call(request())
         with self._refusal_noted():
             # Code that blocks the loop of the run never waits.
-            permit = self._account.take_now(call, self._loop) if self._is_here else self._from(call)
+            permit = (
+                self._account.take_now(call, self._loop)
+                if self._is_here
+                else self._permit_from_loop(call)
+            )
         if not self._note_call(run_id, permit, request):
             self._account.settle_now(permit, NOTHING, self._loop)
             raise RuntimeError(_OVER)
@@ -277,14 +281,14 @@ class Meter(BaseCallbackHandler, Allowance):
             if self._is_here:
                 permit = await self._account.take(call, self._patience, self._waiting)
             else:
-                permit = await asyncio.to_thread(self._from, call)
+                permit = await asyncio.to_thread(self._permit_from_loop, call)
         if self._is_over:
             # The attempt ended while this call waited: its usage would not be counted.
             await self._settle(permit, NOTHING)
             raise RuntimeError(_OVER)
         return permit
 
-    def _from(self, call: CallRequest) -> Permit:
+    def _permit_from_loop(self, call: CallRequest) -> Permit:
         """Let the loop of the run reserve a call of this thread, unless that loop is blocked."""
         while True:
             answer: Future[Permit] = Future()

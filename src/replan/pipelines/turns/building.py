@@ -42,8 +42,10 @@ def phase_graph(
     for phase, handler in handlers.items():
         graph.add_node(nodes[phase], _node(phase, inner.get(phase)))
         ways = {nodes[phase] for phase in handler.following if phase != COMPLETED}
-        graph.add_conditional_edges(nodes[phase], _way(nodes, ways), [*sorted(ways), END])
-    graph.add_conditional_edges(START, _way(nodes, set(nodes.values())), [*nodes.values(), END])
+        graph.add_conditional_edges(nodes[phase], _next_node_of(nodes, ways), [*sorted(ways), END])
+    graph.add_conditional_edges(
+        START, _next_node_of(nodes, set(nodes.values())), [*nodes.values(), END]
+    )
     return graph.compile(name=name)
 
 
@@ -63,7 +65,7 @@ def _node(phase: str, inner: PhaseGraph | None) -> Any:
     return work if inner is None else work_with_sub_thread
 
 
-def _way(nodes: Mapping[str, str], ways: set[str]) -> Callable[[Walk], Awaitable[str]]:
+def _next_node_of(nodes: Mapping[str, str], ways: set[str]) -> Callable[[Walk], Awaitable[str]]:
     # LangGraph would hand a function that is not async to a thread.
     async def way(walk: Walk) -> str:
         node = nodes.get(walk["phase"], END)

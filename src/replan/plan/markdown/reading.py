@@ -113,7 +113,7 @@ def read_afresh(text: str, known_ids: frozenset[int] = frozenset()) -> Reading:
     document_outline = outline(texts)
     starts = [item.start for item in document_outline.items]
     blocks = _read_blocks(lines, texts, document_outline.items, known_ids)
-    sound_blocks, complaints = _sound(blocks, known_ids)
+    sound_blocks, complaints = _sound_blocks(blocks, known_ids)
     blocks_with_start = list(zip(starts, blocks, strict=True))
     line_of_step = {
         block.step.id: start + 1 for start, block in blocks_with_start if block.explicit
@@ -217,7 +217,7 @@ def _complaints(
     yield from block.said.complaints
 
 
-def _sound(
+def _sound_blocks(
     blocks: Sequence[Block], known: frozenset[int]
 ) -> tuple[tuple[Block, ...], dict[int, list[UnplacedMistake]]]:
     """Make the steps fit together, by what they wait for; and what was wrong, by step."""

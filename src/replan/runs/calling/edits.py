@@ -76,7 +76,9 @@ def own_edits(
         for edit in superstep:
             values: Any = edit.values
             if isinstance(values, Mapping):
-                values = _own(cast("Mapping[str, Any]", values), state, whole or state)
+                values = _with_whole_results(
+                    cast("Mapping[str, Any]", values), state, whole or state
+                )
                 if KEY in values:
                     plan = values[KEY] = _own_plan(plan, values[KEY], team, check_plan)
             taken[-1].append(edit._replace(values=values))
@@ -100,7 +102,9 @@ def _own_plan(
     return plan
 
 
-def _own(values: Mapping[str, Any], state: EnhancedState, whole: EnhancedState) -> dict[str, Any]:
+def _with_whole_results(
+    values: Mapping[str, Any], state: EnhancedState, whole: EnhancedState
+) -> dict[str, Any]:
     changed = dict(values)
     for key in RESULTS:
         if isinstance(changed.get(key), Overwrite | Mapping):
@@ -145,7 +149,9 @@ async def on_record(
     log: RunLog,
 ) -> AsyncGenerator[None]:
     """Record edits of results and of the plan, before they are made; superseded if refused."""
-    changes = [item for superstep in supersteps for edit in superstep for item in _told(edit)]
+    changes = [
+        item for superstep in supersteps for edit in superstep for item in _edited_values(edit)
+    ]
     if not run_id or not changes:
         yield
         return
@@ -159,7 +165,7 @@ async def on_record(
         raise
 
 
-def _told(edit: StateUpdate) -> Iterator[JsonValue]:
+def _edited_values(edit: StateUpdate) -> Iterator[JsonValue]:
     """What an edit changes of the plan and the results of steps."""
     if not isinstance(edit.values, Mapping):
         return

@@ -173,12 +173,12 @@ class Recoverer(Generic[T_co]):
 
     async def _work_off(self, run_ids: Iterator[str]) -> None:
         for run_id in run_ids:
-            left = await self._one(run_id)
+            left = await self._recover_run(run_id)
             if left is not None:
                 self._left.append(left)
                 logger.info("run left alone", extra={"run_id": run_id, "reason": left.reason})
 
-    async def _one(self, run_id: str) -> LeftAlone | None:
+    async def _recover_run(self, run_id: str) -> LeftAlone | None:
         """Resume a run, or say why not; None also if it is over by now."""
         try:
             job = await self._job_of(run_id)

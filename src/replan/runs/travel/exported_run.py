@@ -81,7 +81,7 @@ def _read(path: Path, found: Any) -> WholeReport:
         raise refused(path, "It is nested too deeply.") from error
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        problems = [f"{_place(details['loc'])}: {details['msg']}" for details in faults]
+        problems = [f"{_location_text(details['loc'])}: {details['msg']}" for details in faults]
         raise _damaged(path, problems) from error
     if faults := [*_missing_rows(export), *_faults(export["run"])]:
         raise _damaged(path, faults)
@@ -157,7 +157,7 @@ def _amount_faults(place: str, value: object) -> Iterator[str]:
             yield f"{place}: {value!r} should be a number"
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _location_text(location: tuple[int | str, ...]) -> str:
     """A place as people write it: `run.events[3].at`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return f"run{''.join(parts)}"

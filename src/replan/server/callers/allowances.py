@@ -156,18 +156,18 @@ class Allowances:
         today = self._clock().date()
         if ledger.day == today:
             return
-        old = self._put(name, ledger)
+        old = self._ledger_op(name, ledger)
         ledger.day, ledger.tokens, ledger.money, ledger.of_others = today, 0, 0.0, (0, 0.0)
         if ledger.is_kept:
             gone = PutOp(old.namespace, old.key, None)
-            await self._storage.store.abatch([gone, self._put(name, ledger)])
+            await self._storage.store.abatch([gone, self._ledger_op(name, ledger)])
 
     async def _write(self, name: str, ledger: _Ledger) -> None:
         """Store the ledger of a caller, if the caller has limits."""
         if ledger.is_kept:
-            await self._storage.store.abatch([self._put(name, ledger)])
+            await self._storage.store.abatch([self._ledger_op(name, ledger)])
 
-    def _put(self, name: str, ledger: _Ledger) -> PutOp:
+    def _ledger_op(self, name: str, ledger: _Ledger) -> PutOp:
         place = (*_PLACE, f"n-{name}", ledger.day.isoformat())
         spent_here = ledger.tokens - ledger.of_others[0], ledger.money - ledger.of_others[1]
         at_work = {
@@ -194,7 +194,7 @@ class Allowances:
                 changes.append(PutOp(page.namespace, page.key, settled, index=False))
         if changes:
             # At once: nothing is counted twice, or not at all.
-            await self._storage.store.abatch([*changes, self._put(name, ledger)])
+            await self._storage.store.abatch([*changes, self._ledger_op(name, ledger)])
         of_today = [item for item in pages if item.namespace[-1] == ledger.day.isoformat()]
         others = (
             sum(item.value["tokens"] for item in of_today),

@@ -40,7 +40,7 @@ def read_request(message: Message) -> HumanMessage:
     Raises:
         A2AError: It says nothing, or has a part that a team cannot read.
     """
-    blocks = [_block(part) for part in message.parts]
+    blocks = [_content_block(part) for part in message.parts]
     if not blocks:
         raise InvalidParamsError("message.parts: it is empty. Give it a text.")
     if all(block["type"] == "text" for block in blocks):
@@ -121,7 +121,7 @@ def raising_a2a_errors() -> Generator[None]:
         raise as_a2a_error(error) from error
 
 
-def _block(part: Part) -> dict[str, Any]:
+def _content_block(part: Part) -> dict[str, Any]:
     match part.WhichOneof("content"):
         case "text":
             return {"type": "text", "text": part.text}

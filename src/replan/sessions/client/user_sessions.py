@@ -73,7 +73,7 @@ class UserSessions:
         Raises:
             InputError: There is no such session.
         """
-        return (await self._found(self._key(session_id))).context
+        return (await self._session_on_record(self._key(session_id))).context
 
     async def adopt(self, context: AgentContext | Mapping[str, Any]) -> int:
         """Store an exported session, or update a stored one to its newer version; return it.
@@ -120,7 +120,7 @@ class UserSessions:
             InputError: There is no such session.
         """
         key = self._key(session_id)
-        await self._found(key)
+        await self._session_on_record(key)
         return await self._store.history(key, before, limit)
 
     async def sessions(self, limit: int = 20) -> list[SessionRecord]:
@@ -139,7 +139,7 @@ class UserSessions:
         """
         key = self._key(session_id)
         async with self._owned(key):
-            now = await self._found(key)
+            now = await self._session_on_record(key)
             before = await self._before(key, now)
             await self._forget_run(key, before.context)
             turn = SessionTurn(
@@ -160,7 +160,7 @@ class UserSessions:
             SessionBusyError: Another client takes a turn of the session.
         """
         key = self._key(session_id)
-        await self._found(key)
+        await self._session_on_record(key)
         await self._remove(key)
 
     async def expire(self, before: datetime, *, everybody: bool = False) -> int:
@@ -184,7 +184,7 @@ class UserSessions:
         AgentContext.from_dict({"session_id": session_id})
         return SessionKey(self.tenant, self.user, session_id)
 
-    async def _found(self, key: SessionKey) -> KeptSession:
+    async def _session_on_record(self, key: SessionKey) -> KeptSession:
         found = await self._loaded(key)
         if found is None:
             problem = f"There is no session '{key.session_id}' here."

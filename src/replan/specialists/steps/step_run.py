@@ -138,7 +138,7 @@ class StepRun:
         """Do the step, now that its inputs are known and it has a place."""
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
-        seen = self._seen()
+        seen = self._visible_conversation()
         context = context_of(self.step, inputs, keys.idempotency, state, services, seen)
         if (session := here().session) is not None:
             context = context.replace(session=session.copied())
@@ -166,7 +166,7 @@ class StepRun:
         self.board.publish(self.key, result)
         return result
 
-    def _seen(self) -> Seen:
+    def _visible_conversation(self) -> Seen:
         """What the specialist sees of the conversation; an event reports if the host sees more."""
         board, services = self.board, self.services
         of_host = resolved(services.prompts.memory, board.settings.memory)

@@ -121,7 +121,13 @@ def confirm(site: Site, request: Request, **values: Any) -> Response:
         values: `title`, `does` (sentences), `action` (the path), `fields` (what the form carries),
             `button` and `back`; others of `confirm.html` are optional.
     """
-    known: dict[str, Any] = {"shown": "", "ticks": {}, "limits": None, "lines": (), "problem": ""}
-    known |= {"ask": None, "run_path": ""}
-    values = {**known, **values}
+    defaults: dict[str, Any] = {
+        "shown": "",
+        "ticks": {},
+        "limits": None,
+        "lines": (),
+        "problem": "",
+    }
+    defaults |= {"ask": None, "run_path": ""}
+    values = {**defaults, **values}
     return site.page(request, "confirm", 422 if values["problem"] else 200, **values)

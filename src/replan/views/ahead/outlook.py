@@ -265,12 +265,12 @@ def understood(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[JsonValue
 
 def understood_lines(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[str]:
     """The steps in columns."""
-    rows = [_row(step, team) for step in plan.steps]
+    rows = [_step_cells(step, team) for step in plan.steps]
     widths = [min(_WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     return [f"  {_joined(row, widths)}" for row in rows]
 
 
-def _row(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
+def _step_cells(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
     names = " ".join(f"@{name}" for name in step.specialists)
     chosen = chosen_for(step, team)
     who = names or (f"@{chosen} (by its card)" if chosen else "no specialist named")

@@ -71,11 +71,11 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
         }
         grants = {who: found for who, found in granted.items() if found}
         one = KnownServer(name=name, way=str(way), grants=grants)
-        known.append(_asked(one, server) if starts else one)
+        known.append(_with_tools(one, server) if starts else one)
     return known
 
 
-def _asked(known: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
+def _with_tools(known: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
     """Start a server, and add its tools, or why it cannot be used."""
     name, rows = known.name, known.grants.values()
     names = [[grant.partition("/")[2] for grant in row] for row in rows]

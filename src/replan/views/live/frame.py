@@ -241,7 +241,7 @@ def _names(row: StepReport) -> str:
 def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for each status
     """Why a step waits, failed, was skipped or is attempted again."""
     if row.is_asking:
-        return _asked(row, report)
+        return _question_text(row, report)
     match row.status:
         case StepStatus.PENDING if row.step.id in report.answered:
             return "answered"
@@ -260,7 +260,7 @@ def _note(row: StepReport, report: RunReport) -> str:  # noqa: PLR0911 - one for
             return ""
 
 
-def _asked(row: StepReport, report: RunReport) -> str:
+def _question_text(row: StepReport, report: RunReport) -> str:
     """What a step asks a person."""
     asked = [question for question in report.pending_questions if question.step_id == row.step.id]
     if not asked:

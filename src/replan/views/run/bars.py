@@ -82,14 +82,14 @@ class _Scale:
 
     def bar(self, began: datetime, ended: datetime, kind: str, text: str) -> Iterator[Bar]:
         """Draw the part of a period of time that is within the run."""
-        left, right = self._place(began), self._place(ended)
+        left, right = self._fraction_at(began), self._fraction_at(ended)
         if right >= 0 and left <= 100:  # noqa: PLR2004 - percent
             left, right = max(0.0, left), min(100.0, right)
             width = max(_LEAST_WIDTH, right - left)
             left = min(left, 100 - width)
             yield Bar(left=round(left, 3), width=round(width, 3), kind=kind, text=text)
 
-    def _place(self, at: datetime) -> float:
+    def _fraction_at(self, at: datetime) -> float:
         return (at - self.began).total_seconds() / self.length * 100
 
 

@@ -12,7 +12,7 @@ from replan.views.cells import amount, counted, one_line
 
 def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     """A line for each file that was made."""
-    return "".join(f"file: {_place(artifact, workspace)}\n" for artifact in artifacts)
+    return "".join(f"file: {_artifact_text(artifact, workspace)}\n" for artifact in artifacts)
 
 
 def warnings(event: TaskCompleted, shown: Container[str] = ()) -> list[str]:
@@ -42,7 +42,7 @@ def money(used: TokenCount, currency: str = "") -> str:
     return f", cost {amount(used.cost, currency)}"
 
 
-def _place(artifact: Artifact, workspace: Path) -> str:
+def _artifact_text(artifact: Artifact, workspace: Path) -> str:
     title = f" ({one_line(artifact.title)})" if artifact.title else ""
     path = (workspace / artifact.path).resolve()
     here = Path.cwd()

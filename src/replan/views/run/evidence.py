@@ -103,7 +103,7 @@ def evidence_of(
         again=_why_again(ask, step),
         equal=_equal_text(ask, report),
         look=_what_to_look_for(ask, report),
-        said=_said(_reply_before(ask, report), texts),
+        said=_reply_text(_reply_before(ask, report), texts),
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
         grounds=tuple(grounds[-_MOST:]),
@@ -279,7 +279,7 @@ def _answered(ask: Question, report: RunReport) -> str:
     return ""
 
 
-def _said(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
+def _reply_text(event: ModelCompleted | None, texts: Mapping[str, str]) -> str:
     """The words of a reply, without the calls that it makes."""
     if event is None or event.reply is None:
         return ""

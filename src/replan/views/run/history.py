@@ -58,7 +58,7 @@ def history_lines(
 
     With `has_failures`, also the attempts that came to nothing.
     """
-    timed = list(_told(report, step, has_failures=has_failures))
+    timed = list(_dated_lines(report, step, has_failures=has_failures))
     if step is None:
         resumed = ((pause.ended, _resumed_text(pause, report.began)) for pause in report.pauses)
         timed = [*((at, text) for at, text in resumed if at), *timed]
@@ -71,7 +71,7 @@ def history_lines(
     return [f"{time_text(at, report.began)} {one_line(line)}" for at, line in timed]
 
 
-def _told(
+def _dated_lines(
     report: RunReport, step: int | None, *, has_failures: bool
 ) -> Iterator[tuple[datetime, str]]:
     """What is said about events; an answer of which there is a request is told by that."""

@@ -199,7 +199,7 @@ def _plan_title(report: RunReport) -> str:
 def _step_lines(report: RunReport, width: int) -> list[str]:
     if not report.steps:
         return []
-    rows = [_row(step, report) for step in report.steps]
+    rows = [_step_cells(step, report) for step in report.steps]
     has_cost = any(row[4] != "-" for row in rows)
     rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
     shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
@@ -220,7 +220,7 @@ def _cell(text: str, width: int, *, is_right: bool) -> str:
     return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
 
 
-def _row(report: StepReport, run: RunReport) -> tuple[str, ...]:
+def _step_cells(report: StepReport, run: RunReport) -> tuple[str, ...]:
     step, took = report.step, report.seconds
     options = [f"after {', '.join(map(str, step.awaits))}"] if step.awaits else []
     options += ["optional"] if step.optional else []
