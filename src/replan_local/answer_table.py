@@ -56,8 +56,8 @@ class AnswerTable(Value):
 def result_of(step: int, inputs: Mapping[int, str]) -> str:
     if step in inputs:
         return inputs[step].strip()
-    known = ", ".join(map(str, sorted(inputs))) or "none"
-    message = f"This step comes after {known}, not after step {step}. Add it to (after ...)."
+    step_numbers = ", ".join(map(str, sorted(inputs))) or "none"
+    message = f"This step comes after {step_numbers}, not after step {step}. Add it to (after ...)."
     raise CannotAnswerError(message)
 
 

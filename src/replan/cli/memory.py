@@ -105,12 +105,12 @@ async def forget(
     async with _facts(user, tenant, storage) as facts:
         if bool(ids) == everything:
             raise InputError("Name the ids of facts, or give --all. `replan memory list` has them.")
-        known = {fact.id: fact for fact in await facts.all()}
-        wanted = [*known] if everything else [*dict.fromkeys(ids or ())]
-        if unknown := [one_line(each) for each in wanted if each not in known]:
+        facts_by_id = {fact.id: fact for fact in await facts.all()}
+        wanted = [*facts_by_id] if everything else [*dict.fromkeys(ids or ())]
+        if unknown := [one_line(each) for each in wanted if each not in facts_by_id]:
             whose = one_line(facts.owner.user)
             raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
-        if wanted and not yes and not _confirm([known[each] for each in wanted]):
+        if wanted and not yes and not _confirm([facts_by_id[each] for each in wanted]):
             typer.echo("Nothing was forgotten.")
             return
         for each in wanted:

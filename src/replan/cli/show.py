@@ -187,9 +187,13 @@ def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
 
 
 def _check_step(run: WholeReport, step: int) -> None:
-    known = run.by_id
-    if step not in known:
-        there = f"It has {min(known)} to {max(known)}." if known else "It has no plan."
+    steps_by_id = run.by_id
+    if step not in steps_by_id:
+        there = (
+            f"It has {min(steps_by_id)} to {max(steps_by_id)}."
+            if steps_by_id
+            else "It has no plan."
+        )
         raise InputError(f"There is no step {step} in this run. {there}")
 
 

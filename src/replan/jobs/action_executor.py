@@ -63,10 +63,12 @@ def _validated(call: ActionCall) -> JsonValue:
     data = cast("Mapping[str, object]", call.parameters["data"])
     command = spec.command(str(call.parameters["schema"]))
     if command is None:
-        known = ", ".join(command.name for command in spec.commands)
-        raise ValueError(f"there is no schema {call.parameters['schema']!r}; use one of {known}")
-    known = {name: value for name, value in data.items() if name in command.slots}
-    merge = merge_values(spec, command.slots, {}, known, call.job.language)
+        command_names = ", ".join(command.name for command in spec.commands)
+        raise ValueError(
+            f"there is no schema {call.parameters['schema']!r}; use one of {command_names}"
+        )
+    command_names = {name: value for name, value in data.items() if name in command.slots}
+    merge = merge_values(spec, command.slots, {}, command_names, call.job.language)
     wrong: list[JsonValue] = [issue.model_dump(mode="json") for issue in merge.issues]
     missing: list[JsonValue] = [name for name in command.needs if name not in merge.values]
     return {"valid": not wrong and not missing, "errors": wrong, "missing": missing}

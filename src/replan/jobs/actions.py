@@ -112,30 +112,30 @@ def parameters_of(
     """
     if command.parameters is None:
         return dict(item)
-    known = {ITEM: number, **item}
+    values = {ITEM: number, **item}
     return {
-        name: _address(value, known) if name == "endpoint" else _filled(value, known)
+        name: _address(value, values) if name == "endpoint" else _filled(value, values)
         for name, value in command.parameters.items()
     }
 
 
-def _filled(value: JsonValue, known: Mapping[str, JsonValue]) -> JsonValue:
+def _filled(value: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     if isinstance(value, dict):
-        filled = {name: _filled(part, known) for name, part in value.items()}
+        filled = {name: _filled(part, values) for name, part in value.items()}
         return {name: value for name, value in filled.items() if value is not None}
     if isinstance(value, list | tuple):
-        return [_filled(item, known) for item in cast("list[JsonValue]", value)]
+        return [_filled(item, values) for item in cast("list[JsonValue]", value)]
     if not isinstance(value, str):
         return value
     whole = PLACEHOLDER.fullmatch(value)
     if whole:
-        return known.get(whole[1])
-    return PLACEHOLDER.sub(lambda found: _text(known.get(found[1])), value)
+        return values.get(whole[1])
+    return PLACEHOLDER.sub(lambda found: _text(values.get(found[1])), value)
 
 
-def _address(value: JsonValue, known: Mapping[str, JsonValue]) -> str:
+def _address(value: JsonValue, values: Mapping[str, JsonValue]) -> str:
     def escaped(found: Any) -> str:
-        text = _text(known.get(found[1]))
+        text = _text(values.get(found[1]))
         # A server would read these as the folder itself, or the one above.
         if text.strip(".") == "":
             raise UnsafeValueError(f"{text!r} cannot be part of an address")

@@ -113,8 +113,8 @@ def _recomputed(job: Job, spec: JobSpec) -> Job:
     more = [name for name in job.required_info if name in names and job.command]
     required = spec.in_order((*spec.needs_of(job.command), *more))
     issues = merge_values(spec, names, {}, values, job.language).issues
-    known = {issue.field for issue in issues}
-    before = tuple(issue for issue in job.validation_errors if issue.field not in known)
+    reported_fields = {issue.field for issue in issues}
+    before = tuple(issue for issue in job.validation_errors if issue.field not in reported_fields)
     plan = job.plan
     if plan is not None and (plan.command != job.command or is_stale(job, plan)):
         plan = None

@@ -321,8 +321,8 @@ def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
     model_bound = None if field is None else getattr(model, field)
     if isinstance(model_bound, int) and model_bound > 0:
         return field, model_bound
-    known = (model.profile or {}).get("max_output_tokens")
-    return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
+    profile_bound = (model.profile or {}).get("max_output_tokens")
+    return field, USUAL_REPLY if profile_bound is None else min(profile_bound, LONG_REPLY)
 
 
 def _show_whole(message: AIMessage, on_text: OnText | None) -> AIMessage:

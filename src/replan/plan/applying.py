@@ -166,11 +166,11 @@ def _stamped(step: PlanStep, before: PlanStep | None, at: datetime, by: Author) 
 
 def _changed_steps(plan: TaskPlan, changes: PlanChanges) -> dict[int, PlanStep]:
     """The added and the modified steps as the changes want them, possible or not."""
-    known = plan.by_id
+    steps_by_id = plan.by_id
     modified = {
-        step_id: known[step_id].replace(**fields)
+        step_id: steps_by_id[step_id].replace(**fields)
         for step_id, fields in changes.modified.items()
-        if step_id in known
+        if step_id in steps_by_id
     }
     return changes.fresh | modified
 

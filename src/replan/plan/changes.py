@@ -205,8 +205,8 @@ def _modified(step: PlanStep, fields: Mapping[str, JsonValue]) -> PlanStep:
 
 def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> tuple[PlanStep, ...]:
     """Put the named steps into the named order; the others keep their places."""
-    known = {step.id: step for step in steps}
-    named = {step_id: known[step_id] for step_id in order if step_id in known}
+    steps_by_id = {step.id: step for step in steps}
+    named = {step_id: steps_by_id[step_id] for step_id in order if step_id in steps_by_id}
     following = iter(named.values())
     return tuple(next(following) if step.id in named else step for step in steps)
 

@@ -32,13 +32,15 @@ def encode(text: str, needed: Callable[[int, str], bool] | None = None) -> str:
     """
     if needed is None and text == text.strip() and not _UNWRITABLE.search(text):
         return text  # as nearly all are
-    inner = range(len(text) - len(text.lstrip()), len(text.rstrip()))
+    inner_positions = range(len(text) - len(text.lstrip()), len(text.rstrip()))
     unwritable = {match.start() for match in _UNWRITABLE.finditer(text)}
     return "".join(
-        _reference(mark)
-        if at in unwritable or at not in inner or (needed and needed(at, mark))
-        else mark
-        for at, mark in enumerate(text)
+        _reference(character)
+        if position in unwritable
+        or position not in inner_positions
+        or (needed and needed(position, character))
+        else character
+        for position, character in enumerate(text)
     )
 
 
@@ -77,5 +79,5 @@ def _reference(character: str) -> str:
 
 def _character(match: re.Match[str]) -> str:
     code = int(match[1])
-    known = code <= _LAST_CHARACTER and code not in _SURROGATES
-    return chr(code) if known else match[0]
+    is_character = code <= _LAST_CHARACTER and code not in _SURROGATES
+    return chr(code) if is_character else match[0]

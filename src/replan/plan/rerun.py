@@ -52,11 +52,11 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
     cone: set[int] = set()
     for step in run_order(plan):
         causes = tuple(other for other in step.awaits if other in cone)
-        known = seal.get(step.id)
+        recorded = seal.get(step.id)
         is_open = step.status.is_open
-        if known is not None and known != fingerprint(step):
+        if recorded is not None and recorded != fingerprint(step):
             found[step.id] = Rerun(step=step.id, reason="edited", causes=causes)
-        elif known is not None and is_open:
+        elif recorded is not None and is_open:
             found[step.id] = Rerun(step=step.id, reason="reopened", causes=causes)
         elif causes and not is_open:
             found[step.id] = Rerun(step=step.id, reason="dependency", causes=causes)

@@ -31,8 +31,8 @@ def with_statuses(plan: TaskPlan, steps: Iterable[PlanStep], at: datetime) -> Ta
     Raises:
         UnknownStepError: The plan does not have one of the steps.
     """
-    known = plan.by_id
-    changed = [step.replace(updated_at=at) for step in steps if known.get(step.id) != step]
+    steps_by_id = plan.by_id
+    changed = [step.replace(updated_at=at) for step in steps if steps_by_id.get(step.id) != step]
     if not changed:
         return plan
     return refresh_content(plan.with_steps(*changed).replace(updated_at=at))

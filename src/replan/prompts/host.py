@@ -127,10 +127,10 @@ def build_direct_answer_prompt(
     thinking_result: ThinkingResult, state: EnhancedState, host: HostPrompts
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
-    known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
+    judgement = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
     seen = host.visible_messages(state)
     system = _system("direct_answer", host, seen, load("direct_answer"), host.output)
-    return [system, *_conversation(seen, _knowledge(state), known)]
+    return [system, *_conversation(seen, _knowledge(state), judgement)]
 
 
 def build_planning_prompt(
@@ -244,8 +244,8 @@ def _about_team(
 
 
 def _card(card: SpecialistCard) -> str:
-    known = f" Capabilities: {'; '.join(card.capabilities)}" if card.capabilities else ""
-    return f"- @{card.name}: {card.intended_use}{known}"
+    capabilities = f" Capabilities: {'; '.join(card.capabilities)}" if card.capabilities else ""
+    return f"- @{card.name}: {card.intended_use}{capabilities}"
 
 
 def _knowledge(state: EnhancedState) -> str:
@@ -319,14 +319,16 @@ def unread_warning(
     state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
 ) -> str:
     """Describe what an answer was made without because its prompt had no room; else empty."""
-    shown, left_out, each = _results(state, collected, budget)
-    cut = [result for result in shown if len(result.marked_text or result.error) > each]
-    said = host.visible_messages(state).messages
-    whole = request_sections(said) == request_sections(said, earlier_budget=budget, budget=budget)
+    shown, left_out, characters_each = _results(state, collected, budget)
+    cut = [result for result in shown if len(result.marked_text or result.error) > characters_each]
+    visible = host.visible_messages(state).messages
+    is_whole = request_sections(visible) == request_sections(
+        visible, earlier_budget=budget, budget=budget
+    )
     parts = (
         f"without the result of {_steps_of(left_out)}" if left_out else "",
-        f"with {each} characters of the result of {_steps_of(cut)}" if cut else "",
-        "" if whole else "with a part of what was said before and asked",
+        f"with {characters_each} characters of the result of {_steps_of(cut)}" if cut else "",
+        "" if is_whole else "with a part of what was said before and asked",
     )
     missing = ", ".join(part for part in parts if part)
     return missing and f"The answer was made {missing}: there was no room for more."

@@ -18,16 +18,16 @@ def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
     """Return a text without marks of unknown sources, and the list of the cited sources."""
     if not sources:
         return text, ""
-    known, found = _by_name(sources), dict[str, str]()
-    text = _outside_code(text, lambda part: _without_unknown_marks(part, known, found))
+    sources_by_name, found = _by_name(sources), dict[str, str]()
+    text = _outside_code(text, lambda part: _without_unknown_marks(part, sources_by_name, found))
     listed = "\n".join(f"- {source}" for source in found.values())
     return text, f"**Sources:**\n\n{listed}" if listed else ""
 
 
 def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
     """The sources that the marks in a text name."""
-    known, marks = _by_name(sources), _MARK.finditer(_CODE.sub("", text))
-    named = [source for mark in marks for _, source in _named(mark["names"], known)]
+    sources_by_name, marks = _by_name(sources), _MARK.finditer(_CODE.sub("", text))
+    named = [source for mark in marks for _, source in _named(mark["names"], sources_by_name)]
     return tuple(source for source in sources if source in named)
 
 
@@ -50,15 +50,15 @@ def _outside_code(text: str, work: Callable[[str], str]) -> str:
 
 
 def _by_name(sources: Sequence[Source]) -> _Known:
-    known: dict[str, list[Source]] = {}
+    sources_by_name: dict[str, list[Source]] = {}
     for source in sources:
-        known.setdefault(source.source, []).append(source)
-    return known
+        sources_by_name.setdefault(source.source, []).append(source)
+    return sources_by_name
 
 
-def _without_unknown_marks(text: str, known: _Known, found: dict[str, str]) -> str:
+def _without_unknown_marks(text: str, sources_by_name: _Known, found: dict[str, str]) -> str:
     def kept(mark: re.Match[str]) -> str:
-        named = [*_named(mark["names"], known)]
+        named = [*_named(mark["names"], sources_by_name)]
         for name, source in named:
             found[name] = f"{name} ({source.heading})" if source.heading else name
         if not named:
@@ -69,14 +69,14 @@ def _without_unknown_marks(text: str, known: _Known, found: dict[str, str]) -> s
     return _MARK.sub(kept, text)
 
 
-def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
+def _named(names: str, sources_by_name: _Known) -> Iterator[tuple[str, Source]]:
     """Yield the sources that the text of a mark names, with their names as written."""
     # A file's own name may hold what is between names: the longest one counts.
-    any_name = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    any_name = "|".join(map(re.escape, sorted(sources_by_name, key=len, reverse=True)))
     between = _BETWEEN.pattern
     place = rf"(?:^|{between})\s*({any_name})(?::(\d{{1,9}})(?:-\d+)?)?(?=\s*(?:$|{between}))"
-    for name, line in re.findall(place, names) if known else ():
-        if source := _source_at(int(line) if line else None, known[name]):
+    for name, line in re.findall(place, names) if sources_by_name else ():
+        if source := _source_at(int(line) if line else None, sources_by_name[name]):
             # Of a range its first line counts.
             yield f"{name}:{line}" if line else name, source
 

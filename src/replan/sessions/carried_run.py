@@ -231,11 +231,11 @@ def _cipher_location(session_id: str, run_id: str) -> tuple[str, ...]:
 
 def within_team(run: PortableRun, services: Services, asked: RunSettings | None) -> PortableRun:
     """A run that nobody signed, with nothing looser than the team or the operator allows."""
-    known, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
+    settings, plan = settings_of(cast("EnhancedState", run.state)), run.state.get("current_plan")
     allowed = services.settings.overridden_by(asked)
-    held = tightened(allowed, known, services.client_overrides)
+    held = tightened(allowed, settings, services.client_overrides)
     within = allowed.overridden_by(held).replace(memory=held.memory, rag=held.rag)
-    changed: dict[str, Any] = {} if within == known else {"settings": within}
+    changed: dict[str, Any] = {} if within == settings else {"settings": within}
     if plan is not None and (bounded := without_looser_options(plan, services)) != plan:
         changed["current_plan"] = bounded
     return run.replace(state={**run.state, **changed}) if changed else run

@@ -222,10 +222,10 @@ class StoragePlace:
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         run_id, key = run.run_id, TURN + self.turn
-        known: Any = (await self.log.notes(run_id, key)).get(key)
-        if known is not None:
-            await self._report_again(run_id, datetime.fromisoformat(known["at"]))
-            return await self._answer_and_resume(run_id, known["answers"], None), True
+        note: Any = (await self.log.notes(run_id, key)).get(key)
+        if note is not None:
+            await self._report_again(run_id, datetime.fromisoformat(note["at"]))
+            return await self._answer_and_resume(run_id, note["answers"], None), True
         if run.asked and (found := await self.snapshot()).interrupts:
             return at_rest(found), False
         if not run.waits:

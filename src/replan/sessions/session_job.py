@@ -162,8 +162,8 @@ class JobWork:
             secret = self.carrier.opened(str(state[SECRETS]), _cipher_location(job, session))
         except (binascii.Error, UnreadableRecordError) as error:
             raise _unopened(SECRETS) from error
-        known = cast("dict[str, JsonValue]", job["collected_info"])
-        return {**job, **secret, "collected_info": {**known, **secret["collected_info"]}}
+        collected = cast("dict[str, JsonValue]", job["collected_info"])
+        return {**job, **secret, "collected_info": {**collected, **secret["collected_info"]}}
 
 
 def _cipher_location(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ...]:

@@ -75,8 +75,10 @@ class JobSpecialist:
             await record.note_reply(number, _closed(waits, seal))
         result = None
         if JOB not in waits:
-            known: Any = None if work is None else work.state.get(JOB)
-            result = await self._begun(processor, context, waits.get(SAID, context.task), known)
+            stored_job: Any = None if work is None else work.state.get(JOB)
+            result = await self._begun(
+                processor, context, waits.get(SAID, context.task), stored_job
+            )
         elif (asker := here().asker) is not None:
             asker.skip(number - 1)
         while result is None or result.need_user_input:

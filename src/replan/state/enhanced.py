@@ -168,8 +168,8 @@ def settings_of(state: EnhancedState) -> RunSettings:
 
 
 def rounds_of(state: EnhancedState) -> int:
-    known = state.get("max_rounds")
-    return settings_of(state).limits.max_rounds if known is None else known
+    max_rounds = state.get("max_rounds")
+    return settings_of(state).limits.max_rounds if max_rounds is None else max_rounds
 
 
 def plan_of(state: EnhancedState) -> TaskPlan:

@@ -225,11 +225,11 @@ def proposed_in(state: EnhancedState) -> str:
         return ""
     done = plan_of(state)
     asked = PlanDocument.recover(judged.revised_plan).plan.steps
-    known = {(step.id, step.description) for step in done.steps}
+    done_steps = {(step.id, step.description) for step in done.steps}
     lines = [
         f"{step.id}. {step.description}"
         for step in asked
-        if not step.is_finished and (step.id, step.description) not in known
+        if not step.is_finished and (step.id, step.description) not in done_steps
     ] or [judged.plan_update_suggestion or ("a revision of the plan" if asked else "")]
     kept = f"the limit {limit} was reached" if limit else "the plan must not be revised"
     why = f"proposed by the host and not done, {kept}"

@@ -74,8 +74,8 @@ def _seat_with_model(card: SpecialistCard, step: PlanStep) -> Seat:
     if not step.model or step.model in card.models:
         return Seat(card.name)
     reason = f"names the model {step.model}, which @{card.name} does not have."
-    known = ", ".join(card.models) or "its own, which needs no name"
-    return Seat(card.name, f"{reason} Use one of: {known}.", "unknown_model", step.model)
+    model_names = ", ".join(card.models) or "its own, which needs no name"
+    return Seat(card.name, f"{reason} Use one of: {model_names}.", "unknown_model", step.model)
 
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:

@@ -135,8 +135,8 @@ def fault_of(error: BaseException) -> Fault | None:
 def _of_sqlite(driver: Any) -> Fault:
     code: int | None = getattr(driver, "sqlite_errorcode", None)
     # The extended codes are above the first byte.
-    known = None if code is None else _faults_of_sqlite().get(code & 0xFF)
-    return known or _unknown(driver)
+    fault = None if code is None else _faults_of_sqlite().get(code & 0xFF)
+    return fault or _unknown(driver)
 
 
 @cache

@@ -167,8 +167,8 @@ def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
 def _priced(team: FileTeam) -> FileTeam:
     """Give named models the prices of the models that they name."""
     prices = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
-    known = {name: price for name, price in prices.items() if price is not None}
-    return team.replace(prices={**known, **team.prices}) if known else team
+    known_prices = {name: price for name, price in prices.items() if price is not None}
+    return team.replace(prices={**known_prices, **team.prices}) if known_prices else team
 
 
 def _unpriced(team: FileTeam) -> list[Mistake]:

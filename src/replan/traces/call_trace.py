@@ -245,13 +245,13 @@ class CallTrace:
             return self._run
         name = f"round {number}"
         with self._guard:
-            known = self._run.below.get(name)
-            if known is None:
+            round_span = self._run.below.get(name)
+            if round_span is None:
                 if self._round_now is not None:
                     self._close(self._round_now, "")
-                known = self._open(self._run, name, {"replan.round": number})
-                self._round_now = known
-        return known
+                round_span = self._open(self._run, name, {"replan.round": number})
+                self._round_now = round_span
+        return round_span
 
     def _owner(self, event: events.BaseEvent) -> Node:
         """The span that an event belongs to: an attempt, else its step, else the round."""

@@ -22,7 +22,7 @@ _MOST = 50
 
 def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Report for each open step of a page what it does not show yet."""
-    known = {step.step.id for step in report.steps}
+    step_ids = {step.step.id for step in report.steps}
     for mark in [*marks][:_MOST]:
         read = _MARK.fullmatch(mark)
         if read is None:
@@ -30,7 +30,7 @@ def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, 
         number, since, attempts = map(int, read.groups())
         if number == HOST:
             yield {"number": HOST, "since": since, "branch": tree_of(report)[0]}
-        elif number in known:
+        elif number in step_ids:
             new = [event for event in report.events if (event.seq or 0) > since]
             values = step_values(report, number)
             is_at_work = values["standing"].state == "running"

@@ -82,8 +82,8 @@ class Readings:
                 # Only the clock continued.
                 run = reading.run.model_copy(update={"last_seen_at": now})
                 return replace(reading, run=run)
-        known = before[1].run.events if before else ()
-        run = await read_report(graph_for(self.served, record), storage, record, now, known)
+        first_events = before[1].run.events if before else ()
+        run = await read_report(graph_for(self.served, record), storage, record, now, first_events)
         run = await with_texts(run, storage, tuple(replies_before(run)))
         reading = self._continued(Reading(run=run, at=now), record)
         self.kept[record.run_id] = mark, reading

@@ -135,7 +135,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     failed = run.count(StepStatus.FAILED)
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)} {failed}"
     parts += "".join(event.request for event in run.steers)
-    mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
+    digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
         "doer": reading.doer,
@@ -146,7 +146,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "seq": reading.seq,
         # What came since then is drawn again by the next look.
         "settled": reading.settled,
-        "mark": mark,
+        "mark": digest,
         "pace": _poll_interval(reading, tab),
         "goal": goal_text(run),
         "why": why,

@@ -174,8 +174,8 @@ async def _row(site: Site, record: RunRecord) -> Row:
     is_at_rest = record.outcome != "running" and not await served.storage.log.requests(
         [cache_key[0]]
     )
-    if is_at_rest and (known := site.rows.get(cache_key)) is not None:
-        return known
+    if is_at_rest and (cached_row := site.rows.get(cache_key)) is not None:
+        return cached_row
     report = await read_summary(graph_for(served, record), served.storage, record, served.clock())
     done, total = report.progress
     warnings = [counted(len(report.warnings), "warning")] if report.warnings else []

@@ -190,11 +190,11 @@ def templates() -> Environment:
         "place": fingerprint_of,
         "job": partial(job_form, is_open=True),
     }
-    known: dict[str, Any] = {"integrity": integrity()}
+    page_globals: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
     tests: dict[str, Any] = {"told_in": is_in_text}
     made.tests.update(tests)
-    made.globals.update(known)
+    made.globals.update(page_globals)
     return made
 
 

@@ -121,5 +121,5 @@ class Terminals:
 
 def _with_team(served: ServedTeams, record: RunRecord, runtime: Runtime, why: str) -> ServedTeams:
     name = team_name(record)
-    known = recording_beside(runtime, why) if why else runtime
-    return replace(served, runtimes={name: known}, lacking={name: why} if why else {})
+    runtime_of_run = recording_beside(runtime, why) if why else runtime
+    return replace(served, runtimes={name: runtime_of_run}, lacking={name: why} if why else {})

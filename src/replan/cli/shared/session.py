@@ -190,8 +190,8 @@ class Session:
 
     async def _evidence_lines(self, ask: Question) -> list[str]:
         report = await self._runtime.get(self.run_id)
-        (known,) = await evidence_on_record([ask], report, self._storage)
-        return evidence_lines(known)
+        (evidence,) = await evidence_on_record([ask], report, self._storage)
+        return evidence_lines(evidence)
 
     @property
     def _storage(self) -> Storage:

@@ -25,8 +25,8 @@ async def show_what_waits(report: RunReport, storage: Storage, resume: str) -> l
     if asks:
         shown = {**shown_in(asks)}
         await storage.store.aput((*_PLACE, _user()), report.run_id, shown, index=False)
-    known = await evidence_on_record(asks, report, storage)
-    return waiting_lines(asks, known, short(report.run_id), resume)
+    evidence_of_asks = await evidence_on_record(asks, report, storage)
+    return waiting_lines(asks, evidence_of_asks, short(report.run_id), resume)
 
 
 async def evidence_on_record(

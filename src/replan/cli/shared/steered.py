@@ -75,8 +75,8 @@ async def steer(
         record = await find_run(kept.runs, prefix)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
             events = (await runtime.get(record.run_id)).events
-            known = max((event.seq or 0 for event in events), default=0)
-            yield runtime, SteeredRun(run_id=record.run_id, runtime=runtime, known=known)
+            newest_seq = max((event.seq or 0 for event in events), default=0)
+            yield runtime, SteeredRun(run_id=record.run_id, runtime=runtime, known=newest_seq)
 
 
 async def edited_document(

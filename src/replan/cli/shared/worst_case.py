@@ -68,18 +68,24 @@ def team_of(
 ) -> KnownTeam:
     """Return what an outlook needs to know of a team."""
     settings = config.settings.overridden_by(asked)
-    known = retries or {}
+    retries_of_models = retries or {}
     memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
     summing_up = config.named_model(memory.model) if memory.model else config.host.model
     return KnownTeam(
         limits=settings.limits,
         per_try={
-            specialist.name: _calls_of_try(specialist, known) for specialist in config.specialists
+            specialist.name: _calls_of_try(specialist, retries_of_models)
+            for specialist in config.specialists
         },
-        per_step=None if config.knowledge is None else _calls_of_knowledge(config, asked, known),
+        per_step=None
+        if config.knowledge is None
+        else _calls_of_knowledge(config, asked, retries_of_models),
         knowledge=config.knowledge,
         per_question=max(
-            (_calls_of_question(model, known) for model in config.host.chat_models.values()),
+            (
+                _calls_of_question(model, retries_of_models)
+                for model in config.host.chat_models.values()
+            ),
             default=0,
         ),
         merged=_is_merged(config),

@@ -52,8 +52,8 @@ def explain(error: Any) -> None:
             context = error.ctx
             is_bare = _BARE_COMMAND.fullmatch(error.message)
             if is_bare and context is not None:
-                known = ", ".join(context.command.list_commands(context))
-                error.message += f" The commands are: {known}."
+                command_names = ", ".join(context.command.list_commands(context))
+                error.message += f" The commands are: {command_names}."
 
 
 def _extra_file(error: Any) -> str:
@@ -67,8 +67,8 @@ def _extra_file(error: Any) -> str:
 
 def _in_words(message: str) -> str:
     if found := _NO_CHOICE.fullmatch(message):
-        known = re.findall(r"'([^']*)'", found["known"])
-        fix = did_you_mean(found["given"], known, f"Write one of: {', '.join(known)}.")
+        choices = re.findall(r"'([^']*)'", found["known"])
+        fix = did_you_mean(found["given"], choices, f"Write one of: {', '.join(choices)}.")
         return f"'{found['given']}' is not one of the choices. {fix}"
     for pattern, words in _WORDS:
         if re.fullmatch(pattern, message, re.DOTALL):
@@ -84,17 +84,17 @@ def _options(error: Any) -> list[str]:
 
 def _arguments(error: Any) -> list[str]:
     params = error.ctx.command.params if error.ctx is not None else ()
-    return [each.name for each in params if each.param_type_name == "argument"]
+    return [parameter.name for parameter in params if parameter.param_type_name == "argument"]
 
 
 def _explain_option(error: Any) -> None:
-    known = _options(error)
-    meant = _MEANT.get(error.option_name)
-    if meant in known:
-        error.message = f"{error.message}. Did you mean {meant}?"
+    option_names = _options(error)
+    intended_option = _MEANT.get(error.option_name)
+    if intended_option in option_names:
+        error.message = f"{error.message}. Did you mean {intended_option}?"
         error.possibilities = None
     elif error.option_name in ("--team", "-t") and "teams" in _arguments(error):
         error.message += ". Write the file without it: TEAM.yaml."
         error.possibilities = None
-    elif known and not error.possibilities:
-        error.message = f"{error.message}. The options are: {', '.join(known)}."
+    elif option_names and not error.possibilities:
+        error.message = f"{error.message}. The options are: {', '.join(option_names)}."

@@ -47,8 +47,8 @@ async def run_command(name: str, rest: str, conversation: Conversation) -> None:
     """
     command = _COMMANDS.get(name)
     if command is None:
-        known = ", ".join(f"/{command}" for command in _COMMANDS)
-        conversation.tell(f"There is not a command /{name}. There are: {known}, /quit.")
+        command_names = ", ".join(f"/{command}" for command in _COMMANDS)
+        conversation.tell(f"There is not a command /{name}. There are: {command_names}, /quit.")
         return
     await command(conversation, rest)
 
@@ -86,8 +86,8 @@ async def _memory(conversation: Conversation, _: str) -> None:
     facts = await conversation.talk.opened.facts.all()
     parts = [f"Summary of this session:\n\n{text}"] if text else []
     if facts:
-        known = "\n".join(f"- {one_line(fact.text)}" for fact in facts)
-        parts.append(f"Known about you (`replan memory` forgets it):\n\n{known}")
+        fact_lines = "\n".join(f"- {one_line(fact.text)}" for fact in facts)
+        parts.append(f"Known about you (`replan memory` forgets it):\n\n{fact_lines}")
     said = len(conversation.context.dialogue_history)
     nothing = f"No summary, and no facts about you. This session has {said} messages."
     conversation.show("\n\n".join(parts) or nothing)

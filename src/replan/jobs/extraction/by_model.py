@@ -147,8 +147,8 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     """Read a reply, as JSON or as lines; names that are not fields are dropped, and recorded."""
     source = _bare(text[:_LONGEST])
     trouble = _BROKEN if json_in(source).startswith("{") and not _object(source) else ""
-    known = frozenset((*_OWN, *wanted.names))
-    given = _object(source) or ({} if trouble else dict(_lines(source, known)))
+    field_names = frozenset((*_OWN, *wanted.names))
+    given = _object(source) or ({} if trouble else dict(_lines(source, field_names)))
     fields = {name: value for name, value in given.items() if not _is_nothing(value)}
     confirmed = _flag(fields.get("confirmed"))
     if confirmed and not says_yes(wanted.said):
@@ -163,7 +163,7 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
         values=values,
         confirmed=confirmed,
         cancelled=cancelled,
-        dropped=tuple(name for name in fields if name not in known),
+        dropped=tuple(name for name in fields if name not in field_names),
         trouble=trouble,
     )
 
@@ -199,8 +199,8 @@ def _object(source: str) -> dict[str, JsonValue]:
     return {name: value for name, value in flat.items() if name not in _NESTED}
 
 
-def _lines(source: str, known: Collection[str]) -> Iterable[tuple[str, JsonValue]]:
-    names = {squeezed(name): name for name in known}
+def _lines(source: str, field_names: Collection[str]) -> Iterable[tuple[str, JsonValue]]:
+    names = {squeezed(name): name for name in field_names}
     for line in source.split("\n"):
         if found := key_line(line):
             name = names.get(squeezed(found.name))

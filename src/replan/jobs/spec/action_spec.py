@@ -69,9 +69,11 @@ class ActionSpec(Part):
 
     def problems(self, given: Mapping[str, Any]) -> list[str]:
         """What is wrong with the parameters of a call, all of it."""
-        known = {parameter.name: parameter for parameter in self.parameters}
-        found = [f"the parameter '{name}' is unknown" for name in given if name not in known]
-        for name, parameter in known.items():
+        parameters_by_name = {parameter.name: parameter for parameter in self.parameters}
+        found = [
+            f"the parameter '{name}' is unknown" for name in given if name not in parameters_by_name
+        ]
+        for name, parameter in parameters_by_name.items():
             if given.get(name) is None:
                 found += [f"the parameter '{name}' is missing"] if parameter.required else []
             elif not parameter.takes(given[name]):

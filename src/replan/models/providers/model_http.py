@@ -102,10 +102,10 @@ def _without_own_context() -> Generator[None]:
     hangs on it: the state of a run, its log. What others keep there, such as a trace that a
     request is told of, stays.
     """
-    known = contextvars.copy_context()
+    context = contextvars.copy_context()
     ours = [
         variable
-        for variable in known
+        for variable in context
         if variable is inherited_config or variable.name.startswith(_OURS)
     ]
     hidden = [(variable, variable.set(None)) for variable in ours]

@@ -180,8 +180,8 @@ class BaseAgent:
         phase = working_thread.phase
         handler = self.state_handlers.get(phase)
         if handler is None:
-            known = ", ".join(self.state_handlers)
-            fix = f"Register one in _initialize_state_handlers. There are handlers for: {known}."
+            phases = ", ".join(self.state_handlers)
+            fix = f"Register one in _initialize_state_handlers. There are handlers for: {phases}."
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         report_phase(thread, task)
         with in_phase(phase, task.sub_thread_path, round_of(working_thread)):

@@ -117,9 +117,11 @@ class SubThreadAgent(BaseAgent):
     def _unit(self, sub_thread: Thread) -> InteractionUnit:
         unit = self.interaction_units.get(sub_thread.phase)
         if unit is None:
-            known = ", ".join(self.interaction_units)
+            unit_names = ", ".join(self.interaction_units)
             problem = f"{type(self).__name__} has no interaction unit"
-            raise PhaseError(sub_thread.id, sub_thread.phase, problem, f"Use a phase of: {known}.")
+            raise PhaseError(
+                sub_thread.id, sub_thread.phase, problem, f"Use a phase of: {unit_names}."
+            )
         return unit
 
     async def _repeat_round(self, task: Task, thread: Thread) -> None:

@@ -89,9 +89,9 @@ class Turn:
         await self._check_version()
         for phase in (thread.phase, next_phase(thread)):
             if phase != COMPLETED and phase not in agent.state_handlers:
-                known = ", ".join(agent.state_handlers)
+                phases = ", ".join(agent.state_handlers)
                 problem = f"{type(agent).__name__} has no handler"
-                raise PhaseError(thread.id, phase, problem, f"There are handlers for: {known}.")
+                raise PhaseError(thread.id, phase, problem, f"There are handlers for: {phases}.")
         if retry:
             self._set_tasks([self._again()])
         elif message is not None:

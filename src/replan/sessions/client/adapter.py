@@ -168,9 +168,9 @@ class ClientAgentAdapter(UserSessions):
         given = given_digest(user_input, is_new=bool(options.get("new_request")), is_edit=edit)
         if turn_id is not None and (problem := unstorable(turn_id)):
             raise InputError(f"The turn_id cannot be kept. {problem}")
-        known = None if turn_id is None else await self._store.turn(key, turn_id)
-        if known is not None:
-            return recorded_result(known, given)
+        turn_on_record = None if turn_id is None else await self._store.turn(key, turn_id)
+        if turn_on_record is not None:
+            return recorded_result(turn_on_record, given)
         now = await self._now(key)
         check_agent(now.context, self._agent_name)
         turn = KeptTurn(

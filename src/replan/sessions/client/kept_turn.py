@@ -164,7 +164,7 @@ def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
     """What a turn is about, as its history has it: an agent may keep secrets out of that."""
     change = cast("Any", updates.get("dialogue_history", {}))
     added = change.get("append", ())
-    texts = (added_step["content"] for added_step in added if added_step["role"] == "user")
+    texts = (entry["content"] for entry in added if entry["role"] == "user")
     return title_of(next(texts, title))
 
 

@@ -48,9 +48,7 @@ def updates_between(before: Value, after: Value) -> dict[str, JsonValue]:
         if not _is_same_history(old, new):
             goes_on = len(new) > len(old) and _is_same_history(old, new[: len(old)])
             added = new[len(old) :] if goes_on else new
-            updates[name] = {
-                "append" if goes_on else "set": [added_step.to_dict() for added_step in added]
-            }
+            updates[name] = {"append" if goes_on else "set": [entry.to_dict() for entry in added]}
     for name in TEXTS:
         old, new = getattr(before, name), getattr(after, name)
         if old != new:

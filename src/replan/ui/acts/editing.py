@@ -210,8 +210,8 @@ async def _start_new_run(
     if len(name) != len(served.new_id()) or not (name.isascii() and name.isalnum()):
         raise RefusedError(422, "bad_request", "The form is incomplete. Reload the page.")
     run_id = id_for(name, who)
-    known = await served.storage.runs.get(run_id)
-    if known is not None:
+    existing_run = await served.storage.runs.get(run_id)
+    if existing_run is not None:
         return to_run(site, (await served.record_of(name, who)).run_id)
     state = await state_of(record.run_id, acted.runtime.resources)
     given: dict[str, Any] = {"messages": messages_before_answer(state), "plan": text}

@@ -71,13 +71,13 @@ async def ask_resume(site: Site, request: Request) -> Response:
 def _resume_page(site: Site, request: Request, reading: Reading, **more: Any) -> Response:
     report, limit = reading.run, raised_limit(reading.run)
     does = [*([limit] if limit else ()), *what_continues(report)]
-    known: dict[str, Any] = {
+    page_values: dict[str, Any] = {
         "title": "Resume the run?",
         "does": [*map(sentence, does), "What is done is kept. What the run calls may cost."],
         "button": "Resume",
         "limits": f"{report.limit_reached}={report.larger_limit}" if limit else "",
     }
-    return confirm(site, request, **{**known, **_form(request, reading), **more})
+    return confirm(site, request, **{**page_values, **_form(request, reading), **more})
 
 
 def _can_resume(report: RunReport) -> bool:

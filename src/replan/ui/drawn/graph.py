@@ -197,5 +197,5 @@ def _height(at: int, column: Sequence[int]) -> float:
 
 
 def _middle(step: int, neighbours: Sequence[int], heights: Mapping[int, float]) -> float:
-    known = [heights[step_id] for step_id in neighbours if step_id in heights]
-    return fmean(known) if known else heights[step]
+    known_heights = [heights[step_id] for step_id in neighbours if step_id in heights]
+    return fmean(known_heights) if known_heights else heights[step]

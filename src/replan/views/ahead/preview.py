@@ -149,10 +149,10 @@ def worst_case_calls(plan: TaskPlan, team: KnownTeam, *, merged: bool = True) ->
     total += team.per_summary
     startable = _startable(plan, limits)
     calls = {step.id: _calls_of_step(step, team) for step in startable}
-    known = {step_id: number for step_id, number in calls.items() if number is not None}
-    if len(known) < len(calls):
+    known_calls = {step_id: number for step_id, number in calls.items() if number is not None}
+    if len(known_calls) < len(calls):
         return limits.max_model_calls
-    total += _add_dearer_ways(startable, known)
+    total += _add_dearer_ways(startable, known_calls)
     count = _add_dearer_ways(startable, {step.id: len(_seats(step)) for step in startable})
     total += min(limits.max_rounds, count + limits.max_stalls) * judgement
     return min(limits.max_model_calls, total)
@@ -189,8 +189,10 @@ def _calls_of_step(step: PlanStep, team: KnownTeam) -> int | None:
     calls = [_calls_of_try(seat, team) for seat in _seats(step)]
     if team.per_step is not None:
         calls.append(team.per_step(step))
-    known = [number for number in calls if number is not None]
-    total = _attempts(step, team.limits) * sum(known) if len(known) == len(calls) else None
+    known_calls = [number for number in calls if number is not None]
+    total = (
+        _attempts(step, team.limits) * sum(known_calls) if len(known_calls) == len(calls) else None
+    )
     bounds = [total, team.limits.per_step.max_model_calls]
     return min((number for number in bounds if number is not None), default=None)
 
@@ -205,10 +207,10 @@ def _seats(step: PlanStep) -> tuple[str, ...]:
 
 
 def _calls_of_try(specialist: str, team: KnownTeam) -> int | None:
-    known = {name.casefold(): calls for name, calls in (team.per_try or {}).items()}
+    calls_by_name = {name.casefold(): calls for name, calls in (team.per_try or {}).items()}
     if specialist:
-        return known.get(specialist.casefold(), CALLS_PER_TRY)
-    dearest = list(known.values()) or [CALLS_PER_TRY]
+        return calls_by_name.get(specialist.casefold(), CALLS_PER_TRY)
+    dearest = list(calls_by_name.values()) or [CALLS_PER_TRY]
     return None if None in dearest else max(calls for calls in dearest if calls is not None)
 
 
@@ -236,8 +238,8 @@ def worst_case_cost(
 ) -> float | None:
     """Bound the money that a run spends."""
     if not tokens or not dearest_token:
-        known = tokens == 0 or dearest_token == 0
-        return 0.0 if known else max_cost
+        is_known = tokens == 0 or dearest_token == 0
+        return 0.0 if is_known else max_cost
     cost = tokens * dearest_token
     return cost if max_cost is None else min(cost, max_cost)
 

@@ -63,7 +63,7 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
     tools = {"host": team.host.tools} | {
         specialist.name: specialist.tools for specialist in team.specialists
     }
-    known: list[KnownServer] = []
+    servers: list[KnownServer] = []
     for name, server in team.tool_servers.items():
         way = server.command or server.url if isinstance(server, ToolServer) else "a provider"
         granted = {
@@ -71,19 +71,19 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
         }
         grants = {who: found for who, found in granted.items() if found}
         one = KnownServer(name=name, way=str(way), grants=grants)
-        known.append(_with_tools(one, server) if starts else one)
-    return known
+        servers.append(_with_tools(one, server) if starts else one)
+    return servers
 
 
-def _with_tools(known: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
+def _with_tools(known_server: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
     """Start a server, and add its tools, or why it cannot be used."""
-    name, rows = known.name, known.grants.values()
+    name, rows = known_server.name, known_server.grants.values()
     names = [[grant.partition("/")[2] for grant in row] for row in rows]
     try:
         provider = server.built(name, os.environ) if isinstance(server, ToolServer) else server
         tools, is_whole = run_in_own_loop(lambda: _list_tools(provider, names))
     except (ConfigurationError, ToolServerError) as error:
-        return replace(known, problem=str(error))
+        return replace(known_server, problem=str(error))
     found = [f"{name}/{tool.name}" for tool in tools]
     missing = [
         grant
@@ -92,7 +92,7 @@ def _with_tools(known: KnownServer, server: ToolServer | ToolProvider) -> KnownS
         if not any(fnmatchcase(each, grant) for each in found)
     ]
     problem = f"it has no tool {', '.join(missing)}" if missing else ""
-    return replace(known, tools=tools, is_whole=is_whole, problem=problem)
+    return replace(known_server, tools=tools, is_whole=is_whole, problem=problem)
 
 
 async def _list_tools(

@@ -122,42 +122,42 @@ def evidence_of(
     )
 
 
-def evidence_lines(known: Evidence) -> list[str]:
+def evidence_lines(evidence: Evidence) -> list[str]:
     """All that a question is decided on, in lines; of its arguments, those that changed."""
-    changed = (change for change in known.arguments if change.kind != "same")
+    changed = (change for change in evidence.arguments if change.kind != "same")
     return [
-        *look_lines(known),
-        *before_lines(known),
+        *look_lines(evidence),
+        *before_lines(evidence),
         *(f"  {argument_text(change)}" for change in changed),
-        *ground_lines(known),
-        *failed_lines(known),
+        *ground_lines(evidence),
+        *failed_lines(evidence),
     ]
 
 
-def look_lines(known: Evidence) -> list[str]:
+def look_lines(evidence: Evidence) -> list[str]:
     """What to look at before a person decides: an equal call, and whether work happened."""
-    equal, again = ([each] if each else [] for each in (known.equal, known.again))
-    look = [f"look first whether it happened: {known.look}"] if known.look else []
-    unsafe = [f"must not happen twice: {'; '.join(known.unsafe)}"] if known.unsafe else []
+    equal, again = ([each] if each else [] for each in (evidence.equal, evidence.again))
+    look = [f"look first whether it happened: {evidence.look}"] if evidence.look else []
+    unsafe = [f"must not happen twice: {'; '.join(evidence.unsafe)}"] if evidence.unsafe else []
     return [*unsafe, *equal, *look, *again]
 
 
-def before_lines(known: Evidence) -> list[str]:
+def before_lines(evidence: Evidence) -> list[str]:
     """What the step asked before, and what became of that."""
-    return [f"asked before: {known.before}"] if known.before else []
+    return [f"asked before: {evidence.before}"] if evidence.before else []
 
 
-def ground_lines(known: Evidence) -> list[str]:
+def ground_lines(evidence: Evidence) -> list[str]:
     """What was said before a question, and what it rests on, in lines."""
-    lines = [f"said before: {cut(one_line(known.said), _LONGEST)}"] if known.said else []
-    lines += ["rests on:"] if known.grounds else []
-    lines += [f"  {counted(known.left_out, 'earlier one')}"] if known.left_out else []
-    return [*lines, *(f"  {ground.what}: {ground.text}" for ground in known.grounds)]
+    lines = [f"said before: {cut(one_line(evidence.said), _LONGEST)}"] if evidence.said else []
+    lines += ["rests on:"] if evidence.grounds else []
+    lines += [f"  {counted(evidence.left_out, 'earlier one')}"] if evidence.left_out else []
+    return [*lines, *(f"  {ground.what}: {ground.text}" for ground in evidence.grounds)]
 
 
-def failed_lines(known: Evidence) -> list[str]:
+def failed_lines(evidence: Evidence) -> list[str]:
     """The steps that failed so far, in lines."""
-    failed = [f"  {ground.what}: {ground.text}" for ground in known.failed]
+    failed = [f"  {ground.what}: {ground.text}" for ground in evidence.failed]
     return ["failed so far:", *failed] if failed else []
 
 

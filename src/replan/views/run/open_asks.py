@@ -107,23 +107,23 @@ def _text_for(ask: Question) -> str:
     return ", ".join(f"{name}: TEXT" for name in names) if len(names) > 1 else "TEXT"
 
 
-def named_lines(ask: Question, known: Evidence) -> list[str]:
+def named_lines(ask: Question, evidence: Evidence) -> list[str]:
     """A question as `ask_lines` writes it, with its key in front, and what it rests on."""
-    first, *rest = ask_lines(ask, known)
-    is_named = any(change.name == "task" for change in known.arguments)
-    task = [f"  step {ask.step_id}: {known.task}"] if known.task and not is_named else []
-    why = [*before_lines(known), *ground_lines(known), *look_lines(known), *_leads(ask)]
+    first, *rest = ask_lines(ask, evidence)
+    is_named = any(change.name == "task" for change in evidence.arguments)
+    task = [f"  step {ask.step_id}: {evidence.task}"] if evidence.task and not is_named else []
+    why = [*before_lines(evidence), *ground_lines(evidence), *look_lines(evidence), *_leads(ask)]
     return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
 
 
-def ask_lines(ask: Question, known: Evidence) -> list[str]:
+def ask_lines(ask: Question, evidence: Evidence) -> list[str]:
     """A question in one line, and below it what it is about: of a call, its arguments."""
     if ask.kind == PLAN:
         told = [line for text in ask.remarks for line in _remark(text)]
         return ["May this plan run?", *(f"  {line}" for line in told)]
-    does = [f"  it does: {known.does}"] if known.does else []
+    does = [f"  it does: {evidence.does}"] if evidence.does else []
     asked = one_line(question_shown(ask))
-    return [asked, *does, *(f"  {argument_text(change)}" for change in known.arguments)]
+    return [asked, *does, *(f"  {argument_text(change)}" for change in evidence.arguments)]
 
 
 def _remark(text: str) -> list[str]:

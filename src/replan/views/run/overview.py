@@ -90,13 +90,13 @@ def usage_text(calls: Calls, currency: str = "", *, is_running: bool = False) ->
         most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
         open_ones = f"{counted(calls.unfinished_calls, 'model call')} {ended}{most}, {cost}"
         return open_ones if calls.unfinished_calls else "no model calls"
-    known = round(calls.known_cost - calls.uncounted_cost, 12)
+    known_cost = round(calls.known_cost - calls.uncounted_cost, 12)
     unknown = {
         f"{counted(calls.unfinished_calls, 'call')} {ended}": calls.unfinished_cost,
         f"{counted(calls.uncounted_calls, 'call')} with unknown tokens": calls.uncounted_cost,
     }
     parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
-    parts = [f"{amount(known)} known", *parts] if parts else []
+    parts = [f"{amount(known_cost)} known", *parts] if parts else []
     if calls.unpriced_calls:
         parts.append(f"{counted(calls.unpriced_calls, 'call')} without a price")
     number = counted(calls.calls, "model call")
