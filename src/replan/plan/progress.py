@@ -42,7 +42,7 @@ def repeats_revision(history: Sequence[PlanUpdate], revision: PlanUpdate) -> boo
 
 def _signature(record: Mapping[str, JsonValue]) -> str:
     added = record.get("added")
-    works = sorted(_work(added_step) for added_step in added) if isinstance(added, list) else []
+    works = sorted(_work(step) for step in added) if isinstance(added, list) else []
     return json.dumps({**record, "added": works}, sort_keys=True)
 
 
