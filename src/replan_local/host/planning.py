@@ -37,7 +37,7 @@ def planned(request: str, team: Sequence[str]) -> str:
 
 
 def _steps(request: str, team: Sequence[str]) -> list[PlanStep]:
-    parts = [part for match in _PARTS.findall(request) if (part := _BULLET.sub("", match).strip())]
+    parts = [part for piece in _PARTS.findall(request) if (part := _BULLET.sub("", piece).strip())]
     if not 0 < len(parts) <= _MOST_STEPS:
         raise CannotAnswerError(f"The request has {len(parts)} parts, not 1 to {_MOST_STEPS}.")
     steps: list[PlanStep] = []
