@@ -33,7 +33,8 @@ from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, unread_warning
-from replan.state.rules import least_value, rounded_up
+from replan.state.limits import rounded_up
+from replan.state.rules import least_value
 from replan.testing import Reply, ScriptedModel, always
 from scripts import COMPLETE, THREAD, given
 

@@ -189,7 +189,7 @@ def _table(runs: list[RunReport], output: TextIO) -> list[str]:
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
     from replan.plan.model import StepStatus
-    from replan.runs.team_on_record import TEAM
+    from replan.runs.labels import TEAM
     from replan.user_files.storage_location import short
     from replan.views.cells import minute, seconds
     from replan.views.run.overview import money

@@ -10,6 +10,9 @@ from replan.errors import InputError
 SESSION = "session"
 """The label of a run of a session."""
 
+TEAM = "team"
+"""The label of a run of a server with the name of its team."""
+
 MOST = 20  # labels of one run
 LONGEST = 200  # characters of the value of a label
 

@@ -9,10 +9,7 @@ from pydantic import JsonValue
 from replan.log.report import RunReport
 from replan.ports.run_book import DEFAULT, PYTHON, RunRecord, TeamIdentity
 from replan.runs.calling.compiled import Graph, services_in, team_of
-from replan.runs.labels import SESSION
-
-TEAM = "team"
-"""The label of a run of a server with the name of its team."""
+from replan.runs.labels import SESSION, TEAM
 
 TERMINAL_OPTIONS = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 """What is always on record of the options of a terminal."""

@@ -1,5 +1,6 @@
 """The limits and settings of a run: resolved once, then stored in the state."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
@@ -219,3 +220,9 @@ def _overridden(value: V, request: V) -> V:
         if isinstance(asked, Value)
     }
     return value.replace(**{**changes, **nested})
+
+
+def rounded_up(value: float) -> str:
+    """A value of a limit with two digits, and no less than it is."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{max(value, math.ceil(value / unit) * unit):.12g}"

@@ -12,7 +12,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
-from replan.state.limits import LimitHit, Limits
+from replan.state.limits import LimitHit, Limits, rounded_up
 from replan.state.outcomes import Outcome
 from replan.state.questions import Question
 from replan.state.results import (
@@ -166,12 +166,6 @@ def least_value(state: EnhancedState, limit: str) -> float:
     # What is kept back grows with the limit, but its share of it does not.
     needs = ((spent + hit.wants) / (1 - hit.kept / hit.value) for hit in hits)
     return min(needs, default=0.0)
-
-
-def rounded_up(value: float) -> str:
-    """A value of a limit with two digits, and no less than it is."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{max(value, math.ceil(value / unit) * unit):.12g}"
 
 
 def larger_limit(state: EnhancedState) -> str:

@@ -61,7 +61,7 @@ def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
     assert "cannot be read" in result.stderr
 
 
-def test_no_help_and_no_check_loads_a_framework(tmp_path):
+def test_no_help_no_check_and_no_look_at_what_is_over_loads_a_framework(tmp_path):
     plan = tmp_path / "plan.md"
     plan.write_text("- [ ] 1. Ask @oracle\n")
     code = (
@@ -69,7 +69,11 @@ def test_no_help_and_no_check_loads_a_framework(tmp_path):
         "try: main()\n"
         "finally: print([n for n in sys.modules if n.startswith(('langchain', 'langgraph'))])"
     )
-    for arguments in (["--help"], ["run", "--help"], ["check", plan]):
+    kept = ["--storage", f"{tmp_path / 'runs.db'}"]
+    begin = [sys.executable, "-m", "replan", "run", "calculate 1 + 1", *kept]
+    assert subprocess.run(begin, capture_output=True, check=False).returncode == 0
+    looks = (["show", "last", *kept], ["runs", *kept])
+    for arguments in (["--help"], ["run", "--help"], ["check", plan], *looks):
         result = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
         )

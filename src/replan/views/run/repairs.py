@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replan.log.step_reports import StepReport
 from replan.plan.option_table import DURATION
-from replan.state.rules import rounded_up
+from replan.state.limits import rounded_up
 
 _TIME = re.compile(
     r"StepTimeoutError: no (?P<kind>answer within|sign of work for) (?P<seconds>\S+) s"
