@@ -49,7 +49,7 @@ class RunsAtWork:
         return run_id in self._at_work
 
     def check_can_work(self) -> None:
-        """Refuse run, where none can be done here."""
+        """Refuse work, where none can be done here."""
 
     def begin(self, job: RunJob, *, is_new: bool = False) -> Doing:
         """Work on a run, unless it is worked on here already."""

@@ -46,7 +46,7 @@ def _more_time(step: StepReport, is_whole: bool, had: float) -> Repair:  # noqa:
     given_time = step.step.timeout if is_whole else step.step.idle_timeout
     word = "timeout" if is_whole else "idle timeout"
     what = "more time" if is_whole else "more time between two signs of work"
-    why = f"its {'given_time ' if given_time == had else ''}{word} of {had:g} s was over"
+    why = f"its {'own ' if given_time == had else ''}{word} of {had:g} s was over"
     if given_time == had:
         time = DURATION.write(longer)
         fix = f"give it {what}, ({word} {time}) or longer, in its line of the plan"
