@@ -66,7 +66,6 @@ _CONFIDENCE = {ExecutionStatus.SUCCESS: 1.0, ExecutionStatus.FAILED: 0.0}
 
 _RUN_ENDS = "The run ends now. Give the best answer there is, and say what is missing."
 _MOST_NAMED = 20
-_IN_TENTHS = 10  # seconds: shorter durations are shown in tenths
 _AS_BUILT_IN = MemoryOptions()
 
 
@@ -372,12 +371,11 @@ def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, object]:
     step, status = plan.by_id.get(result.step_id), result.status
     is_named = step is not None and step.specialists == (result.specialist_name,)
     is_plain = result.confidence == _CONFIDENCE.get(status)
-    seconds = round(result.duration, None if result.duration >= _IN_TENTHS else 1)
     said = {
         "specialist": not is_named and result.specialist_name,
         "status": status is not ExecutionStatus.SUCCESS and status.value,
         "confidence": not is_plain and f"{result.confidence:g}",
-        "seconds": seconds and f"{seconds:g}",
+        "seconds": int(result.duration),
         "attempts": result.retry_count and result.retry_count + 1,
         "wants": result.replan_needed and "a revised plan",
     }

@@ -186,9 +186,8 @@ MARKS = (
     ({"status": FAILED, "confidence": 0.9}, ' status="failed" confidence="0.9"'),
     ({"status": PARTIAL, "confidence": 0.5}, ' status="partial" confidence="0.5"'),
     ({"retry_count": 2, "replan_needed": True}, ' attempts="3" wants="a revised plan"'),
-    *(({"duration": seconds}, "") for seconds in (0.0, 0.04)),
-    ({"duration": 0.26}, ' seconds="0.3"'),
-    ({"duration": 9.96}, ' seconds="10"'),
+    *(({"duration": seconds}, "") for seconds in (0.0, 0.04, 0.96)),
+    ({"duration": 9.96}, ' seconds="9"'),
     ({"duration": 12.345}, ' seconds="12"'),
     ({"duration": 86_400.2}, ' seconds="86400"'),
 )
