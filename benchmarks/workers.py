@@ -138,7 +138,8 @@ def _cpu() -> float:
 def arguments() -> ArgumentParser:
     """The options of this benchmark."""
     parser = options(__doc__ or "")
-    parser.add_argument("--runs", type=int, help="runs that are disturbed (default 100, long 1000)")
+    parser.add_argument("--runs", type=int, help="runs of each part (default 100, long 1000)")
+    parser.add_argument("--kills", type=int, help="workers that are killed (default 10, long 500)")
     parser.add_argument("--stalls", type=int, help="stalls (default 5, long 200)")
     parser.add_argument("--rate", type=float, default=50.0, help="runs a second for the wait")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts")
@@ -149,6 +150,7 @@ def arguments() -> ArgumentParser:
 def main(args: Namespace) -> list[Row]:
     """Do each part on a server of its own."""
     args.runs = args.runs or (1_000 if args.long else 100)
+    args.kills = args.kills or (500 if args.long else 10)
     args.stalls = args.stalls or (200 if args.long else 5)
     rows: list[Row] = []
     for name in args.only:
@@ -232,28 +234,32 @@ async def checked(house: House, runtime: Runtime, names: list[str]) -> Row:
 
 
 async def killed(house: House, args: Namespace) -> list[Row]:
-    """Kill each of four workers every few seconds, and PostgreSQL twice."""
+    """Kill one of four workers every few seconds while runs are there, and PostgreSQL twice."""
     drawn, kills, restarts = random.Random(args.seed), 0, 0  # noqa: S311
-    names = [f"k{number}" for number in range(args.runs)]
+    names, in_time = list[str](), True
     async with opened(house) as (runtime, queue):
-        await begun(runtime, names)
         workers = [house.start(0.2) for _ in range(4)]
         first = time.monotonic()
-        over = asyncio.ensure_future(ended(queue))
-        while not over.done():
-            await asyncio.wait({over}, timeout=drawn.uniform(1.0, 3.0))
-            number = drawn.randrange(4)
-            workers[number].kill()
-            workers[number].join()
-            workers[number] = house.start(0.2)
-            kills += 1
-            if kills in (4, 9):
-                await asyncio.to_thread(house.server.kill)
-                await asyncio.to_thread(house.server.start)
-                restarts += 1
+        while kills < args.kills and in_time:
+            more = [f"k{len(names) + number}" for number in range(args.runs)]
+            names += more
+            await begun(runtime, more)
+            over = asyncio.ensure_future(ended(queue))
+            while not over.done():
+                await asyncio.wait({over}, timeout=drawn.uniform(1.0, 3.0))
+                number = drawn.randrange(4)
+                workers[number].kill()
+                workers[number].join()
+                workers[number] = house.start(0.2)
+                kills += 1
+                if kills in (4, 9):
+                    await asyncio.to_thread(house.server.kill)
+                    await asyncio.to_thread(house.server.start)
+                    restarts += 1
+            in_time = over.result()
         seconds = time.monotonic() - first
         row = await checked(house, runtime, names)
-    extra = {"kills": kills, "restarts": restarts, "in time": over.result(), "seconds": seconds}
+    extra = {"kills": kills, "restarts": restarts, "in time": in_time, "seconds": seconds}
     return [{"table": "Killed workers, a server that restarts", **row, **extra}]
 
 

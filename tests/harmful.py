@@ -135,11 +135,12 @@ def harmful_events(harm, at):
                     "title": harm("new title"),
                     "added": [
                         {
+                            "index": 0,
                             "step": {
                                 "id": 9,
                                 "description": harm("new step"),
                                 "assigned_to": harm("new one"),
-                            }
+                            },
                         }
                     ],
                     "modified": {"1": {"description": harm("new description")}},

@@ -182,7 +182,7 @@ def cut_off():
 
 def stood_still(why):
     """A run that stood still for 30 s, and had another step since then."""
-    changes = {"added": [{"step": {"id": 3, "description": "Tell"}}]}
+    changes = {"added": [{"index": 2, "step": {"id": 3, "description": "Tell"}}]}
     asked = (attempt(1, 1, 5, 20, "waiting", who="asker"), attempt(1, 1, 10, 25))
     return whole(
         results=(),

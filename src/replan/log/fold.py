@@ -13,7 +13,8 @@ from replan.events import types as events
 from replan.events.types import Event
 from replan.log.calls import Calls, calls_of, sum_of
 from replan.log.rows import UNKNOWN_ENDS, LedgerEntry
-from replan.plan.model import PlanStep, StepStatus
+from replan.plan.changes import PlanChanges, changed
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 CallEvent = events.ModelInvoked | events.ModelCompleted | events.ToolInvoked | events.ToolCompleted
 """The newest event of a call that a step made: the end of one that is over."""
@@ -31,32 +32,13 @@ AttemptAt = tuple[int, str, int]
 """An attempt: its step, its specialist and its number there."""
 
 
-@dataclass(frozen=True)
-class Outline:
+def _planned_after(plan: TaskPlan, event: Event) -> TaskPlan:
     """A plan as its events describe it: the title, and the reported fields of each step."""
-
-    title: str = ""
-    steps: tuple[Mapping[str, Any], ...] = ()
-
-    def after(self, event: Event) -> Outline:
-        if isinstance(event, events.PlanCreated):
-            steps = (step.model_dump(mode="json", exclude_defaults=True) for step in event.outline)
-            return Outline(event.title, tuple(steps))
-        changes = event.changes if isinstance(event, events.PlanUpdated) else None
-        return self._changed(changes) if changes else self
-
-    def _changed(self, changes: Mapping[str, Any]) -> Outline:
-        """Apply the changes of a revision in the order of `replan.plan.changes`."""
-        removed = {int(removed_step) for removed_step in changes.get("removed") or ()}
-        steps = [step for step in self.steps if step["id"] not in removed]
-        for added_step in changes.get("added") or ():
-            steps.insert(added_step.get("index", len(steps)), added_step["step"])
-        modified: dict[int, Any] = {int(n): f for n, f in changes.get("modified", {}).items()}
-        steps = [{**step, **modified.get(step["id"], {})} for step in steps]
-        place: dict[int, int] = {step: at for at, step in enumerate(changes.get("reordered") or ())}
-        if place:
-            steps.sort(key=lambda step: place.get(step["id"], len(place)))
-        return Outline(str(changes.get("title", self.title)), tuple(steps))
+    if isinstance(event, events.PlanCreated):
+        return TaskPlan(title=event.title, steps=event.outline)
+    if isinstance(event, events.PlanUpdated) and event.changes:
+        return changed(plan, restored(PlanChanges, event.changes))
+    return plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +50,17 @@ class Revision:
     at: datetime | None
     by: str  # who made it, by name where it is known; `HANDED_IN` of a plan that came with the run
     changes: Mapping[str, Any]  # as the event has them; empty for the first plan
-    before: Outline
-    after: Outline
+    before: TaskPlan
+    after: TaskPlan
     is_first: bool = False
     why: str = ""
 
     @property
     def removed(self) -> dict[int, str]:
         """The steps that it took out of the plan, with their words."""
-        words = {int(step["id"]): str(step.get("description", "")) for step in self.before.steps}
-        return {
-            int(removed_step): words.get(int(removed_step), "")
-            for removed_step in self.changes.get("removed") or ()
-        }
+        before = self.before.by_id
+        removed = map(int, self.changes.get("removed") or ())
+        return {step: before[step].description if step in before else "" for step in removed}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +188,7 @@ class Fold:
         self.deferred = set[int]()  # the steps that are left for another round
         self.dropped = dict[int, str]()  # those that began before a plan without them; their words
         self.revisions = list[Revision]()
-        self.outline = Outline()
+        self.planned = TaskPlan()
         self.pauses = list[Pause]()  # those that are over
         self.request = ""
         self.tasks = dict[int, str]()  # the words of the steps that were begun
@@ -255,7 +235,7 @@ class Fold:
             calls_of_attempt[event.call_key] = event
 
     def _apply_to_plan(self, event: Event) -> None:
-        before, self.outline = self.outline, self.outline.after(event)
+        before, self.planned = self.planned, _planned_after(self.planned, event)
         match event:
             case (
                 events.RunCorrected()
@@ -277,7 +257,7 @@ class Fold:
                 pass
 
     def _revise(
-        self, event: events.PlanCreated | events.PlanUpdated, by: str, before: Outline
+        self, event: events.PlanCreated | events.PlanUpdated, by: str, before: TaskPlan
     ) -> None:
         is_first = isinstance(event, events.PlanCreated)
         revision = Revision(
@@ -287,7 +267,7 @@ class Fold:
             by=by,
             changes={} if isinstance(event, events.PlanCreated) else event.changes,
             before=before,
-            after=self.outline,
+            after=self.planned,
             is_first=is_first,
         )
         self.revisions.append(revision)

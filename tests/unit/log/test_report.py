@@ -170,6 +170,17 @@ async def test_the_log_of_a_run_gives_the_same_report_at_once_and_one_by_one(tmp
     assert course(followed) == course(report)
 
 
+def test_a_plan_is_told_in_the_order_that_it_has():
+    steps = [{"id": number, "description": f"Step {number}"} for number in (1, 2, 3)]
+    # The order does not name the second step, as after a revision of which a part was refused.
+    log = (
+        event(1, 0, "plan_created", version=1, outline=steps),
+        event(2, 1, "plan_updated", version=2, changes={"reordered": [3, 1]}),
+    )
+    report = whole(events=log, ledger=())
+    assert [step.id for step in report.revisions[-1].after.steps] == [3, 2, 1]
+
+
 def test_long_logs_are_not_folded_again_for_each_event():
     def seconds_of(number):
         report, began = whole(events=()), time.process_time()

@@ -148,7 +148,7 @@ FRAMES = {
     "a second attempt": (MIDWAY[:5], {}),
     "after a second attempt": ((*MIDWAY[:5], done(3, "archivist", attempt=2)), {}),
     "a failed step is tried again": (
-        (*MIDWAY, types.PlanUpdated(**RUN, plan=REVISED, markdown="", changes={"x": 1})),
+        (*MIDWAY, types.PlanUpdated(**RUN, plan=REVISED, markdown="", changes={"title": "x"})),
         {},
     ),
     "a step was skipped": (

@@ -83,7 +83,7 @@ def hostile_run():
         "assignments": {1: HOSTILE},
         "version": 2,
         "steps": 3,
-        "changes": {"added": [{"step": {"id": 4, "description": HOSTILE}}]},
+        "changes": {"added": [{"index": 0, "step": {"id": 4, "description": HOSTILE}}]},
         "call": "c",
         "prompt": [{"role": HOSTILE, "ref": "p", "length": 1}],
         "reply": {"role": HOSTILE, "ref": "p"},

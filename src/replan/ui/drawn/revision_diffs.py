@@ -1,14 +1,16 @@
 """The revisions of a plan, each as a difference of lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import JsonValue
-
-from replan.log.fold import Outline, Revision
+from replan.log.fold import Revision
 from replan.log.report import RunReport
+from replan.plan.model import PlanStep, TaskPlan
+
+_IN_LINE = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
+_SAID_ELSEWHERE = {"created_at"}  # the revision says when
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,24 +50,20 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
             yield from (Line(kind="added", text=line) for line in after[first:last])
 
 
-def _lines(outline: Outline) -> list[str]:
-    title = [f"# {outline.title}"] if outline.title else []
-    return [*title, *(line for step in outline.steps for line in _step_lines(step))]
+def _lines(plan: TaskPlan) -> list[str]:
+    title = [f"# {plan.title}"] if plan.title else []
+    return [*title, *(line for step in plan.steps for line in _step_lines(step))]
 
 
-def _step_lines(step: Mapping[str, JsonValue]) -> Iterator[str]:
+def _step_lines(step: PlanStep) -> Iterator[str]:
     """A step as in a document, and below it its other fields."""
-    fields: dict[str, Any] = {**step}
-    number, text = fields.pop("id", 0), str(fields.pop("description", ""))
-    names = [fields.pop("assigned_to", ""), *(fields.pop("joined_by", None) or ())]
-    fields.pop("created_at", None)  # the revision says when
-    after = ", ".join(map(str, fields.pop("dependencies", None) or ()))
-    condition: Mapping[str, Any] = fields.pop("condition", None) or {}
+    after = ", ".join(map(str, step.dependencies))
     waits = [f"(after {after})"] if after else []
-    waits += [f"(if {condition['step']} {condition['outcome']})"] if condition else []
-    who = [f"@{name}" for name in names if name]
-    yield " ".join([f"{number}.", *text.splitlines(), *who, *waits])
-    for name, value in fields.items():
-        line_text = f"{name}: {value}" if value else ""
-        for line in line_text.splitlines():
+    if step.condition is not None:
+        waits += [f"(if {step.condition.step} {step.condition.outcome})"]
+    who = [f"@{name}" for name in step.specialists]
+    yield " ".join([f"{step.id}.", *step.description.splitlines(), *who, *waits])
+    rest = _IN_LINE | _SAID_ELSEWHERE
+    for name, value in step.model_dump(mode="json", exclude=rest, exclude_defaults=True).items():
+        for line in f"{name}: {value}".splitlines():
             yield f"   {line}"

@@ -16,6 +16,7 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import PlanStep
 from replan.state.person.answers import read_decision
 from replan.state.person.verdicts import problem_in, read_verdict
 from replan.state.questions import is_of_plan, short_key
@@ -145,7 +146,10 @@ def _revision_lines(revision: Revision) -> Iterator[str]:
     if revision.is_first:
         yield f"the plan was {'' if by.startswith(HANDED_IN) else 'made by '}{by}: {steps}"
         return
-    before = {str(step["id"]): step for step in revision.before.steps}
+    before = {
+        str(step.id): step.model_dump(mode="json", exclude_defaults=True)
+        for step in revision.before.steps
+    }
     yield f"{by} revised the plan, version {revision.version}{_after_colon(revision.why)}"
     yield f"changed: {changes_text(revision.changes, before)}"
 
@@ -171,11 +175,11 @@ def _shown_plan(event: events.Event, revisions: Sequence[Revision]) -> Iterator[
         yield f"the plan that was shown: {shown}"
 
 
-def _planned_text(step: Mapping[str, Any]) -> str:
-    names = [f"@{name}" for name in (step.get("assigned_to"), *step.get("joined_by", ())) if name]
-    after = ", ".join(map(str, step.get("dependencies", ())))
+def _planned_text(step: PlanStep) -> str:
+    names = [f"@{name}" for name in step.specialists]
+    after = ", ".join(map(str, step.dependencies))
     waits = [f"(after {after})"] if after else []
-    return " ".join([str(step["id"]), str(step.get("description", "")), *names, *waits])
+    return " ".join([str(step.id), step.description, *names, *waits])
 
 
 def _after_colon(text: object) -> str:
