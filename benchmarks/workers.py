@@ -30,7 +30,7 @@ import psycopg
 from harness import Row, forked, options, postgres, publish
 from plans import chain
 
-from replan import Host, Specialist, Team, open_runtime, open_storage
+from replan import ExecutionContext, Host, Specialist, Team, open_runtime, open_storage
 from replan.runs.service import Runtime
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel, always
@@ -359,12 +359,16 @@ async def _alone(house: House, number: int) -> float:
         return _cpu() - before
 
 
+def _finding(_: ExecutionContext) -> str:
+    return "A finding with its reasons. " * 20
+
+
 async def database(house: House, args: Namespace) -> list[Row]:
     """What runs of functions and of chat models cost the database, in one process."""
     said = ScriptedModel({"*": always("A finding with its reasons. " * 20)})
     end = ScriptedModel({"feedback": always("---\nverdict: complete\n---\nDone.")})
     kinds: dict[str, dict[str, Any]] = {
-        "functions": {"run": lambda _: "A finding with its reasons. " * 20},
+        "functions": {"run": _finding},
         "chat models": {"chat_model": said},
     }
     rows: list[Row] = []
