@@ -16,7 +16,6 @@ from replan.assembly.runtime import open_runtime
 from replan.base.texts.signs import harmless
 from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
-from replan.cli.shared.session import Session
 from replan.cli.shared.shown import show_what_waits, shown_last
 from replan.cli.shared.site import Site
 from replan.errors import InputError
@@ -34,6 +33,7 @@ from replan.runs.continued.correcting import (
 from replan.runs.log.plan_so_far import results_on_record
 from replan.runs.reads import state_of
 from replan.runs.result import RunResult
+from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime
 from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
@@ -102,8 +102,16 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
                 session = introduce(is_known=True)
                 results = await results_on_record(state, storage.log)
                 session.recall(report, _left_open(report, answers, correction), results)
-            begun = _result_of_continuing(runtime, state, order, request, answers, session)
-            return await exit_code_of_run(session.follow(begun), session.run_id, site)
+            begin = partial(
+                _result_of_continuing,
+                runtime,
+                state,
+                order,
+                request,
+                answers,
+                run_id=session.run_id,
+            )
+            return await exit_code_of_run(session.follow_run(begin), session.run_id, site)
 
 
 def _left_open(
@@ -146,24 +154,26 @@ async def _result_of_continuing(
     order: Order,
     request: ResumeRequest,
     answers: Mapping[str, JsonValue],
-    session: Session,
+    following: Following,
+    *,
+    run_id: str,
 ) -> RunResult:
-    new, run_id = request.limits and RunSettings(limits=request.limits), session.run_id
+    new = request.limits and RunSettings(limits=request.limits)
     if (of := request.correction) is not None:
         retry = partial(runtime.retry, step_timeout=of.timeout)
         do = runtime.skip if of.action == "skip" else retry
-        options: Any = {"by": of.by, "settings": new, **session.following}
+        options: Any = {"by": of.by, "settings": new, **following}
         if (known := state.get("run_id", run_id)) != run_id:
             signed = sign(order_on_record(order), run_id)
             options |= {"allow_repeat": True, "run_id": run_id, "order": signed}
         return await (await do(known, of.step, **options))
     if answers:
-        by, options = user_name(), session.following
-        return await (await runtime.answer(run_id, answers, settings=new, by=by, **options))
+        by = user_name()
+        return await (await runtime.answer(run_id, answers, settings=new, by=by, **following))
     if not state and order.settings is not None:
         # It was killed before it had a state, and takes its settings again.
         new = order.settings.overridden_by(new)
-    return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
+    return await runtime.resume(run_id, settings=new, by=user_name(), **following)
 
 
 def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> Order:

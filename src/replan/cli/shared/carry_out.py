@@ -17,6 +17,7 @@ from replan.ports.built_in import built_in_models
 from replan.ports.storage import Storage
 from replan.runs.calling.compiled import Graph, check_input, services_in
 from replan.runs.result import RunResult
+from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime
 from replan.state.limits import RunSettings
 from replan.traces.option import Traces
@@ -56,7 +57,7 @@ async def _run_order(order: Order, site: Site) -> int:
         order = _with_user(order, runtime.graph)
         session, record = introduce(), order_on_record(order)
 
-        async def begun() -> RunResult:
+        async def begin(following: Following) -> RunResult:
             run = await runtime.start(
                 order.input,
                 run_id=run_id,
@@ -64,11 +65,11 @@ async def _run_order(order: Order, site: Site) -> int:
                 title=order.title,
                 labels=order.labels,
                 order=sign(record, run_id) if site.location.outlives else record,
-                **session.following,
+                **following,
             )
             return await run
 
-        return await exit_code_of_run(session.follow(begun()), run_id, site)
+        return await exit_code_of_run(session.follow_run(begin), run_id, site)
 
 
 def _with_user(order: Order, graph: Graph) -> Order:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import cast
 
 from pydantic import JsonValue
@@ -12,13 +13,13 @@ from replan.base.texts.signs import harmless
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
+from replan.cli.shared.follower import Follower
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.shown import evidence_on_record, show_what_waits
-from replan.cli.shared.signals import Stop, handling_signals
+from replan.cli.shared.signals import handling_signals
 from replan.cli.shared.site import Site
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
-from replan.log.apply import apply
 from replan.log.report import RunReport
 from replan.plan.model import StepStatus
 from replan.ports.storage import Storage
@@ -26,7 +27,7 @@ from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime
-from replan.runs.stopping import put_an_end_to
+from replan.runs.work_stream import stream_of
 from replan.state.outcomes import INCOMPLETE as INCOMPLETE_RUNS
 from replan.state.person.waiting import ask_of
 from replan.state.questions import PLAN, Question
@@ -43,33 +44,27 @@ from replan.views.run.next_steps import next_lines
 logger = logging.getLogger(__name__)
 
 
-class Session:
+class Session(Follower):
     """One run, while this terminal follows it."""
 
     def __init__(
         self, run_id: str, runtime: Runtime, site: Site, reporter: Reporter, plan_file: PlanFile
     ) -> None:
-        """Prepare; nothing happens before `follow`."""
+        """Prepare; nothing happens before `follow_run`."""
+        run = RunReport.begun(run_id, now(), runtime.resources.team.currency)
+        super().__init__(reporter, run, site.grace)
         self.run_id = run_id
         self._runtime = runtime
         self._site = site
         self._plan_file = plan_file
-        self._reporter = reporter
-        self._run = RunReport.begun(run_id, now(), runtime.resources.team.currency)
-        self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
         self._interview: Interview | None = None
         self._held_back: list[tuple[Event, RunReport, RunReport]] = []
+        self._following: Following = {}
         self._answered: Run | None = None
         self._is_at_rest = False
         self._end: RunReport | None = None  # the run at rest; None where it was cut off before
         self._shown_warnings: set[str] = set()  # the warnings that were reported before
-
-    @property
-    def following(self) -> Following:
-        """How the run is followed and stopped by its caller."""
-        tokens = self._site.shows_tokens
-        return {"tokens": tokens, "on_event": self._on_event, "stop": self._stop.asked}
 
     def recall(
         self,
@@ -84,101 +79,102 @@ class Session:
         answered = frozenset(q.step_id for q in report.pending_questions if q.step_id not in left)
         open_ones = {"pending_questions": tuple(asks), "answered": answered}
         facts: dict[str, object] = {"outcome": outcome, "answer": "", **open_ones}
-        self._run = report.model_copy(update=facts)
+        self.run = report.model_copy(update=facts)
         if report.plan is not None:
             self._plan_file.recall(report.plan, results, self.run_id)
 
-    async def follow(self, begun: Awaitable[RunResult]) -> int:
+    async def follow_run(self, begin: Callable[[Following], Awaitable[RunResult]]) -> int:
         """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
             self._interview = self._open_interview()
-            if asks := self._run.pending_questions:
+            # The person is asked, and need not be told.
+            self.untold = (InputRequested,)
+            if asks := self.run.pending_questions:
                 # What is asked is below the plan.
-                self._reporter.follow(self._run)
+                self.reporter.follow(self.run)
             for ask in asks:
                 self._interview.add(ask)
-        going = asyncio.ensure_future(self._run_to_rest(begun))
-        winding_down = asyncio.ensure_future(self._announce_stop(going))
         # To the very end: whoever presses Ctrl-C again still reads how to continue.
-        with handling_signals(self._stop):
+        with handling_signals(self.stop):
             try:
-                await asyncio.wait({going})
+                await self.follow(stream_of(partial(self._run_to_rest, begin)))
             finally:
-                await self._close(going, winding_down)
-            if not going.cancelled():
-                going.result()
+                await self._close()
             return await self._say_how_it_rests()
 
-    async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
+    async def _run_to_rest(
+        self,
+        begin: Callable[[Following], Awaitable[RunResult]],
+        report: Callable[[Event], None],
+    ) -> RunReport:
         """Wait for the run to end or to rest; an answer to what it waits for lets it continue."""
+        tokens = self._site.shows_tokens
+        self._following = {"tokens": tokens, "on_event": report, "stop": self.stop.asked}
+        begun = begin(self._following)
         while True:
             self._is_at_rest = False
             await begun
-            self._end, self._is_at_rest = await self._runtime.get(self.run_id), True
-            if self._answered is None and not await self._ask_open_questions():
-                return
+            self._end = end = await self._runtime.get(self.run_id)
+            self._is_at_rest = True
+            if self._answered is None and not await self._ask_open_questions(end):
+                return end
             begun, self._answered = self._answered or begun, None
 
-    async def _ask_open_questions(self) -> bool:
+    async def _ask_open_questions(self, end: RunReport) -> bool:
         """Ask what the run waits for; return whether there was an answer."""
-        asks = self._end.pending_questions if self._end else ()
-        if self._interview is None or not asks or self._stop.asked.is_set():
+        asks = end.pending_questions
+        if self._interview is None or not asks or self.stop.asked.is_set():
             return False
         return await self._interview.wait_for_answer(asks)
 
     async def _answer(self, ask: Question, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
-        self._run = self._run.after_answer(ask.key)
+        self.run = self.run.after_answer(ask.key)
         self._answered = await self._runtime.answer(
-            self.run_id, given, by=user_name(), **self.following
+            self.run_id, given, by=user_name(), **self._following
         )
 
-    async def _announce_stop(self, work: "asyncio.Future[None]") -> None:
-        """Say that nothing more starts; a run that only waits for a person ends immediately."""
-        await self._stop.asked.wait()
+    async def begin_to_stop(self) -> bool:
+        """Ask nothing more: what is typed now is not meant for a question."""
         if self._is_at_rest:
-            work.cancel()
-            return
+            return False
         if self._interview is not None:
-            # What is typed now is not meant for a question.
             interview, self._interview = self._interview, None
             await interview.close()
-        self._reporter.remark(
-            f"stopping: running steps have {self._site.grace:g} s to end; "
-            "press Ctrl-C again to stop immediately"
-        )
+        return True
 
-    def _stop_at_once(self) -> None:
+    def stop_at_once(self) -> None:
+        """Stop the run without waiting for its steps; one that rests is left as it is."""
+        if self._is_at_rest:
+            super().stop_at_once()
+            return
         self._hurrying = asyncio.ensure_future(
             self._runtime.stop(self.run_id, by=user_name(), force=True)
         )
 
-    def _on_event(self, event: Event) -> None:
-        before, self._run = self._run, apply(self._run, event)
+    def take(self, event: Event) -> None:
+        """Take an event; what it asks is asked of the person, its plan is written to disk."""
         _log(event)
         self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
         asked = event.question if isinstance(event, InputRequested) else None
         if self._interview is not None and asked is not None:
             self._interview.add(ask_of(asked))
-        if self._interview is not None and self._interview.is_talking:
-            self._held_back.append((event, before, self._run))
-        else:
-            self._tell(event, before, self._run)
+        super().take(event)
 
-    def _tell(self, event: Event, before: RunReport, after: RunReport) -> None:
-        if self._interview is not None and isinstance(event, InputRequested):
-            # The person is asked, and need not be told.
-            self._reporter.follow(after)
+    def show(self, event: Event, before: RunReport, after: RunReport) -> None:
+        """Show an event, or hold it back while a person is asked."""
+        if self._interview is not None and self._interview.is_talking:
+            self._held_back.append((event, before, after))
         else:
-            self._reporter.report(event, before, after)
+            super().show(event, before, after)
 
     def _open_interview(self) -> Interview:
         site = self._site
 
         def editing(has_terminal: bool) -> None:
-            self._stop.is_editing = has_terminal
+            self.stop.is_editing = has_terminal
 
         desk = Desk(Keyboard(site.input.fileno()), site.output, site.environment, editing)
         return Interview(
@@ -201,21 +197,20 @@ class Session:
         """Hold back output while a person is asked, then show it."""
         if ask is not None:
             # A plan that is asked about is shown by the question.
-            self._reporter.pause(shows_plan=ask.kind != PLAN)
+            self.reporter.pause(shows_plan=ask.kind != PLAN)
             return
         held, self._held_back = self._held_back, []
         for held_event in held:
-            self._tell(*held_event)
-        self._reporter.proceed(self._run)
+            super().show(*held_event)
+        self.reporter.proceed(self.run)
 
-    async def _close(self, *tasks: "asyncio.Future[None]") -> None:
-        """End all work, report everything, and write everything known to disk."""
+    async def _close(self) -> None:
+        """Report everything, and write everything known to disk."""
         async with AsyncExitStack() as last:
             last.callback(self._plan_file.write)
-            last.callback(self._reporter.close)
+            last.callback(self.reporter.close)
             if self._interview is not None:
                 last.push_async_callback(self._interview.close)
-            await put_an_end_to(*tasks)
             if self._hurrying is not None:
                 with suppress(ReplanError):  # the run itself reports it
                     await self._hurrying
@@ -243,14 +238,14 @@ class Session:
         new = dict.fromkeys(end.warnings if end else ())
         warned = [f"warning: {each}" for each in new if each not in self._shown_warnings]
         site.complain(*map(harmless, [*(warned if site.shows_all else ()), *lines]))
-        return self._stop.code or CODES.get(outcome, INCOMPLETE)
+        return self.stop.code or CODES.get(outcome, INCOMPLETE)
 
     def _interrupted_line(self) -> str:
         """The line for a run that was stopped."""
-        total = len(self._run.planned)
+        total = len(self.run.planned)
         if not total:
             return "interrupted before there was a plan"
-        done = self._run.count(StepStatus.COMPLETED) + self._run.count(StepStatus.SKIPPED)
+        done = self.run.count(StepStatus.COMPLETED) + self.run.count(StepStatus.SKIPPED)
         path = self._plan_file.path
         where = f"; the plan so far is in {path}" if path else ""
         return f"interrupted: {done} of {counted(total, 'step')} done{where}"

@@ -201,15 +201,15 @@ class Conversation:
         """Take a turn, show it, and load the session that it has changed."""
         reporter = self.talk.reporter()
         turn = Turn(
-            reporter=reporter,
-            run=self._run.model_copy(update={"answer": ""}),
+            reporter,
+            self._run.model_copy(update={"answer": ""}),
             is_asked_in_place=self.is_person,
             shows_plan=not self.talk.opened.partner.is_alone,
         )
         if self._run.planned and self.is_person:
             reporter.follow(turn.run)
         try:
-            await turn.follow(self._stream(given, turn))
+            await turn.take_turn(self._stream(given, turn))
         except ReplanError as error:
             self._has_failed = True
             self.talk.site.complain(f"replan: {harmless(str(error))}")
@@ -218,8 +218,8 @@ class Conversation:
         self._run = turn.run
         await self._load()
         self._tell(turn)
-        if turn.code not in (0, INTERRUPTED):
-            raise Interrupted(turn.code)
+        if turn.stop.code not in (0, INTERRUPTED):
+            raise Interrupted(turn.stop.code)
 
     def _turn_id(self, given: Any) -> str:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
@@ -248,7 +248,7 @@ class Conversation:
             given,
             turn_id=self._turn_id(given),
             settings=self.talk.settings,
-            stop=turn.asked_to_stop,
+            stop=turn.stop.asked,
             # What was stopped is abandoned for something new.
             new_request=self.is_stopped and given is not None,
         )
@@ -289,7 +289,7 @@ class Conversation:
         """Report what no event has reported."""
         result = turn.result
         if result is None:
-            if turn.code:
+            if turn.stop.code:
                 self.tell("stopped immediately; this message was not stored. Type it again.")
             return
         self._has_failed = not result.success or bool(result.metadata.get("degraded"))

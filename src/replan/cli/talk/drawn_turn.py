@@ -1,11 +1,9 @@
-"""One turn of a session at the terminal: drawn while it works, stopped by signals."""
+"""One turn of a session at the terminal: shown while it is taken, stopped by signals."""
 
-import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass, field
 
-from replan.cli.shared.signals import Stop, handling_signals
+from replan.cli.shared.follower import Follower
+from replan.cli.shared.signals import handling_signals
 from replan.events.types import (
     AnswerReceived,
     Event,
@@ -14,74 +12,53 @@ from replan.events.types import (
     TaskCompleted,
     WarningReported,
 )
-from replan.log.apply import apply
 from replan.log.report import RunReport
-from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
-from replan.user_files.storage_location import now
 from replan.views.live.reporters import Reporter
 
-STOPPING = (
-    f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop immediately"
-)
 
+class Turn(Follower):
+    """The view of a turn while it is taken.
 
-@dataclass(kw_only=True)
-class Turn:
-    """The view of a turn while it is taken."""
+    Attributes:
+        result: What the turn came to; None where it was cut off.
+        is_told: Whether the answer was shown.
+    """
 
-    reporter: Reporter
-    run: RunReport
-    is_asked_in_place: bool = False  # whether a person is asked what the turn asks
-    shows_plan: bool = True  # false: only what is said is shown, as the plan is one step
-    result: AgentResult | None = None  # None where it was cut off
-    is_told: bool = False  # whether the answer was reported
-    code: int = 0  # the exit code of the signal that stopped it; 0 if none did
-    asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(
+        self, reporter: Reporter, run: RunReport, *, is_asked_in_place: bool, shows_plan: bool
+    ) -> None:
+        """Prepare.
 
-    async def follow(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
-        """Report what happens until the turn is over, stopped, or cut off.
+        Args:
+            reporter: Writes what is shown.
+            run: The run that is under way.
+            is_asked_in_place: Whether a person is asked what the turn asks.
+            shows_plan: Whether more is shown than what is said; the plan of a job is one step.
+        """
+        super().__init__(reporter, run)
+        self.untold = (InputRequested, AnswerReceived) if is_asked_in_place else ()
+        self.result: AgentResult | None = None
+        self.is_told = False
+        self._shows_plan = shows_plan
+        self._warned = list[str]()
+
+    async def take_turn(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+        """Show a turn until it is over, stopped, or cut off.
 
         Raises:
             ReplanError: The turn could not be taken, or not be kept.
         """
-        task = asyncio.ensure_future(self._report_parts(parts))
-        stop = Stop(self.asked_to_stop, finish=task.cancel)
-        winding_down = asyncio.ensure_future(self._announce_stop())
-        with handling_signals(stop):
-            try:
-                await asyncio.wait({task})
-            finally:
-                await put_an_end_to(winding_down, task)
-        self.code = stop.code
-        if not task.cancelled():
-            task.result()
+        with handling_signals(self.stop):
+            self.result = await self.follow(parts)
+        # A run tells its warnings when it is over; a turn of a job is not a run.
+        for text in self._warned if self.result and not self.is_told else ():
+            self.reporter.remark(f"warning: {text}")
 
-    async def _report_parts(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
-        warned = list[str]()
-        async with aclosing(parts) as given:
-            async for part in given:
-                if isinstance(part, AgentResult):
-                    # A run tells its warnings when it is over; a turn of a job is not a run.
-                    for text in warned if not self.is_told else ():
-                        self.reporter.remark(f"warning: {text}")
-                    self.result = part
-                    continue
-                if part.run_id != self.run.run_id:
-                    self.run = RunReport.begun(part.run_id, part.at or now())
-                before, self.run = self.run, apply(self.run, part)
-                if not (self.shows_plan or isinstance(part, SpecialistToken)):
-                    warned += [part.text] if isinstance(part, WarningReported) else []
-                    continue
-                self.is_told |= isinstance(part, TaskCompleted)
-                if isinstance(part, WarningReported):
-                    warned.append(part.text)
-                if self.is_asked_in_place and isinstance(part, InputRequested | AnswerReceived):
-                    # Whoever is asked, and answers, need not be told.
-                    self.reporter.follow(self.run)
-                else:
-                    self.reporter.report(part, before, self.run)
-
-    async def _announce_stop(self) -> None:
-        await self.asked_to_stop.wait()
-        self.reporter.remark(STOPPING)
+    def show(self, event: Event, before: RunReport, after: RunReport) -> None:
+        """Show an event; of a plan that is not shown, what is said."""
+        if isinstance(event, WarningReported):
+            self._warned.append(event.text)
+        if self._shows_plan or isinstance(event, SpecialistToken):
+            self.is_told |= isinstance(event, TaskCompleted)
+            super().show(event, before, after)
