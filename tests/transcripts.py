@@ -253,7 +253,7 @@ def reply_of(told: Any) -> Any:
 
 
 def part_of(told: str, part: str) -> str:
-    """A part of an answer: `grep TEXT`, `from TEXT`, `until TEXT`, or `json PATH PATH`."""
+    """A part of an answer: `grep TEXT`, `from TEXT`, `until TEXT`, `sort`, or `json PATH`."""
     how, _, what = part.partition(" ")
     if how == "json":
         found = [at(value, path) for value in documents(told) for path in what.split()]
@@ -265,6 +265,7 @@ def part_of(told: str, part: str) -> str:
         "grep": "".join(lines[number] for number in places),
         "from": "".join(lines[first:]),
         "until": "".join(lines[:first]),
+        "sort": "".join(sorted(lines)),
     }[how]
 
 
