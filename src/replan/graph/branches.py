@@ -1,9 +1,10 @@
 """The forks of the graph: pure and total functions of the state.
 
+Each reads what its first parameter names: LangGraph reads no more of the state for it.
 LangGraph would hand functions that are not async to a thread, which takes longer than they do.
 """
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
@@ -13,11 +14,31 @@ from replan.prompts.host import HostPrompts
 from replan.specialists.steps.board import argument
 from replan.specialists.steps.stale import stale_steps
 from replan.state.enhanced import EnhancedState
-from replan.state.results import FeedbackResult, TaskComplexity
+from replan.state.questions import Decision, Question
+from replan.state.results import FeedbackResult, TaskComplexity, ThinkingResult
 from replan.state.rules import open_questions
 
 
-async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "plan_creation"]:
+class Thought(TypedDict, total=False):
+    """What of the state says whether a request is simple."""
+
+    current_thinking_result: ThinkingResult | None
+
+
+class Gate(TypedDict, total=False):
+    """What of the state says whether a plan waits for a person."""
+
+    approval: Question | None
+
+
+class Decided(TypedDict, total=False):
+    """What of the state says what a person decided."""
+
+    decision: Decision | None
+    current_feedback_result: FeedbackResult | None
+
+
+async def complexity_branch(state: Thought) -> Literal["direct_answer", "plan_creation"]:
     """A simple request, or one that was not judged, is answered; every other gets a plan."""
     thinking = state.get("current_thinking_result")
     if thinking is None or thinking.complexity is TaskComplexity.SIMPLE:
@@ -25,13 +46,13 @@ async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "p
     return "plan_creation"
 
 
-async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "plan_execution"]:
+async def approval_branch(state: Gate) -> Literal["plan_approval", "plan_execution"]:
     """A plan that waits for a person goes to the gate, every other one is executed."""
     return "plan_execution" if state.get("approval") is None else "plan_approval"
 
 
 async def decision_branch(
-    state: EnhancedState,
+    state: Decided,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
     """A plan that was rejected is planned again or ends the run, every other one is carried out."""
     decision = state.get("decision")

@@ -14,7 +14,6 @@ from replan.nodes.host.new_settings import host_node
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning
-from replan.state.changed_steps import plan_write
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.outcomes import Outcome
@@ -52,11 +51,7 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     end = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = plan_of(state)
-    whole = sealed(with_history(plan, state), origin(state))
-    return {
-        **end,
-        "current_plan": plan_write(state.get("current_plan"), whole),
-    }
+    return {**end, "current_plan": sealed(with_history(plan, state), origin(state))}
 
 
 async def _outcome_and_limit(

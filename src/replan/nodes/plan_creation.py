@@ -20,7 +20,6 @@ from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_lar
 from replan.plan.markdown.overlooked import ParseWarning, overlooked
 from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt
-from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.results import TaskComplexity, ThinkingResult
 
@@ -62,7 +61,7 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
         approval = approval_of(plan, 1, reason="" if thinking is None else thinking.reasoning)
         await call.emitter.emit(ApprovalRequested, question=approval)
     return {
-        "current_plan": plan_write(state.get("current_plan"), plan),
+        "current_plan": plan,
         "approval": approval,
         "current_round": 1,
         "is_simple_task": False,

@@ -20,7 +20,6 @@ from replan.specialists.steps.on_record import keys_in
 from replan.specialists.steps.outcomes import inputs_of, results_in
 from replan.specialists.steps.stale import stale_steps
 from replan.specialists.steps.step_run import context_of
-from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.results import (
@@ -44,8 +43,8 @@ async def plan_execution(
     emitter = emitter_of(state, services, runtime)
     update: EnhancedState = {}
     if reruns := stale_steps(state):
-        before, plan = plan, _reopened(plan, reruns, services)
-        update = {"current_plan": plan_write(before, plan)}
+        plan = _reopened(plan, reruns, services)
+        update = {"current_plan": plan}
         state = {**state, "current_plan": plan}
         await _report_reopened(plan, reruns, state, emitter)
     waiting = waiting_steps(state)

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from replan.base.values import described
 from replan.plan.model import Author, PlanUpdate, TaskPlan
-from replan.state.changed_steps import PlanChannel, after_writes, plan_write
+from replan.state.changed_steps import PlanChannel, after_writes
 from replan.state.channels import (
     Checked,
     CheckedDelta,
@@ -190,7 +190,7 @@ def new_version(
     Steps that began with it have `asked` the questions with these keys.
     """
     update: EnhancedState = {
-        "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
+        "current_plan": new.replace(update_history=()),
         "plan_history": [*new.update_history[len(old.update_history) :]],
     }
     questions = state.get("questions", {})

@@ -8,12 +8,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from replan.base.langgraph_inside.tasks import checkpoint_of, user_of_server
+from replan.base.langgraph_inside.tasks import checkpoint_of, is_checkpointed, user_of_server
 from replan.log.run_log import TOLD
 from replan.log.whole_results import short_results, whole_results
 from replan.nodes.host.host_call import HostCall, emitter_of, host_call
 from replan.prompts.sections import Caller
 from replan.specialists.services import Services
+from replan.state.changed_steps import plan_write
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.questions import fingerprint_of
@@ -111,7 +112,7 @@ def with_new_settings(node: Node) -> Node:
 
 
 def _wrapped_node(node: Callable[..., Any], call: Callable[..., Awaitable[Any]]) -> Node:
-    """Wrap a node: the call's settings and whole results go in, short results come out."""
+    """Wrap a node: the call's settings and whole results go in; what is stored is short."""
 
     async def wrapped(
         state: EnhancedState,
@@ -129,15 +130,25 @@ def _wrapped_node(node: Callable[..., Any], call: Callable[..., Awaitable[Any]])
         node_state = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
         node_update = await call(node_state, services, runtime, config)
         update = {**changes, **short_results(node_update, services.log)}
+        if "current_plan" in update and is_checkpointed(config):
+            before = state.get("current_plan")
+            update["current_plan"] = plan_write(before, update["current_plan"])
         if warnings:
             update["warnings"] = _with_first(warnings, update.get("warnings", []))
-        return update
+        return {key: each for key, each in update.items() if not _is_known(each, key, state)}
 
     wrapped.__name__, wrapped.__doc__ = node.__name__, node.__doc__
     return wrapped
 
 
 _SETTLED: Final = ("settings", "max_rounds")
+_MISSING: Final = object()
+
+
+def _is_known(written: object, key: str, state: EnhancedState) -> bool:
+    """Whether a write is empty, and so is what the state has: then it would change nothing."""
+    empty = written.value if isinstance(written, Overwrite) else written
+    return not empty and state.get(key, _MISSING) == empty
 
 
 async def _report_warnings(
