@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import yaml
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -187,9 +188,10 @@ async def _done(does: Any, inputs: str) -> Any:
         case {"asks": question}:
             return f"heard {ask_user(question)}{inputs}"
         case {"half": text}:
-            return SpecialistResult(status="partial", result=text)
+            return SpecialistResult(status="partial", result=AIMessage(f"{text}{inputs}"))
         case {"wants a revision": text}:
-            return SpecialistResult(result=text, replan_needed=True)
+            result = None if text is None else AIMessage(f"{text}{inputs}")
+            return SpecialistResult(result=result, replan_needed=True)
     return f"{does}{inputs}"
 
 
@@ -264,9 +266,10 @@ def _end(events: list[Any]) -> list[str]:
         return lines
     rounds = f" after {last.round} rounds" if last.round > 1 else ""
     lines.append(f"{last.outcome}{rounds}: {_shortened(last.answer.text)}")
-    streamed = "".join(event.text for event in events if event.type == "answer_token")
-    if streamed not in ("", last.answer.text):
-        lines.append(f"streamed: {_shortened(streamed)}")
+    reset = max([at for at, event in enumerate(events) if event.type == "answer_reset"], default=0)
+    streamed = "".join(event.text for event in events[reset:] if event.type == "answer_token")
+    if streamed != last.answer.text:
+        lines.append(f"streamed: {_shortened(streamed)}".strip())
     return lines + [f"warning: {each}" for each in last.warnings]
 
 
