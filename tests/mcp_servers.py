@@ -14,7 +14,8 @@ PROGRAM = Path(__file__).with_name("tool_server.py")
 
 
 def over_streams(folder: Path, **options) -> ToolServer:
-    return ToolServer(command=sys.executable, args=[str(PROGRAM), str(folder)], **options)
+    words = warm.words_for(PROGRAM, folder)
+    return ToolServer(command=sys.executable, args=words, **options)
 
 
 @contextmanager

@@ -139,3 +139,8 @@ def call(function, *arguments):
 def words_of(function, *arguments):
     """The words of a program that calls a function of a module beside the tests."""
     return ("-c", _CALL, _HERE, pickle.dumps((function, arguments)).hex())
+
+
+def words_for(*words):
+    """What is typed after `python` where something else starts the program."""
+    return ["-I", "-S", *map(str, (_HERE / "warm_program.py", os.environ[ADDRESS], *words))]

@@ -40,6 +40,13 @@ def life(where, tmp_path):
     return Life(folder, where)
 
 
+def in_turns(name, values):
+    """Each value in one store, the next one in the other: none knows what is killed."""
+    stores = [("sqlite", "postgres")[at % 2] for at in range(len(values))]
+    pairs = [*zip(stores, values, strict=True)]
+    return pytest.mark.parametrize(("where", name), pairs, indirect=["where"])
+
+
 def strides(sqlite, postgres):
     """A kill costs more time with a server."""
     return pytest.mark.parametrize(
@@ -54,13 +61,13 @@ def test_a_run_that_asks_outlives_every_kill_with_the_right_answers(life, stride
     check_asked(cases)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *("finished 3", "finished 4", "finished 5"),
-        *("noted decision", "noted answer/1/a/1", "noted answer/2/a/1"),
-    ],
+ROWS = (
+    *("finished 3", "finished 4", "finished 5"),
+    *("noted decision", "noted answer/1/a/1", "noted answer/2/a/1"),
 )
+
+
+@in_turns("row", ROWS)
 def test_a_run_that_asks_outlives_a_kill_behind_a_row_of_its_log(life, row):
     check_asked([(life, lived_on(programs.asking, life, row))])
 
@@ -107,7 +114,7 @@ def test_a_killed_pipeline_loses_no_message_and_says_none_twice(life, stride):
         assert stored.keys() <= {*ended["ids"]}, f"{case.name}: a stored message is lost"
 
 
-@pytest.mark.parametrize("moment", ["at work", "on record", "written", "in its round"])
+@in_turns("moment", ["at work", "on record", "written", "in its round"])
 def test_what_was_done_early_counts_after_a_kill(life, moment):
     ended = lived_on(programs.planning, life, moment)
     assert ended["outcome"] == "completed"
@@ -121,12 +128,12 @@ def test_what_was_done_early_counts_after_a_kill(life, moment):
 STEERED = ("add_request", "steered", "steering_outcome", "stored", "at work", "take_requests")
 
 
-@pytest.mark.parametrize("moment", [*STEERED, "ahead", "ahead, unsafe"])
+@in_turns("moment", [*STEERED, "ahead", "ahead, unsafe"])
 def test_an_edit_is_made_once_whenever_the_process_is_killed(life, moment):
     check_steered(replace(life, given="offline"), moment, "person")
 
 
-@pytest.mark.parametrize("moment", STEERED)
+@in_turns("moment", STEERED[::-1])
 def test_a_message_is_judged_whenever_the_process_is_killed(
     life, moment, openai_server, monkeypatch
 ):
