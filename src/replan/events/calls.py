@@ -27,7 +27,7 @@ from replan.events.types import (
 )
 from replan.failures import describe
 from replan.memory.conversation import AskedAgain
-from replan.state.usage import TokenCount
+from replan.state.usage import Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +56,10 @@ class CallReporter:
         call: str,
         model: str,
         came: LLMResult | BaseException,
-        reported: TokenCount,
+        reported: Tokens,
         cost: float | None,
     ) -> None:
-        counted = reported if reported.total_tokens else None
+        counted = reported if any(reported[:2]) else None
         failed = isinstance(came, BaseException)
         self._report(
             ModelCompleted,

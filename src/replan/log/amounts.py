@@ -34,10 +34,10 @@ class Spending:
 
     def beyond(self, reserved: "Spending") -> "Spending":
         """What of it is more than was reserved."""
-        return Spending(
-            tokens=max(0, self.tokens - reserved.tokens),
-            cost=max(0.0, (self - reserved).cost),
-        )
+        tokens, cost = self.tokens - reserved.tokens, self.cost - reserved.cost
+        if tokens <= 0 and cost <= ROUNDING:
+            return NOTHING
+        return Spending(tokens=max(0, tokens), cost=cost if cost > ROUNDING else 0.0)
 
     def as_json(self) -> dict[str, float]:
         """Return it as JSON."""

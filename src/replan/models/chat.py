@@ -1,10 +1,10 @@
 """One call of a chat model: streamed if something listens, else as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, Self, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
@@ -35,8 +35,8 @@ from replan.models.streams import (
     read,
     whole_characters,
 )
-from replan.ports.allowance import USUAL_REPLY, Allowance, Request
-from replan.ports.run_context import here
+from replan.ports.allowance import USUAL_REPLY, Allowance, Held, Request
+from replan.ports.run_context import here, using
 from replan.prompts.sections import in_order
 
 LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much
@@ -69,6 +69,7 @@ class Chat:
         other: "Chat | None" = None,
     ) -> None:
         self.model = model
+        self.bound = _bound_of(model)
         self.other = other  # the model to call if this one gives no reply
         # Its names: as configured, of its provider, and of its class.
         self.names = names_of(model, name)
@@ -82,12 +83,13 @@ class Chat:
 
     def within(self, tokens: int) -> "Chat":
         """The same model, whose replies end after this many tokens if it supports a bound."""
-        field, _ = _bound_of(self.model)
+        field = self.bound.field
         model_bound = None if field is None else getattr(self.model, field)
         if field is None or (isinstance(model_bound, int) and 0 < model_bound <= tokens):
             return self
         twin = copy(self)
         twin.model = self.model.model_copy(update={field: tokens})
+        twin.bound = _bound_of(twin.model)
         return twin
 
     @property
@@ -125,8 +127,13 @@ class Chat:
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
         )
         try:
-            return await request.reply()
+            return await request.attempt()
+        except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
+            failed = error
+        try:
+            return await retried(request.attempt, request.retrying(), failed)
         except Exception as error:
+            with_tries(error, request.calls)
             # A reply that was partly shown must not begin again.
             if self.other is None or request.is_shown or isinstance(error, _OURS):
                 raise
@@ -170,17 +177,6 @@ class _ReplyRequest:
         """Whether somebody may have seen a part of the reply."""
         return self.is_heard and bool(self.chunks)
 
-    async def reply(self) -> AIMessage:
-        try:
-            return await self.attempt()
-        except Exception as error:  # noqa: BLE001 - tenacity raises it if it is the last one
-            failed = error
-        try:
-            return await retried(self.attempt, self._retrying(), failed)
-        except Exception as error:
-            with_tries(error, self.calls)
-            raise
-
     async def attempt(self) -> AIMessage:
         chat = self.chat
         in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
@@ -213,7 +209,7 @@ class _ReplyRequest:
         chat.ends.is_in_doubt |= is_silent
         return _show_whole(message, self.on_text)
 
-    def _retrying(self) -> AsyncRetrying:
+    def retrying(self) -> AsyncRetrying:
         most, left = self.chat.retries + 1, here().tries
         tries = most if left is None else min(most, left)
         return AsyncRetrying(
@@ -226,8 +222,8 @@ class _ReplyRequest:
 
     async def _request_stream(self) -> AIMessage:
         on_text = self.on_text and whole_characters(self.on_text)
-        async with AsyncExitStack() as stack:
-            model = await self._reserve(stack, {})
+        async with _Leave(self.config, self._request()) as leave:
+            model = self._model(leave.most_output, {})
             self.chunks.clear()
             stream = model.astream(list(self.messages), self.config)
             await read(stream, self.chunks, on_text, self.toolset)
@@ -238,8 +234,8 @@ class _ReplyRequest:
         chat, config = self.chat, self.config
         streams_all_the_same = in_one and makes_langchain_stream(config)
         changes = {"disable_streaming": True} if streams_all_the_same else {}
-        async with AsyncExitStack() as stack:
-            model = await self._reserve(stack, changes)
+        async with _Leave(self.config, self._request()) as leave:
+            model = self._model(leave.most_output, changes)
             try:
                 message = _well_formed(await model.ainvoke(list(self.messages), config))
             except Exception as error:
@@ -254,32 +250,30 @@ class _ReplyRequest:
         chat.ends.take_whole()
         return message
 
-    async def _reserve(
-        self, stack: AsyncExitStack, changes: Mapping[str, Any]
-    ) -> Runnable[Any, AIMessage]:
-        """Reserve one call, and return the model with `changes` to its fields."""
-        # One of the changes says how long its reply may be.
+    def _request(self) -> Request:
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         schemas = () if chat.reply_format is None else (chat.reply_format,)
-        length, model_bound = _bound_of(chat.model)
-        request = Request(
+        field, model_bound = chat.bound
+        return Request(
             model=chat.provider_name,
             names=chat.names,
             messages=self.messages,
             tools=[*tools, *schemas],
             most_output=model_bound,
-            cuttable=length is not None,
+            cuttable=field is not None,
         )
-        allowed = [
-            await stack.enter_async_context(one.allowed(request)) for one in allowances(self.config)
-        ]
-        most = min((one for one in allowed if one is not None), default=None)
-        if length is not None and most is not None:
-            changes = {**changes, length: most}
+
+    def _model(
+        self, most_output: int | None, changes: Mapping[str, Any]
+    ) -> Runnable[Any, AIMessage]:
+        """The model for one call, with `changes` to its fields and a bound of its reply."""
+        chat = self.chat
+        if chat.bound.field is not None and most_output is not None:
+            changes = {**changes, chat.bound.field: most_output}
         model = chat.model.model_copy(update=changes) if changes else chat.model
         self.calls += 1
         if self.toolset is not None:
-            return model.bind_tools(tools)
+            return model.bind_tools(self.toolset.tools)
         if chat.reply_format is not None:
             return model.bind(response_format=chat.reply_format)
         return model
@@ -309,20 +303,57 @@ def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in names if isinstance(one, str) and one))
 
 
-def allowances(config: RunnableConfig) -> list[Allowance]:
-    """The matching callbacks of a configuration, or of the current run."""
-    # There is more than one where a graph of ours is a specialist of another.
-    return [handler for handler in handlers_of(config) if isinstance(handler, Allowance)]
+class _Leave:
+    """Leave to make one call, which is made in a block; what is not made is given back."""
+
+    def __init__(self, config: RunnableConfig, request: Request) -> None:
+        # There is more than one where a graph of ours is a specialist of another.
+        self._allowances = [one for one in handlers_of(config) if isinstance(one, Allowance)]
+        self._request = request
+        self._held: list[Held] = []
+
+    async def __aenter__(self) -> Self:
+        try:
+            for one in self._allowances:
+                self._held.append(await one.take(self._request))
+        except BaseException:
+            await self._give_back()
+            raise
+        self._inside = using(permits=(*here().permits, *self._held))
+        self._inside.__enter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        # What is thrown away without an end is not in its context any more.
+        with suppress(ValueError):
+            self._inside.__exit__()
+        await self._give_back()
+
+    @property
+    def most_output(self) -> int | None:
+        """The tokens that the reply may have; None without a bound."""
+        bounds = [held.most_output for held in self._held]
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    async def _give_back(self) -> None:
+        for one, held in zip(self._allowances, self._held, strict=False):
+            await one.give_back(held)
 
 
-def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
-    """The field that bounds a model's replies, if it has one, and their length in tokens."""
+class _Bound(NamedTuple):
+    """How long a model's replies may be."""
+
+    field: str | None  # of the model, if one bounds them
+    tokens: int
+
+
+def _bound_of(model: BaseChatModel) -> _Bound:
     field = next((name for name in _BOUNDS if name in type(model).model_fields), None)
     model_bound = None if field is None else getattr(model, field)
     if isinstance(model_bound, int) and model_bound > 0:
-        return field, model_bound
+        return _Bound(field, model_bound)
     profile_bound = (model.profile or {}).get("max_output_tokens")
-    return field, USUAL_REPLY if profile_bound is None else min(profile_bound, LONG_REPLY)
+    return _Bound(field, USUAL_REPLY if profile_bound is None else min(profile_bound, LONG_REPLY))
 
 
 def _show_whole(message: AIMessage, on_text: OnText | None) -> AIMessage:

@@ -1,10 +1,8 @@
 """Permission to call a model, requested before each call."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
@@ -25,18 +23,34 @@ class Request:
     provider: str = ""  # what LangChain calls the model's provider; empty if that is not known
 
 
-class Allowance(ABC):
+class Held(Protocol):
+    """A permit for a model's call, which was taken before the call."""
+
+    @property
+    def id(self) -> str:
+        """The call's, in the log."""
+        ...
+
+    @property
+    def most_output(self) -> int | None:
+        """The tokens that the reply may have; None without a bound."""
+        ...
+
+
+class Allowance:
     """Allows calls before they are made; it is among the callbacks of a configuration.
 
-    A base class, since a check against a protocol costs more than all else here.
+    A plain base class, since a check against a protocol costs more than all else here.
     """
 
-    @abstractmethod
-    def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
-        """Allow the one call that is made inside.
-
-        It returns the tokens that the reply may have; None without a bound.
+    async def take(self, request: Request) -> Held:
+        """Take a permit for the next call that is made with it in its context.
 
         Raises:
             LimitReachedError: There is no room for it.
         """
+        raise NotImplementedError
+
+    async def give_back(self, held: Held) -> None:
+        """Give a permit back whose call was not made after all; any other is left alone."""
+        raise NotImplementedError

@@ -30,6 +30,7 @@ from replan.events.types import BaseEvent, ToolDecision, WarningReported
 from replan.log.transcript import Transcript
 from replan.memory.facts import Facts
 from replan.plan.model import TaskPlan
+from replan.ports.allowance import Held
 from replan.ports.steering import Steering
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.enhanced import EnhancedState
@@ -69,15 +70,6 @@ class Asks(Protocol):
 
     def remember(self, questions: Iterable[Question]) -> None:
         """Know the answers to the same questions that were asked before this step."""
-        ...
-
-
-class Held(Protocol):
-    """A permit for a model's call, which was taken before the call."""
-
-    @property
-    def id(self) -> str:
-        """The call's, in the log."""
         ...
 
 

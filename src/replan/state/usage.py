@@ -1,6 +1,7 @@
 """What a run has used: model calls, tokens and money, in all and by node or specialist."""
 
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
 
 from pydantic import Field, computed_field, model_validator
 
@@ -8,6 +9,14 @@ from replan.base.values import Value
 
 CUT_OFF = "(cut off)"
 """The name under which calls are counted that were cut off, so their outcome is unknown."""
+
+
+class Tokens(NamedTuple):
+    """The tokens of one reply as its server reported them, else 0; see `TokenCount`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class TokenCount(Value):
@@ -60,6 +69,15 @@ class TokenCount(Value):
         )
 
 
+def sums_of(counts: Iterable[TokenCount]) -> dict[str, Any]:
+    """The sum of each field of some counts."""
+    sums: dict[str, Any] = dict.fromkeys(TokenCount.model_fields, 0)
+    for count in counts:
+        for name in sums:
+            sums[name] += getattr(count, name)
+    return sums
+
+
 _NOTHING = TokenCount()
 
 
@@ -82,4 +100,4 @@ class Usage(TokenCount):
         by = dict(self.by)
         for name, count in added:
             by[name] = by.get(name, _NOTHING) + count
-        return Usage(**dict(sum(by.values(), _NOTHING)), by=by)
+        return Usage(**sums_of(by.values()), by=by)

@@ -13,9 +13,9 @@ from replan.log.amounts import Spending
 from replan.models.spending.estimates import schemas_in, tokens_of_reply, tokens_of_text
 from replan.models.spending.scopes import Permit
 from replan.ports.allowance import USUAL_REPLY, Request
-from replan.state.usage import TokenCount
+from replan.state.usage import Tokens
 
-NO_TOKENS = TokenCount()
+NO_TOKENS = Tokens()
 
 
 def announced(
@@ -35,18 +35,19 @@ def announced(
 
 
 def charged_for_reply(
-    permit: Permit, response: LLMResult, counts: Sequence[TokenCount] = ()
-) -> tuple[Spending, TokenCount]:
+    permit: Permit, response: LLMResult, counts: Sequence[Tokens] = ()
+) -> tuple[Spending, Tokens]:
     """Charge a call by what its server reported, else by what one can judge."""
     # The pieces of a stream reported the `counts` one by one: LangChain adds them up.
     reported = counts[-1] if are_running_totals(counts) else _reported(response)
-    counted = (reported.input_tokens, reported.output_tokens)
-    charged = counted if any(counted) else (permit.call.input_tokens, _likely_output(response))
+    charged = reported[:2]
+    if charged == (0, 0):
+        charged = (permit.call.input_tokens, _likely_output(response))
     spent = Spending(calls=1, tokens=sum(charged), cost=permit.call.cost(*charged))
     return spent, reported
 
 
-def are_running_totals(counts: Sequence[TokenCount]) -> bool:
+def are_running_totals(counts: Sequence[Tokens]) -> bool:
     """Whether each count includes the one before: no part of a request is counted twice."""
     return len(counts) > 1 and all(
         0 < before.input_tokens <= after.input_tokens
@@ -55,13 +56,13 @@ def are_running_totals(counts: Sequence[TokenCount]) -> bool:
     )
 
 
-def _reported(response: LLMResult) -> TokenCount:
+def _reported(response: LLMResult) -> Tokens:
     counts = [
         reported_tokens(generation.message)
         for generation in _first_ones(response)
         if isinstance(generation, ChatGeneration)
     ]
-    return counts[0] if len(counts) == 1 else sum(counts, NO_TOKENS)
+    return counts[0] if len(counts) == 1 else Tokens(*map(sum, zip(*counts, strict=True)))
 
 
 def _likely_output(response: LLMResult) -> int:
@@ -79,17 +80,17 @@ def _first_ones(response: LLMResult) -> list[Generation]:
     return [one for generations in response.generations for one in generations[:1]]
 
 
-def reported_tokens(message: BaseMessage) -> TokenCount:
+def reported_tokens(message: BaseMessage) -> Tokens:
     """The tokens that a message reports; an impossible number counts as not reported."""
     usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
     if not isinstance(usage, dict):
         return NO_TOKENS
     reported = cast("dict[str, Any]", usage)
     details: dict[str, Any] = reported.get("input_token_details") or {}
-    return TokenCount(
-        input_tokens=_count_in(reported.get("input_tokens")),
-        output_tokens=_count_in(reported.get("output_tokens")),
-        cached_tokens=_count_in(details.get("cache_read")),
+    return Tokens(
+        _count_in(reported.get("input_tokens")),
+        _count_in(reported.get("output_tokens")),
+        _count_in(details.get("cache_read")),
     )
 
 

@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -53,13 +52,9 @@ class Stopwatch:
         """Whether enough time has passed since the last mark to record it."""
         return self.seconds - self._marked >= max(LEAST_PRECISION, PRECISION * self._marked)
 
-    @contextmanager
-    def running(self) -> Generator[None]:
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()
+    def running(self) -> "_Running":
+        """A block in which it runs."""
+        return _Running([self])
 
     def begin(self) -> None:
         with self._guard:
@@ -81,6 +76,21 @@ class Stopwatch:
         return self._marked
 
 
+@dataclass(slots=True)
+class _Running:
+    """A block in which clocks run; cheaper than a generator."""
+
+    clocks: Sequence[Stopwatch]
+
+    def __enter__(self) -> None:
+        for clock in self.clocks:
+            clock.begin()
+
+    def __exit__(self, *_: object) -> None:
+        for clock in self.clocks:
+            clock.end()
+
+
 @dataclass(eq=False)
 class ScopeTimers:
     run_id: str
@@ -96,16 +106,9 @@ class ScopeTimers:
             if isinstance(seconds, int | float):
                 self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)
 
-    @contextmanager
-    def at_work(self, scopes: Sequence[Scope]) -> Generator[None]:
-        clocks = [self._of(scope.name) for scope in scopes]
-        for clock in clocks:
-            clock.begin()
-        try:
-            yield
-        finally:
-            for clock in clocks:
-                clock.end()
+    def at_work(self, scopes: Sequence[Scope]) -> _Running:
+        """A block in which the clocks of scopes run."""
+        return _Running([self._of(scope.name) for scope in scopes])
 
     def left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
         """The seconds that are left, and the scope that has the fewest."""
@@ -127,7 +130,10 @@ class ScopeTimers:
                 await self.log.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
 
     def _of(self, scope: str) -> Stopwatch:
-        return self._clocks.setdefault(scope, Stopwatch())
+        clock = self._clocks.get(scope)
+        if clock is None:
+            clock = self._clocks[scope] = Stopwatch()
+        return clock
 
 
 class HasDeadline(Protocol):
@@ -315,15 +321,16 @@ class _Watched(Generic[T]):
             except StopIteration as end:
                 return end.value
             finally:
-                self._check(time.monotonic() - began)
+                seconds = time.monotonic() - began
+                if seconds > LONGEST_BLOCK:
+                    self._warn(seconds)
             try:
                 sent, proceed = (yield awaited), self.work.send
             except BaseException as error:  # noqa: BLE001 - it is raised where the work waits
                 sent, proceed = error, self.work.throw
 
-    def _check(self, seconds: float) -> None:
-        if seconds > LONGEST_BLOCK:
-            about = {**self.about, "seconds": round(seconds, 1)}
-            logger.warning(
-                "a step blocked the event loop; let it await, or run in a thread", extra=about
-            )
+    def _warn(self, seconds: float) -> None:
+        about = {**self.about, "seconds": round(seconds, 1)}
+        logger.warning(
+            "a step blocked the event loop; let it await, or run in a thread", extra=about
+        )

@@ -8,11 +8,11 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import TracebackType
@@ -35,11 +35,11 @@ from replan.models.spending.charging import NO_TOKENS, announced, charged_for_re
 from replan.models.spending.deadline import Stopwatch
 from replan.models.spending.estimates import tokens_of_request
 from replan.models.spending.scopes import CallRequest, Permit, Scope, known_price
-from replan.ports.allowance import Allowance, Request
-from replan.ports.run_context import here, using
+from replan.ports.allowance import Allowance, Held, Request
+from replan.ports.run_context import here
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.state.limits import Price
-from replan.state.usage import TokenCount
+from replan.state.usage import TokenCount, Tokens, sums_of
 
 MOMENT = 0.1
 """Seconds that the loop of a run may be blocked before a thread takes the room that there is."""
@@ -50,20 +50,6 @@ PATIENCE = 5.0
 Said = Sequence[str | list[BaseMessage]]
 
 _OVER = "the attempt that this call belongs to is over"
-
-
-# The first call that begins inside takes it; any other is a part of that one.
-@dataclass
-class _Handed:
-    """A permit that was taken before its call."""
-
-    meter: "Meter"
-    permit: Permit
-    is_used: bool = False
-
-    @property
-    def id(self) -> str:
-        return self.permit.call.id
 
 
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
@@ -103,11 +89,15 @@ class Meter(BaseCallbackHandler, Allowance):
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}
+        self._is_money_bound = any(scope.budget.max_cost is not None for scope in scopes)
         self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
         self._is_over = False
+        # Permits that were taken before their calls. The first call that begins with one in its
+        # context takes it; any other is a part of that one.
+        self._handed: dict[str, Permit] = {}
         self._calls: dict[UUID, Permit] = {}
-        self._counts: dict[UUID, list[TokenCount]] = {}
+        self._counts: dict[UUID, list[Tokens]] = {}
         # Calls of threads that the loop of the run reserves.
         self._taking: set[asyncio.Task[None]] = set()
 
@@ -164,7 +154,9 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def count(self) -> TokenCount:
-        return sum(self._used, TokenCount(calls=self._made))
+        sums = sums_of(self._used)
+        sums["calls"] += self._made
+        return TokenCount(**sums)
 
     def spends_elsewhere(self) -> None:
         """Note that another process makes calls of the run, and has an eye on the work."""
@@ -182,22 +174,16 @@ class Meter(BaseCallbackHandler, Allowance):
         refused = self._refused
         return None if refused is None or refused.is_overcome else refused
 
-    @asynccontextmanager
-    async def allowed(self, request: Request) -> AsyncGenerator[int | None]:
-        """Allow the one call that is made inside; see `Allowance`."""
+    async def take(self, request: Request) -> Held:
+        """Take a permit for the next call; see `Allowance`."""
         permit = await self._take(request)
-        handed = _Handed(self, permit)
-        inside = using(permits=(*here().permits, handed))
-        inside.__enter__()
-        try:
-            yield permit.most_output
-        finally:
-            # What is thrown away without an end is not in its context any more.
-            with suppress(ValueError):
-                inside.__exit__()
-            if not handed.is_used:
-                # It was not made after all.
-                await self._settle(permit, NOTHING)
+        self._handed[permit.id] = permit
+        return permit
+
+    async def give_back(self, held: Held) -> None:
+        """Give a permit back that no call has taken; see `Allowance`."""
+        if (permit := self._handed.pop(held.id, None)) is not None:
+            await self._settle(permit, NOTHING)
 
     def on_llm_new_token(
         self,
@@ -244,13 +230,16 @@ class Meter(BaseCallbackHandler, Allowance):
         """Reserve a call of code that does not await it."""
         request = partial(_request, serialized, messages, options)
         call = self._call(request())
-        with self._refusal_noted():
+        try:
             # Code that blocks the loop of the run never waits.
             permit = (
                 self._account.take_now(call, self._loop)
                 if self._is_here
                 else self._permit_from_loop(call)
             )
+        except LimitReachedError as error:
+            self._refused = self.refused or error
+            raise
         if not self._note_call(run_id, permit, request):
             self._account.settle_now(permit, NOTHING, self._loop)
             raise RuntimeError(_OVER)
@@ -277,11 +266,14 @@ class Meter(BaseCallbackHandler, Allowance):
 
     async def _take(self, request: Request) -> Permit:
         call = self._call(request)
-        with self._refusal_noted():
+        try:
             if self._is_here:
                 permit = await self._account.take(call, self._patience, self._waiting)
             else:
                 permit = await asyncio.to_thread(self._permit_from_loop, call)
+        except LimitReachedError as error:
+            self._refused = self.refused or error
+            raise
         if self._is_over:
             # The attempt ended while this call waited: its usage would not be counted.
             await self._settle(permit, NOTHING)
@@ -368,16 +360,6 @@ class Meter(BaseCallbackHandler, Allowance):
         else:
             self._account.settle_now(permit, used, self._loop)
 
-    @contextmanager
-    def _refusal_noted(self) -> Generator[None]:
-        if self._is_over:
-            raise RuntimeError(_OVER)
-        try:
-            yield
-        except LimitReachedError as error:
-            self._refused = self.refused or error
-            raise
-
     def _note_call(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; return whether it may still be made."""
         self.sign()
@@ -387,10 +369,8 @@ class Meter(BaseCallbackHandler, Allowance):
                 self._made += 1
             is_made = not self._is_over
         if is_made and self.calls is not None:
-            request_text = request()
-            self.calls.called(
-                permit.call.id, permit.call.model, request_text.messages, request_text.provider
-            )
+            made = request()
+            self.calls.called(permit.id, permit.call.model, made.messages, made.provider)
         return is_made
 
     def _charge(self, call: UUID, permit: Permit, outcome: LLMResult | BaseException) -> Spending:
@@ -422,7 +402,7 @@ class Meter(BaseCallbackHandler, Allowance):
             )
 
     def _tell_end(
-        self, permit: Permit, outcome: LLMResult | BaseException, reported: TokenCount, cost: float
+        self, permit: Permit, outcome: LLMResult | BaseException, reported: Tokens, cost: float
     ) -> None:
         call = permit.call
         if self.calls is not None:
@@ -430,16 +410,16 @@ class Meter(BaseCallbackHandler, Allowance):
             self.calls.answered(call.id, call.model, outcome, reported, priced)
 
     def _handed_permit(self) -> Permit | None:
-        for handed in here().permits:
-            if isinstance(handed, _Handed) and handed.meter is self and not handed.is_used:
-                handed.is_used = True
-                return handed.permit
+        for held in here().permits:
+            if (permit := self._handed.pop(held.id, None)) is not None:
+                return permit
         return None
 
     def _call(self, request: Request) -> CallRequest:
-        is_money_bound = any(scope.budget.max_cost is not None for scope in self.scopes)
+        if self._is_over:
+            raise RuntimeError(_OVER)
         price = known_price(request.names, self._prices)
-        if price is None and is_money_bound:
+        if price is None and self._is_money_bound:
             raise UnpricedModelError("prices", request.model)
         return CallRequest(
             id=self._new_id(),
@@ -453,13 +433,11 @@ class Meter(BaseCallbackHandler, Allowance):
         )
 
 
-def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
+def _priced(permit: Permit, reported: Tokens, cost: float) -> TokenCount:
     """What a call used, with its cost, which may be unknown."""
     is_priced = permit.call.price is not None
     return TokenCount(
-        input_tokens=reported.input_tokens,
-        output_tokens=reported.output_tokens,
-        cached_tokens=reported.cached_tokens,
+        **reported._asdict(),
         known_cost=cost if is_priced else 0.0,
         unpriced_calls=0 if is_priced else 1,
     )

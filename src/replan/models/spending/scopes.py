@@ -103,6 +103,10 @@ class Permit:
     # Tokens that its reply may have; none where neither tokens nor money are bound.
     most_output: int | None
 
+    @property
+    def id(self) -> str:
+        return self.call.id
+
 
 def fit(
     call: CallRequest, charged: Mapping[str, Spending], crowded: Collection[str] = ()
