@@ -181,7 +181,11 @@ class SpecialistResult(Value):
     @property
     def text(self) -> str:
         """The text of the answer, empty without one."""
-        return "" if self.result is None else self.result.text
+        if self.result is None:
+            return ""
+        # LangChain's `text` makes a copy of what is a text already.
+        content = cast("str | list[Any]", self.result.content)
+        return content if isinstance(content, str) else self.result.text
 
     @property
     def marked_text(self) -> str:

@@ -7,8 +7,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -137,16 +137,28 @@ class StepWork:
             calls=calls,
         )
 
-    @asynccontextmanager
-    async def at_work(self) -> AsyncGenerator[RunnableConfig]:
-        """Let the code of a block use it, and give the configuration for it; then end it."""
-        services = self.services
+    async def result(self, work: Work, seconds: float = math.inf) -> SpecialistResult:
+        """Do the work in its context, and within its time; what outlives it asks nothing more."""
         key = {"idempotency_key": self.context.idempotency_key}
         metered = with_handlers(self.config, self.meter.handlers, metadata=key)
-        config, runtime = config_inside(metered, RunSettings), runtime_in(self.config)
+        config = config_inside(metered, RunSettings)
+        # Code that does not get the configuration as an argument finds it here.
+        around = inherited_config.set(config)
+        try:
+            with self._in_context():
+                async with self.meter:
+                    do = partial(self._do, work, config)
+                    return await in_time(do, self.meter, seconds, self._idle)
+        finally:
+            self.asker.close()
+            inherited_config.reset(around)
+
+    def _in_context(self) -> AbstractContextManager[None]:
+        """A block whose code may use what the attempt has."""
+        services, runtime = self.services, runtime_in(self.config)
         store = runtime and runtime.store
         facts = services.facts(self.settings, store) if services.remembers else None
-        at_work = using(
+        return using(
             run_id=self.context.run_id,
             node="specialist",
             emitter=self.emitter,
@@ -171,20 +183,6 @@ class StepWork:
             early=None,
             work=here().work if getattr(self.specialist, "continues_sessions", False) else None,
         )
-        # Code that does not get the configuration as an argument finds it here.
-        around = inherited_config.set(config)
-        try:
-            with closing(self.asker), at_work:
-                async with self.meter:
-                    yield config
-        finally:
-            inherited_config.reset(around)
-
-    async def result(self, work: Work, seconds: float = math.inf) -> SpecialistResult:
-        """Do the work in its context, and within its time."""
-        async with self.at_work() as config:
-            do = partial(self._do, work, config)
-            return await in_time(do, self.meter, seconds, self._idle)
 
     @property
     def _idle(self) -> float | None:

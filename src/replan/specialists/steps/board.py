@@ -12,7 +12,6 @@ tool node does. If a version of LangGraph does not allow this, the whole state i
 import asyncio
 import heapq
 from collections.abc import (
-    AsyncGenerator,
     Awaitable,
     Callable,
     Coroutine,
@@ -20,7 +19,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
@@ -33,12 +31,13 @@ from replan.base.langgraph_inside.tasks import can_read_state, read_state as rea
 from replan.log.rows import LedgerEntry
 from replan.log.run_log import RunLog
 from replan.log.whole_results import whole_results
-from replan.memory.conversation import MemoryPolicy, Seen, visible_messages
+from replan.memory.conversation import MemoryPolicy, Seen, resolved, visible_messages
 from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.run_context import here
 from replan.specialists.steps.on_record import RecordedResults
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
+from replan.state.memory import MemoryOptions
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 
 T = TypeVar("T")
@@ -143,6 +142,20 @@ class _Place:
         self.slots.release()
 
 
+@dataclass(slots=True)
+class _Seat:
+    """A seat as a context manager, held by each step of a round; cheaper than a generator."""
+
+    board: "Board"
+    key: str
+
+    async def __aenter__(self) -> None:
+        self.board.sit_down(self.key)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.board.stand_up(self.key)
+
+
 class Board:
     """The seats of one round: one for each step and specialist that was sent."""
 
@@ -156,6 +169,7 @@ class Board:
         self.read(state)
         # The conversation as specialists see it; most of them see the same.
         self._seen: dict[MemoryPolicy, Seen] = {}
+        self._seen_as_host: Seen | None = None
         if early is None:
             at_once = self.settings.limits.max_parallel_steps
             # Bounds the steps that run at the same time.
@@ -181,6 +195,7 @@ class Board:
         """Take the state of the round; a resumed round may have other settings."""
         self.state = state  # the state at the start of the round, read once for all its tasks
         self._known.pop("state", None)
+        self._seen_as_host = None
         self.settings = state.get("settings") or RunSettings()
         self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
@@ -200,6 +215,12 @@ class Board:
             self._seen[memory] = visible_messages(self.state, memory)
         return self._seen[memory]
 
+    def seen_as_host(self, memory: MemoryOptions) -> Seen:
+        """What the host sees of it, with the team's options; most specialists see the same."""
+        if self._seen_as_host is None:
+            self._seen_as_host = self.seen(resolved(memory, self.settings.memory))
+        return self._seen_as_host
+
     def step(self, step_id: int) -> PlanStep:
         """Find a step of the round's plan."""
         return self._steps.get(step_id) or self._plan.step(step_id)
@@ -208,23 +229,24 @@ class Board:
     def is_taken(self) -> bool:
         return self._seated > 0
 
-    @asynccontextmanager
-    async def seat(self, key: str) -> AsyncGenerator[None]:
-        """Take a seat; leaving it without an outcome publishes None, so that no waiter hangs."""
+    def seat(self, key: str) -> "_Seat":
+        """Hold a seat; leaving it without an outcome publishes None, so that no waiter hangs."""
+        return _Seat(self, key)
+
+    def sit_down(self, key: str) -> None:
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
-        try:
-            yield
-        finally:
-            self.publish(key, None)
-            self._seated -= 1
-            if not self._seated:
-                # A task that comes back to the same round, after a question, must read again.
-                self.read_again()
-                self.ended.clear()
-                beside, self._beside, self.edited = self._beside, None, None
-                if beside is not None:
-                    await cancelled([beside])
+
+    async def stand_up(self, key: str) -> None:
+        self.publish(key, None)
+        self._seated -= 1
+        if not self._seated:
+            # A task that comes back to the same round, after a question, must read again.
+            self.read_again()
+            self.ended.clear()
+            beside, self._beside, self.edited = self._beside, None, None
+            if beside is not None:
+                await cancelled([beside])
 
     def beside(self, work: Callable[[], Coroutine[Any, Any, EnhancedState]]) -> None:
         """Do something beside the round, from its first task until its last one ends."""

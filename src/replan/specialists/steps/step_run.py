@@ -169,9 +169,9 @@ class StepRun:
     def _visible_conversation(self) -> Seen:
         """What the specialist sees of the conversation; an event reports if the host sees more."""
         board, services = self.board, self.services
-        of_host = resolved(services.prompts.memory, board.settings.memory)
         if not self.step.parameters and self.specialist not in services.memory:
-            return board.seen(of_host)
+            return board.seen_as_host(services.prompts.memory)
+        of_host = resolved(services.prompts.memory, board.settings.memory)
         memory = own_memory(self.step, self.specialist, board.state, services)
         seen = board.seen(memory)
         if memory != of_host and not seen.is_whole:
