@@ -1,14 +1,13 @@
 """A report: its text, and how its file is written."""
 
 import hashlib
-import os
 import re
-import secrets
 import time
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
+from replan.base.texts.whole_file import replace_file
 from replan.plan.statuses import excerpt
 from replan.ports.run_context import Folders
 from replan.state.results import Artifact
@@ -36,24 +35,10 @@ def write_report(title: str, text: str, *, folders: Folders, key: str) -> Artifa
     # The name does not depend on the results: the same step writes the same file again.
     path = folders.out / f"{_stem(title, key)}.md"
     date = time.strftime("%Y-%m-%d", time.gmtime())
-    parts = (f"# {_inert(heading)}", date, _inert(text.strip()), REPORT_MARK)
-    write_whole(path, "\n\n".join(parts) + "\n")
-    return Artifact(path=_place(path, folders), title=heading, media_type="text/markdown")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Put the whole file in its place at once; whoever reads meanwhile sees the old one or this."""
+    parts = (f"# {_inert(heading)}", date, _inert(text.strip()), f"{REPORT_MARK}\n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Opened like any file, so that the umask says who may read it.
-    temporary = path.with_name(f".report-{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, "\n\n".join(parts).encode())
+    return Artifact(path=_place(path, folders), title=heading, media_type="text/markdown")
 
 
 def _inert(text: str) -> str:

@@ -59,8 +59,8 @@ def init(
 
 def write_starter(directory: Path, *, force: bool) -> str:
     """Write the files and report them."""
+    from replan.base.texts.whole_file import replace_file
     from replan.team.file_team import SCHEMA_NAME, starter_team
-    from replan.user_files.plan_file import replace_file
 
     contents = {
         TEAM_NAME: starter_team(),
@@ -77,7 +77,7 @@ def write_starter(directory: Path, *, force: bool) -> str:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in contents.items():
-            replace_file(directory / name, text.encode())
+            replace_file((directory / name).resolve(), text.encode())
     except OSError as error:
         raise InputError(f"The files cannot be written: {error}.") from error
     team, plan = directory / TEAM_NAME, directory / PLAN_NAME

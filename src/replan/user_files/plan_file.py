@@ -1,9 +1,9 @@
 """Write the plan of a run into a file: what is finished, also of a run that was cut off."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from replan.base.texts.whole_file import replace_file
 from replan.errors import InputError, ReplanError
 from replan.events.types import Event, PlanEvent, SpecialistCompleted, StepsInvalidated
 from replan.plan.model import TaskPlan
@@ -63,23 +63,7 @@ class PlanFile:
         if plan.content == self._written:
             return
         try:
-            replace_file(self.path, plan.content.encode("utf-8", "replace"))
+            replace_file(self.path.resolve(), plan.content.encode("utf-8", "replace"))
         except OSError as error:
             raise ReplanError(f"The plan cannot be written: {error}.") from error
         self._written = plan.content
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole new file in place of an old one, or raise and leave the old one as it is."""
-    target = path.resolve()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            beside.chmod(target.stat().st_mode)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
