@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache
-from typing import Any
+from fractions import Fraction
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -15,42 +14,41 @@ from replan_local.refusals import CannotAnswerError
 MOST_ROWS = 30
 """How many rows an answer shows."""
 
+EMPTY = "(empty)"
+"""A cell without a value."""
+
 _CUT = "(More rows are not shown.)"
-_EMPTY = "(empty)"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_READER = MarkdownIt("zero").enable("table")
 
 
 class AnswerTable(Value):
-    """Rows under named columns."""
+    """Rows of cells, as they are shown, under named columns."""
 
     title: str  # what the table shows
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]  # numbers are numbers, everything else is text
-    key_count: int = 0  # the first columns that tell the rows apart, even if they hold numbers
+    figures: tuple[str, ...]  # the columns of numbers that are no keys
+    rows: tuple[tuple[str, ...], ...]
     is_cut: bool = False  # whether there are more rows than these
 
-    def markdown(self) -> str:
-        """The table in Markdown; columns of figures are set to the right, and a cut is marked."""
-        figures = self.figures()
-        marks = ["---:" if name in figures else "---" for name in self.columns]
-        lines = [_line(self.columns), _line(marks), *map(_line, self.rows)]
+    def markdown(self, source: str = "") -> str:
+        """The title and the table; columns of figures are set to the right, a cut is marked."""
+        marks = ["---:" if name in self.figures else "---" for name in self.columns]
+        lines = [f"**{self.title}**" + (f" ({source})" if source else ""), ""]
+        lines += [_line(self.columns), _line(marks), *map(_line, self.rows)]
         return "\n".join([*lines, *(["", _CUT] if self.is_cut else [])])
 
-    def values(self, column: str) -> list[Any]:
-        return [row[self.columns.index(column)] for row in self.rows]
+    def keys(self) -> list[str]:
+        """The columns that say what a row is about."""
+        return [name for name in self.columns if name not in self.figures]
 
-    def figures(self) -> list[str]:
-        """The columns of numbers, without the keys."""
-        return [name for name in self.columns[self.key_count :] if _are_numbers(self.values(name))]
-
-    def labels(self) -> list[str]:
-        """What each row is called: by all of its keys, and by no other row."""
-        figures = self.figures()
-        keys = [self.values(name) for name in self.columns if name not in figures]
-        labels = [" ".join(shown(key[at]) for key in keys) for at in range(len(self.rows))]
-        if len(set(labels)) < len(labels):
+    def figures_by_label(self) -> Mapping[str, Mapping[str, str]]:
+        """The figures of each row by their columns, under all of its keys."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        labelled = {" ".join(row[key] for key in self.keys()): row for row in rows}
+        if len(labelled) < len(rows):
             raise CannotAnswerError(f"'{self.title}' has several rows with the same keys.")
-        return labels
+        return labelled
 
 
 def result_of(step: int, inputs: Mapping[int, str]) -> str:
@@ -67,8 +65,7 @@ def table_of(step: int, inputs: Mapping[int, str]) -> AnswerTable:
     title = text.removeprefix("**").partition("**")[0] if text.startswith("**") else f"step {step}"
     tables = tables_in(text, title)
     if len(tables) != 1:
-        message = f"Step {step} has {len(tables) or 'no'} tables; one is needed."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"Step {step} has {len(tables) or 'no'} tables; one is needed.")
     if tables[0].is_cut:
         message = f"Step {step} shows only a part of its rows; ask there for what you need of them."
         raise CannotAnswerError(message)
@@ -76,67 +73,41 @@ def table_of(step: int, inputs: Mapping[int, str]) -> AnswerTable:
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
-    """Read the tables of a Markdown text back; columns set to the right hold the numbers."""
-    nodes = SyntaxTreeNode(_reader().parse(text)).children
+    """Read the tables of a Markdown text back; columns set to the right hold the figures."""
+    nodes = SyntaxTreeNode(_READER.parse(text)).children
     return tuple(_table(node, title) for node in nodes if node.type == "table")
 
 
+def shown(number: float | Decimal) -> str:
+    """A number as a cell: short and without grouping signs, so that it can be read back."""
+    decimal = Decimal(str(number))
+    if not decimal.is_finite():
+        return str(number).lower()
+    text = f"{decimal:.2f}" if abs(decimal) >= 1 else f"{Decimal(f'{decimal:.4g}'):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def number_in(cell: str) -> Fraction | None:
+    return Fraction(cell) if _NUMBER.fullmatch(cell) else None
+
+
 def _table(node: SyntaxTreeNode, title: str) -> AnswerTable:
-    head, *rows = [row.children for part in node.children for row in part.children]
-    readers = [_figure if "right" in str(cell.attrs.get("style")) else str for cell in head]
-    texts = [[cell.children[0].content for cell in row] for row in rows]
+    head, *body = [row.children for part in node.children for row in part.children]
+    columns, *rows = [tuple(cell.children[0].content for cell in row) for row in (head, *body)]
     after = node.next_sibling
     return AnswerTable(
         title=title,
-        columns=tuple(cell.children[0].content for cell in head),
-        rows=tuple(
-            tuple(read(text) for read, text in zip(readers, row, strict=True)) for row in texts
+        columns=columns,
+        figures=tuple(
+            columns[at]
+            for at, cell in enumerate(head)
+            if "right" in str(cell.attrs.get("style"))
+            and all(_NUMBER.fullmatch(row[at]) or row[at] == EMPTY for row in rows)
         ),
+        rows=tuple(rows),
         is_cut=after is not None and after.children[0].content == _CUT,
     )
 
 
-def shown(value: object) -> str:
-    """A cell as text: numbers short and without grouping signs, so that they can be read back."""
-    match value:
-        case None:
-            return _EMPTY
-        case bool():
-            return str(value).lower()
-        case float() | Decimal():
-            return _decimal(Decimal(str(value)))
-        case _:
-            return " ".join(str(value).split()).replace("|", r"\|")
-
-
-def number(value: object) -> float | Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return None
-    return value if Decimal(value).is_finite() else None
-
-
-@cache
-def _reader() -> MarkdownIt:
-    return MarkdownIt("zero").enable("table")
-
-
-def _decimal(value: Decimal) -> str:
-    if not value.is_finite():
-        return str(value).lower()
-    rounded = value.quantize(Decimal("0.01")) if abs(value) >= 1 else Decimal(f"{value:.4g}")
-    text = format(rounded, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _line(cells: Sequence[object]) -> str:
-    return "| " + " | ".join(shown(cell) for cell in cells) + " |"
-
-
-def _are_numbers(cells: Sequence[object]) -> bool:
-    return all(number(cell) is not None for cell in cells if cell is not None)
-
-
-def _figure(cell: str) -> int | float | str | None:
-    if _NUMBER.fullmatch(cell):
-        return float(cell) if "." in cell else int(cell)
-    return None if cell == _EMPTY else cell
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

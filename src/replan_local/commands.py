@@ -1,44 +1,16 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Annotated, ClassVar
+import tomllib
+from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field
 
 from replan.plan.model import Value
 from replan.state.team import SpecialistCard
 
-Count = Annotated[int, Field(ge=1)]
-
-
-CARDS = (
-    SpecialistCard(
-        name="data_analyst",
-        intended_use="Exact figures from CSV, Parquet and JSON files of the folder; a step is one "
-        "command, or has the parameter sql.",
-        capabilities=(
-            "list tables",
-            "total COLUMN [by COLUMN] from TABLE [where COLUMN is VALUE] [top N]",
-            "compare step N and step M by COLUMN",
-        ),
-    ),
-    SpecialistCard(
-        name="librarian",
-        intended_use="Passages in the notes of the folder (txt, md, rst, html); a step is one "
-        "command.",
-        capabilities=('search notes for "WORDS" [in FILE] [top N]',),
-    ),
-    SpecialistCard(
-        name="calculator",
-        intended_use="Exact arithmetic on numbers and on figures of earlier steps; a step is one "
-        "command.",
-        capabilities=("calculate EXPRESSION", 'calculate step 1["total cost"]["Berlin"] / step 2'),
-    ),
-    SpecialistCard(
-        name="writer",
-        intended_use="One report file of the results of earlier steps; a step is one command.",
-        capabilities=('write report ["TITLE"]',),
-    ),
-)
+_CARDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
+CARDS = tuple(map(SpecialistCard.model_validate, _CARDS["specialists"]))
 """What each specialist says of itself, with the forms of its commands."""
 
 
@@ -47,7 +19,6 @@ class Part(Value):
 
     said: str
     sql: str
-    is_period: bool = False
 
     def __str__(self) -> str:
         return self.said
@@ -68,25 +39,19 @@ class Figures(_Command):
     measures: tuple[Part, ...] = (Part(said="count", sql="count(*)"),)
     by: tuple[Part, ...] = ()
     where: tuple[Part, ...] = ()
-    # How many groups are shown, the largest first number first; all by default.
-    top: Count | None = None
-    bottom: Count | None = None  # the same with the smallest first
+    # How many groups are shown, the largest first figure first.
+    top: int | None = Field(default=None, ge=1)
 
     def __str__(self) -> str:
         words = ", ".join(map(str, self.measures))
         words += f" by {' and '.join(map(str, self.by))}" if self.by else ""
-        words += f", top {self.top}" if self.top else ""
-        return words + (f", bottom {self.bottom}" if self.bottom else "")
+        return words + (f", top {self.top}" if self.top else "")
 
 
-class ListTables(_Command):
-    """The tables of the folder, with their columns."""
+class Query(_Command):
+    """One SELECT on the tables; without one, a list of them."""
 
-
-class Sql(_Command):
-    """One SELECT; it has no sentence, only a parameter."""
-
-    sql: str
+    sql: str = ""
 
 
 class Compare(_Command):
@@ -102,7 +67,7 @@ class Search(_Command):
 
     query: str
     file: str = ""
-    top: Count = 3
+    top: int = Field(default=3, ge=1)
 
 
 class Calculate(_Command):
@@ -121,5 +86,4 @@ class Report(_Command):
     title: str = ""
 
 
-Query = Figures | ListTables | Sql | Compare
-Command = Query | Search | Calculate | Report
+Command = Figures | Query | Compare | Search | Calculate | Report

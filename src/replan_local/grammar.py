@@ -12,21 +12,19 @@ from replan_local.commands import (
     Command,
     Compare,
     Figures,
-    ListTables,
+    Query,
     Report,
     Search,
 )
-from replan_local.figures import FUNCTIONS, condition, key, measure, period_key, unquoted
+from replan_local.figures import FUNCTIONS, condition, key, measure, unquoted
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
-LONGEST = 2_000
-"""Characters of a command."""
+LONGEST = 500
+"""Characters of a command: a longer calculation could take hours."""
 
-# Articles mean nothing, so a sentence without them may be proposed; it is not run unasked.
-_ARTICLES = re.compile(r"\b(?:the|an?|please)\s+", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\"[^\"]*\"?|'[^']*'?|[\w.-]+|\S)")
 
 
@@ -36,12 +34,12 @@ def parse(text: str) -> Command:
     Raises:
         CannotAnswerError: It is not a command; the message says where it leaves the language.
     """
-    text = text.strip()
-    text = text[:-1] if text.endswith(".") and not text.endswith("..") else text
-    try:
-        return _command(text)
-    except CannotAnswerError as refusal:
-        raise CannotAnswerError(f"{refusal}{_proposal(text)}") from None
+    text = text.strip().removesuffix(".")
+    tree = tree_of(text, "command")
+    if tree.data != "calculation":
+        return meaning(tree, MEANINGS)
+    steps = {int(str(figure.children[0])) for figure in tree.find_data("figure")}
+    return Calculate(expression=text.split(maxsplit=1)[1], steps=tuple(sorted(steps)))
 
 
 def tree_of(text: str, rule: str) -> "Tree[Token]":
@@ -67,14 +65,6 @@ def meaning(part: Any, meanings: Mapping[str, Callable[..., Any]]) -> Any:
     return meanings.get(part.type, str.lower)(part)
 
 
-def _command(text: str) -> Command:
-    tree = tree_of(text, "command")
-    if tree.data != "calculation":
-        return meaning(tree, MEANINGS)
-    steps = {int(str(figure.children[0])) for figure in tree.find_data("figure")}
-    return Calculate(expression=text.split(maxsplit=1)[1], steps=tuple(sorted(steps)))
-
-
 def _made(kind: type[Any], *fields: str) -> Callable[..., Any]:
     """What makes a value of its parts; a part that is left out has its default."""
 
@@ -91,13 +81,12 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "A_VALUE": str,
     "A_WHOLE_NUMBER": int,
     "figures": _made(Figures, "measures", "by", "table", "where", "top"),
-    "lowest_figures": _made(Figures, "measures", "by", "table", "where", "bottom"),
     "measure": measure,
     "key": key,
-    "period_key": period_key,
     "condition": condition,
     "operator": lambda *words: " ".join(words),
-    "list_tables": ListTables,
+    "A_QUERY_IN_SQL": str,
+    "query": _made(Query, "sql"),
     "comparison": _made(Compare, "steps", "by"),
     "search": _made(Search, "query", "file", "top"),
     "report": _made(Report, "title"),
@@ -129,9 +118,10 @@ def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:
     where = f"after '{before}'" if before else "at the beginning"
     what = "an expression" if rule == "expression" else "a command"
     wrong = found[1] if found else ""
-    message = f"'{text}' is not {what}: expected {either} {where}, not "
-    told = f"{repr(wrong) if wrong else 'nothing'}.{did_you_mean(wrong, expected)}"
-    return CannotAnswerError(message + told)
+    return CannotAnswerError(
+        f"'{text}' is not {what}: expected {either} {where}, not "
+        f"{repr(wrong) if wrong else 'nothing'}.{did_you_mean(wrong, expected)}{_form_of(text)}"
+    )
 
 
 def _called(terminals: set[str]) -> list[str]:
@@ -146,15 +136,10 @@ def _called(terminals: set[str]) -> list[str]:
     return called + (["the end"] if "$END" in terminals else [])
 
 
-def _proposal(text: str) -> str:
-    """What can be said instead: the sentence without its articles, else the form of the command."""
-    bare = _ARTICLES.sub("", text)
-    try:
-        _command(bare)
-    except CannotAnswerError:
-        first = text.partition(" ")[0].casefold()
-        first = "total" if first in FUNCTIONS else first
-        forms = (form for card in CARDS for form in card.capabilities)
-        form = next((form for form in forms if form.startswith(f"{first} ")), "")
-        return f" The form is: {form}" if form else ""
-    return f" Say: {bare}"
+def _form_of(text: str) -> str:
+    """The form of the command that a text begins as; empty if it begins as none."""
+    first = text.partition(" ")[0].casefold()
+    first = "total" if first in FUNCTIONS else first
+    forms = (form for card in CARDS for form in card.capabilities)
+    form = next((form for form in forms if form.startswith(f"{first} ")), "")
+    return f" The form is: {form}" if form else ""

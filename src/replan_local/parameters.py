@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
 
-from replan_local.commands import Calculate, Command, Figures, Report, Search, Sql
+from replan_local.commands import Calculate, Command, Figures, Query, Report, Search
 from replan_local.grammar import MEANINGS, meaning, tree_of
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
@@ -14,7 +14,7 @@ _RULES = {"measures": "measures", "by": "keys", "where": "conditions"}
 
 
 def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
-    kind = _KINDS.get(specialist) or (Sql if "sql" in given else Figures)
+    kind = _KINDS.get(specialist) or (Query if "sql" in given else Figures)
     parts = {
         name: _parts(name, given[name], rule) for name, rule in _RULES.items() if name in given
     }

@@ -12,17 +12,20 @@ class CannotAnswerError(ToolException):
     """Something cannot be answered as it is; the message says why and what there is instead."""
 
 
-def one_of(wanted: str, names: Sequence[str], what: str) -> str:
-    """The name that is meant, whatever its case; any other one is refused."""
+def one_of(wanted: str | None, names: Sequence[str], what: str) -> str:
+    """The name that is meant, whatever its case; the only one needs not be named."""
+    if not wanted and len(names) == 1:
+        return names[0]
     for name in names:
-        if name.casefold() == wanted.casefold():
+        if wanted and name.casefold() == wanted.casefold():
             return name
     raise unknown(wanted, names, what)
 
 
-def unknown(wanted: str, names: Sequence[str], what: str) -> CannotAnswerError:
+def unknown(wanted: str | None, names: Sequence[str], what: str) -> CannotAnswerError:
+    wrong = f"No {what} is '{wanted}'." if wanted else f"Name the {what}."
     there = f"There are: {', '.join(names)}." if names else "There is none."
-    return CannotAnswerError(f"No {what} is '{wanted}'. {there}{did_you_mean(wanted, names)}")
+    return CannotAnswerError(f"{wrong} {there}{did_you_mean(wanted or '', names)}")
 
 
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:

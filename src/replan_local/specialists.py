@@ -15,14 +15,16 @@ from replan.ports.run_context import folders_of_step
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
-from replan_local.commands import CARDS, Calculate, Command, Query, Report, Search
+from replan_local.commands import CARDS, Calculate, Command, Compare, Figures, Query, Report, Search
+from replan_local.comparing import compared
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.parameters import command_of
-from replan_local.querying import Querying
+from replan_local.querying import answer
 from replan_local.refusals import CannotAnswerError
 from replan_local.report import text_of, write_report
 from replan_local.searching import passages_on
+from replan_local.tables import Tables
 
 
 class LocalSpecialist:
@@ -63,20 +65,23 @@ async def _done(command: Command, context: ExecutionContext) -> SpecialistResult
             report = await asyncio.shield(in_thread(write))
             text = f"**{report.title}** is written."
             return SpecialistResult(result=AIMessage(content=text), artifacts=(report,))
+        case Compare():
+            text = compared(command, context.inputs)
         case Calculate():
             text = calculated(command.expression, context.inputs)
         case Search():
             text = await in_thread(lambda: passages_on(command, folders.workspace))
         case _:
-            text = await _answered(Querying(folders.workspace, context.inputs), command)
+            text = await _answered(command, folders.workspace)
     return SpecialistResult(result=AIMessage(content=text))
 
 
-async def _answered(querying: Querying, command: Query) -> str:
+async def _answered(command: Figures | Query, directory: Path) -> str:
+    tables = await in_thread(lambda: Tables(directory))
     try:
-        return await in_thread(lambda: querying.answer(command))
+        return await in_thread(lambda: answer(command, tables))
     except asyncio.CancelledError:
-        querying.interrupt()
+        tables.interrupt()
         raise
 
 

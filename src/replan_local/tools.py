@@ -12,11 +12,12 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.ports.run_context import Folders, folders_of_step
-from replan_local.commands import ListTables, Search, Sql
+from replan_local.commands import Query, Search
 from replan_local.expressions import calculated
-from replan_local.querying import Querying
+from replan_local.querying import answer
 from replan_local.report import write_report as written
 from replan_local.searching import passages_on
+from replan_local.tables import Tables
 
 
 def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[BaseTool, ...]:
@@ -37,7 +38,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         Args:
             sql: The query; without it, the tables, their columns and their names in SQL are listed.
         """
-        return Querying(folders().workspace).answer(Sql(sql=sql) if sql.strip() else ListTables())
+        return answer(Query(sql=sql), Tables(folders().workspace))
 
     def search_notes(query: str, file: str = "", top: int = 3) -> str:
         """Find passages in the notes of the folder (txt, md, rst, html), quoted with file and line.
@@ -53,8 +54,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         """Compute exactly.
 
         Args:
-            expression: Numbers with + - * / ^ ( ), `12.5 % of 80`, and sum, average, median, min
-                or max of several.
+            expression: Numbers with + - * / ^ ( ), and `12.5 % of 80`.
         """
         return calculated(expression, {})
 
@@ -66,8 +66,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
             text: Its text in Markdown.
             idempotency_key: What tells this call from any other.
         """
-        key = idempotency_key or text
-        report = written(title, text, folders=folders(), key=key)
+        report = written(title, text, folders=folders(), key=idempotency_key or text)
         return f"**{report.title}**: written to `{report.path}`."
 
     make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)

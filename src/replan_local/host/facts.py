@@ -20,7 +20,7 @@ _REQUESTS = {
     "forget": re.compile(r"(?i)(?:please\s+)?forget\s+(?:fact\s+)?(?P<id>[0-9a-f]{16})\.?"),
 }
 _ASKED_IN = {"direct_answer": "request", "specialist": "step"}
-_FACT = re.compile(r"fact (?P<id>[^\s,]+), of (?P<at>.+):")
+_FACT = re.compile(r"^fact ([^\s,]+), of (.+):$", re.MULTILINE)
 
 
 def about_facts(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage | None:
@@ -48,10 +48,4 @@ def is_about_facts(request: str, system: str) -> bool:
 def _told(text: str) -> str:
     """The result of a tool; facts as a list."""
     facts = first_of(sections_of(text), "facts")
-    lines = list[str]()
-    for line in facts.splitlines():
-        if head := _FACT.fullmatch(line):
-            lines.append(f"\nFact {head['id']}, {head['at']}:\n")
-        else:
-            lines.append(line.replace("| ", "> ", 1))
-    return "\n".join(lines).strip() or text
+    return _FACT.sub(r"\nFact \1, \2:\n", facts).replace("\n| ", "\n> ").strip() or text

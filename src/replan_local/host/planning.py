@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from replan.errors import PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan
@@ -20,11 +21,10 @@ _BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)")
 
 def planned(request: str, team: Sequence[str]) -> str:
     if _BOX.search(request):
-        document = PlanDocument.recover(request)
-        for mistake in document.mistakes:
-            message = f"Line {mistake.line} of the plan: {mistake.reason} {mistake.fix}"
-            raise CannotAnswerError(message)
-        return str(document)
+        try:
+            return str(PlanDocument.parse(request))
+        except PlanDocumentError as error:
+            raise CannotAnswerError(str(error)) from None
     try:
         steps = _steps(request, team)
     except CannotAnswerError:

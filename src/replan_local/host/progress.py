@@ -27,7 +27,7 @@ class Progress(Value):
     """What the prompts of feedback, revision and final answer say about a run."""
 
     plan: TaskPlan  # the plan, with the document as its content
-    results: Mapping[str, tuple[Section, ...]]  # what specialists gave, by the number of the step
+    results: Mapping[int, tuple[Section, ...]]  # what specialists gave, by the number of the step
     missing: str  # why the run has to end now; empty if it may continue
 
     def failed(self) -> tuple[PlanStep, ...]:
@@ -37,54 +37,41 @@ class Progress(Value):
 
     def error_of(self, step: PlanStep) -> str:
         """The last thing said about a failed step."""
-        results = self.results.get(str(step.id), ())
-        return results[-1].text.strip() if results else step.feedback
+        return self.results[step.id][-1].text if self.results[step.id] else step.feedback
 
     def joined(self) -> str:
         """The answer of the run in Markdown: what was done, and what was found.
 
         The last node of the graph adds what was not done.
         """
-        parts = [self._opening()]
-        for step in self.plan.steps:
-            found = self._useful(step)
-            for section in found:
-                named = f" ({_doer(section, step)})" if len(found) > 1 else ""
-                parts.append(f"## {step.id}. {step.description}{named}\n\n{section.text.strip()}")
-        return "\n\n".join(parts)
-
-    def _opening(self) -> str:
         done = [step for step in self.plan.steps if step.status is StepStatus.COMPLETED]
-        total = len(self.plan.steps)
         if not done:
             return "No step of the plan returned a result."
+        parts, names = list[str](), list[str]()
+        for step in done:
+            results = [each for each in self.results[step.id] if _is_useful(each)]
+            for result in results:
+                # The step says who did it, where the mark of the result does not.
+                name = result.attributes.get("specialist", step.assigned_to)
+                by = f" ({name})" if len(results) > 1 else ""
+                parts.append(f"## {step.id}. {step.description}{by}\n\n{result.text.strip()}")
+                names.append(name)
+        total = len(self.plan.steps)
         count = f"{len(done)} of {total} steps are" if total > 1 else "The one step is"
-        names = dict.fromkeys(
-            _doer(section, step) for step in done for section in self._useful(step)
-        )
-        return f"{count} done" + (f", by {', '.join(names)}." if names else ".")
-
-    def _useful(self, step: PlanStep) -> Sequence[Section]:
-        if step.status is not StepStatus.COMPLETED:
-            return ()
-        found = self.results.get(str(step.id), ())
-        return [
-            section
-            for section in found
-            if section.attributes.get("status") != "failed" and section.text
-        ]
+        by = f", by {', '.join(dict.fromkeys(names))}" if names else ""
+        return "\n\n".join([f"{count} done{by}.", *parts])
 
 
 def progress_in(human: str) -> Progress:
     sections = sections_of(human)
-    results: dict[str, tuple[Section, ...]] = {}
-    for section in sections:
-        if section.tag == "result":
-            step = section.attributes.get("step", "")
-            results[step] = (*results.get(step, ()), section)
+    plan = PlanDocument.recover(first_of(sections, "plan")).plan
+    results = [section for section in sections if section.tag == "result"]
     return Progress(
-        plan=PlanDocument.recover(first_of(sections, "plan")).plan,
-        results=results,
+        plan=plan,
+        results={
+            step.id: tuple(each for each in results if each.attributes.get("step") == str(step.id))
+            for step in plan.steps
+        },
         missing=first_of(sections, "missing"),
     )
 
@@ -94,11 +81,6 @@ def first_of(sections: Sequence[Section], tag: str) -> str:
     return next((section.text for section in sections if section.tag == tag), "")
 
 
-def _doer(result: Section, step: PlanStep) -> str:
-    """The specialist of a result: the one that its step names, if its mark names no other."""
-    return result.attributes.get("specialist", step.assigned_to)
-
-
 def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:
     """Change every failed step once whose error proposes a name.
 
@@ -106,7 +88,7 @@ def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:
         The whole revised document, and a sentence for each step; nothing if there is no such step.
     """
     failed = [step for step in progress.failed() if _REVISED not in step.brief]
-    changed = [new for step in failed if (new := _renamed(progress, step))]
+    changed = [new for step in failed if (new := _renamed(step, progress.error_of(step)))]
     if not changed:
         return "", ()
     document = PlanDocument.recover(progress.plan.content)
@@ -114,8 +96,12 @@ def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:
     return str(document.write(plan)), tuple(note for _, note in changed)
 
 
-def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
-    found = _DID_YOU_MEAN.search(progress.error_of(step).strip()[-_LONGEST_ERROR:])
+def _is_useful(result: Section) -> bool:
+    return result.attributes.get("status") != "failed" and bool(result.text)
+
+
+def _renamed(step: PlanStep, error: str) -> tuple[PlanStep, str] | None:
+    found = _DID_YOU_MEAN.search(error.strip()[-_LONGEST_ERROR:])
     if found is None:
         return None
     pattern = re.compile(rf"(?<!\w){re.escape(found['wrong'])}(?!\w)", re.IGNORECASE)
@@ -131,8 +117,7 @@ def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
             case _:
                 return value
 
-    parameters = {str(put(key)): put(value) for key, value in step.parameters.items()}
-    new = step.replace(description=str(put(step.description)), parameters=parameters)
+    new = step.replace(description=put(step.description), parameters=put(dict(step.parameters)))
     if new == step:
         return None
     note = f"{found['right']} for {found['wrong']}."

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ValidationError
 
 from replan.plan.dependencies import ready_steps
@@ -24,9 +24,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
-_SIMPLE = {"complexity": "simple"}
 _LINE, _SUMMARY = 120, 1_500  # characters
-_CANNOT = "The offline model cannot do this"
 _QUOTED = 4
 _SOURCE = re.compile(r"\[\[(?P<source>.+?)(?::\d+)?\]\]")
 _NUMBERED = re.compile(r"(?P<line>\d*)\| ?(?P<text>.*)")
@@ -37,54 +35,57 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 class _Prompt:
     """What this model reads in the messages of a call."""
 
-    call: Call | None
+    call: Call
     system: str
     human: str
 
-    def told(self, tag: str) -> str:
+    def data(self, tag: str) -> str:
         """What is marked as data of a kind."""
         return first_of(sections_of(self.human), tag)
 
     @property
     def request(self) -> str:
         """The request: its own section, or else the whole last human message."""
-        return self.told("request") or self.human
+        return self.data("request") or self.human
 
-    @property
-    def team(self) -> Sequence[str]:
-        return _MEMBER.findall(first_of(sections_of(self.system), "team") or self.told("team"))
+    def planned(self) -> str:
+        team = first_of(sections_of(self.system), "team") or self.data("team")
+        return planned(self.request, _MEMBER.findall(team))
 
 
-def reply_to(messages: Sequence[BaseMessage]) -> str:
+def reply_to(messages: Sequence[BaseMessage]) -> AIMessage:
     """Write the reply to a prompt of the host, or to any other prompt."""
     texts = [(message.type, _HALF_CHARACTER.sub("\ufffd", message.text)) for message in messages]
-    system = "\n".join(text for kind, text in texts if kind == "system")
-    human = next((text for kind, text in reversed(texts) if kind == "human"), "")
     try:
         call = call_of(messages)
     except ValidationError:
         call = None
-    write = _WRITERS[call.node if call else "direct_answer"]
-    return write(_Prompt(call=call, system=system, human=human))
-
-
-def refusal_of(reply: str) -> str:
-    """The words of a reply that refuses the request; empty for any other reply."""
-    body = reply.rpartition("---\n")[2]
-    return body.strip() if body.startswith(_CANNOT) else ""
+    prompt = _Prompt(
+        call=call or Call(node="direct_answer"),
+        system="\n".join(text for kind, text in texts if kind == "system"),
+        human=next((text for kind, text in reversed(texts) if kind == "human"), ""),
+    )
+    try:
+        return AIMessage(_WRITERS[prompt.call.node](prompt))
+    except CannotAnswerError as refusal:
+        words = f"The offline model cannot do this. {refusal}\n\n{_WITH_A_MODEL}"
+        text = _answered(words) if prompt.call.node == "think" else words
+        return AIMessage(text, additional_kwargs={"refusal": words})
 
 
 def _think(prompt: _Prompt) -> str:
-    """Answer a calculation or refuse at once, or plan the request."""
+    """Answer at once what needs no plan, or plan the request."""
     if is_about_facts(prompt.request, prompt.system):
-        return _document("", **_SIMPLE, reasoning="This is about facts.")
+        return _answered("")
     try:
         answer = _calculation(prompt.request)
-        plan = "" if answer else planned(prompt.request, prompt.team)
-    except CannotAnswerError as refusal:
-        answer, plan = _quotes(prompt) or _refusal(refusal), ""
-    if not plan:
-        return _document(answer, **_SIMPLE, reasoning="This needs no plan, or has none.")
+        plan = "" if answer else prompt.planned()
+    except CannotAnswerError:
+        answer, plan = _quotes(prompt), ""
+        if not answer:
+            raise
+    if answer:
+        return _answered(answer)
     count = len(PlanDocument.recover(plan).plan.steps)
     return _document(
         plan,
@@ -94,10 +95,7 @@ def _think(prompt: _Prompt) -> str:
 
 
 def _answer_or_plan(prompt: _Prompt) -> str:
-    try:
-        return _calculation(prompt.request) or planned(prompt.request, prompt.team)
-    except CannotAnswerError as refusal:
-        return _refusal(refusal)
+    return _calculation(prompt.request) or prompt.planned()
 
 
 def _feedback(prompt: _Prompt) -> str:
@@ -113,8 +111,7 @@ def _feedback(prompt: _Prompt) -> str:
             feedback="A step failed, and its error says which name it needs.",
         )
     if not progress.missing and ready_steps(progress.plan):
-        told = "There are open steps that can run."
-        return _document("", verdict="continue", feedback=told)
+        return _document("", verdict="continue", feedback="There are open steps that can run.")
     failed = ", ".join(str(step.id) for step in progress.failed())
     told = f"Failed for good: step {failed}." if failed else "Every step is done."
     return _document(progress.joined(), verdict="complete", feedback=told)
@@ -127,11 +124,9 @@ def _revised(prompt: _Prompt) -> str:
 
 def _summary(prompt: _Prompt) -> str:
     """The beginning of each message, the newest ones as far as there is room."""
-    said = f"{prompt.told('memory')}\n{prompt.told('conversation')}"
-    kept = [excerpt(line, _LINE) for line in said.splitlines() if line.strip()]
-    while len("\n".join(kept)) > _SUMMARY:
-        kept.pop(0)
-    return "\n".join(kept)
+    said = f"{prompt.data('memory')}\n{prompt.data('conversation')}"
+    lines = [excerpt(line, _LINE) for line in said.splitlines() if line.strip()]
+    return "\n".join(lines)[-_SUMMARY:]
 
 
 def _calculation(request: str) -> str:
@@ -145,14 +140,10 @@ def _calculation(request: str) -> str:
     return ""
 
 
-def _refusal(refusal: CannotAnswerError) -> str:
-    return f"{_CANNOT}. {refusal}\n\n{_WITH_A_MODEL}"
-
-
 def _quotes(prompt: _Prompt) -> str:
     """The lines of knowledge that fit best, each with the mark that cites it."""
     quoted, source = list[str](), ""
-    for line in prompt.told("knowledge").splitlines():
+    for line in prompt.data("knowledge").splitlines():
         if head := _SOURCE.match(line):
             source = head["source"]
         elif (told := _NUMBERED.match(line)) and told["text"].strip():
@@ -165,10 +156,13 @@ def _step(prompt: _Prompt) -> str:
     """Quote what the knowledge has; a step that has none needs a language model."""
     if quotes := _quotes(prompt):
         return quotes
-    name = prompt.call.specialist if prompt.call else None
-    who = f"The specialist '{name}'" if name else "This specialist"
+    who = f"The specialist '{prompt.call.specialist}'"
     told = f"{who} needs a language model; the offline model cannot do its work. {_WITH_A_MODEL}"
     return _document(told, status="failed", retry="no")
+
+
+def _answered(answer: str) -> str:
+    return _document(answer, complexity="simple", reasoning="This needs no plan, or has none.")
 
 
 def _document(body: str, **head: object) -> str:

@@ -7,27 +7,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cases import cases_of
-from replan_local.commands import (
-    Calculate,
-    Compare,
-    Figures,
-    ListTables,
-    Report,
-    Search,
-)
-from replan_local.figures import condition, key, measure, period_key
+from replan_local.commands import Calculate, Compare, Figures, Query, Report, Search
+from replan_local.figures import condition, key, measure
 from replan_local.grammar import _parser, parse
 from replan_local.refusals import CannotAnswerError
 
 CASES = cases_of(__file__)
 
 AGGREGATES = ("count", "total", "average", "median", "smallest", "largest", "distinct")
-PERIODS = ("day", "week", "month", "quarter", "year")
-RESERVED = {"by", "from", "where", "and", "top", "bottom", "of", "is", "not", "in", "for"}
+RESERVED = {"by", "from", "where", "and", "top", "of", "is", "not", "in", "for"}
 
 # A part of a sentence: how it is said, and what it means.
 BARE = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(
-    lambda word: word not in RESERVED | {*PERIODS}
+    lambda word: word not in RESERVED
 )
 QUOTED = st.text(alphabet="ab .,;<=é和'", min_size=1, max_size=8).filter(str.strip)
 NAME = BARE.map(lambda word: (word, word)) | QUOTED.map(lambda text: (f'"{text}"', text))
@@ -48,10 +40,7 @@ def measures(draw):
 @st.composite
 def keys(draw):
     said, column = draw(NAME)
-    if not draw(st.booleans()):
-        return said, key(column)
-    period = draw(st.sampled_from(PERIODS))
-    return f"{period} of {said}", period_key(period, column)
+    return said, key(column)
 
 
 @st.composite
@@ -69,19 +58,18 @@ def figures(draw):
     by = draw(st.lists(keys(), max_size=2))
     where = draw(st.lists(conditions(), max_size=2))
     table, name = draw(TABLE)
-    end = draw(st.sampled_from(["", "top", "bottom"]))
-    most = draw(COUNT)
+    top = draw(st.none() | COUNT)
     said = draw(st.sampled_from([", ", " and "])).join(text for text, _ in asked)
     said += f" by {', '.join(text for text, _ in by)}" if by else ""
     said += f" from {table}"
     said += f" where {' and '.join(text for text, _ in where)}" if where else ""
-    said += f" {end} {most}" if end else ""
+    said += f" top {top}" if top else ""
     meant = Figures(
         table=name,
         measures=tuple(each for _, each in asked),
         by=tuple(each for _, each in by),
         where=tuple(each for _, each in where),
-        **({end: most} if end else {}),
+        top=top,
     )
     return said, meant
 
@@ -93,7 +81,8 @@ def others(draw):
     return draw(
         st.sampled_from(
             [
-                ("list tables", ListTables()),
+                ("list tables", Query()),
+                ("SELECT max(a) FROM t", Query(sql="SELECT max(a) FROM t")),
                 (
                     f"compare step {one} and step {other} by {column}",
                     Compare(steps=(one, other), by=meant),
@@ -156,9 +145,8 @@ def _words_of(command):
             parts += ["from", command.table, *(["where"] if command.where else [])]
             parts += [each.said for each in command.where]
             parts += [f"top {command.top}"] if command.top else []
-            parts += [f"bottom {command.bottom}"] if command.bottom else []
-        case ListTables():
-            parts = ["list tables"]
+        case Query():
+            parts = [command.sql or "list tables"]
         case Compare():
             one, other = command.steps
             parts = [f"compare step {one} step {other} by {command.by}"]

@@ -23,7 +23,7 @@ NODES = ["think", "direct_answer", "plan_creation", "feedback", "plan_update", "
 FOUR = """\
 1. total eggs by farm from eggs.csv
 2. count by farm from hens.csv; compare step 1 and step 2 by farm
-- calculate sum(step 1) * 2
+- calculate step 1["total eggs"]["Hill"] * 2
 write report
 """
 DONE = '<result step="1">\n12 eggs\n</result>'
@@ -52,7 +52,7 @@ def test_commands_are_planned_for_who_does_them_after_what_they_name(plan_of):
         ("calculator", (1,)),
         ("writer", (1, 2, 3, 4)),
     ]
-    assert steps[3].description == "calculate sum(step 1) * 2"
+    assert steps[3].description == 'calculate step 1["total eggs"]["Hill"] * 2'
 
 
 def test_a_step_for_somebody_by_name_is_planned_as_it_is_said(plan_of):
@@ -206,8 +206,11 @@ def test_the_notice_is_one_line_that_says_how_to_get_a_real_model():
 
 
 def test_it_survives_a_caller_that_it_does_not_know():
-    assert "cannot do this" in reply_to([SystemMessage('<call node="poet"/>'), HumanMessage("hi")])
-    assert "cannot do this" in reply_to([])
+    assert (
+        "cannot do this"
+        in reply_to([SystemMessage('<call node="poet"/>'), HumanMessage("hi")]).text
+    )
+    assert "cannot do this" in reply_to([]).text
 
 
 PIECES = st.sampled_from(
