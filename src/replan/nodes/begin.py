@@ -26,7 +26,7 @@ from replan.prompts.host import RESULTS_BUDGET, request_messages
 from replan.prompts.sections import request_text, within_budget
 from replan.specialists.services import Services
 from replan.specialists.steps.answer_events import report_answer
-from replan.specialists.steps.outcomes import TENANT, carried_results, note_kept
+from replan.specialists.steps.carried_results import TENANT, carried_results, note_kept
 from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, fresh_run
 from replan.state.knowledge import RAGOptions

@@ -17,6 +17,7 @@ from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.state.cuts import CUTS, NO_ANSWER
 from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.outcomes import Outcome
+from replan.state.results import newest_results
 from replan.state.rules import (
     has_reports,
     is_rejected,
@@ -88,14 +89,14 @@ async def _outcome_and_limit(
 
 def origin(state: EnhancedState) -> str:
     """The run that has the whole results of the plan; an earlier one if this one did nothing."""
-    did = state.get("current_specialist_results")
+    did = newest_results(state)
     return state.get("run_id", "") if did else state.get("source_run_id", "")
 
 
 def generate_final_answer(state: EnhancedState) -> str:
     """The answer without a model: the results, in the order of the plan, under their steps."""
     plan = plan_of(state)
-    results = state.get("current_specialist_results", {}).values()
+    results = newest_results(state).values()
     parts = list[str]()
     for step in plan.steps:
         own = [
@@ -109,7 +110,7 @@ def generate_final_answer(state: EnhancedState) -> str:
 
 def _of_the_step(state: EnhancedState, call: HostCall) -> tuple[AIMessage, JsonValue]:
     """The result of the one step of a team without a host, as the answer."""
-    results = [*state.get("current_specialist_results", {}).values()]
+    results = [*newest_results(state).values()]
     text = "\n\n".join(result.marked_text for result in results if result.text)
     output = results[-1].output if results and not results[-1].is_failed else None
     text = text or "".join(result.error or "" for result in results) or _undone(state)
@@ -121,7 +122,7 @@ def generate_rejection(state: EnhancedState) -> str:
     decision = state.get("decision")
     reason = "" if decision is None else decision.reason
     text = f"The plan was rejected: {reason}" if reason else "The plan was rejected."
-    if not state.get("current_specialist_results"):
+    if not newest_results(state):
         return f"{text}\n\nNothing was done."
     return f"{text}\n\nWhat was done before:\n\n{generate_final_answer(state)}"
 

@@ -17,7 +17,6 @@ from replan.plan.rerun import Rerun
 from replan.plan.statuses import with_statuses
 from replan.specialists.services import Services
 from replan.specialists.steps.on_record import keys_in
-from replan.specialists.steps.outcomes import inputs_of, results_in
 from replan.specialists.steps.stale import stale_steps
 from replan.specialists.steps.step_run import context_of
 from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
@@ -27,8 +26,11 @@ from replan.state.results import (
     ExecutionContext,
     ExecutionStatus,
     SpecialistResult,
+    inputs_of,
+    results_by_step,
+    round_results,
 )
-from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
+from replan.state.rules import runnable_steps, waiting_steps, within_limit
 from replan.state.team import SpecialistCard, seats_of
 
 
@@ -146,7 +148,7 @@ def _leading_context(
         return None
     step, plan = ready[0], plan_of(state)
     name = seats_of(step, services.team)[0].specialist
-    inputs = inputs_of(step, plan.by_id, results_in(state))
+    inputs = inputs_of(step, plan.by_id, results_by_step(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation is in the state already, and so are the results.
     return context_of(step, {}, key, state, services, Seen([]))

@@ -19,17 +19,21 @@ from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
 from replan.ports.run_context import here
 from replan.specialists.services import Services
-from replan.specialists.steps.outcomes import settled
 from replan.state.digests import collect
 from replan.state.enhanced import EnhancedState, new_version, plan_of, with_history
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
-from replan.state.results import Assignment, ExecutionRecord, SpecialistResult
+from replan.state.results import (
+    Assignment,
+    ExecutionRecord,
+    SpecialistResult,
+    round_results,
+    settled,
+)
 from replan.state.rules import (
     asked_questions,
     get_current_execution_step,
     round_hits,
-    round_results,
 )
 from replan.state.usage import TokenCount, Usage
 

@@ -48,6 +48,7 @@ from replan.state.results import (
     FeedbackResult,
     SpecialistResult,
     ThinkingResult,
+    newest_results,
 )
 from replan.state.rules import can_be_answer
 from replan.state.team import SpecialistCard
@@ -222,7 +223,7 @@ def _revision_body(plan: TaskPlan) -> str:
 
 def _reference(state: EnhancedState) -> str:
     """The offer to name a step instead of writing its result again, where there is one."""
-    plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
+    plan, results = plan_of(state), newest_results(state).values()
     named = [result.step_id for result in results if can_be_answer(result, plan)]
     return f" {render(load('by_reference'), step=max(named))}" if named else ""
 
@@ -307,7 +308,7 @@ def _results(
     """The results that a prompt has room for, those that it leaves out, and the room of each."""
     digest = {} if collected is None else collected.results
     kept = state.get("carried_results", {})
-    results = kept | digest | state.get("current_specialist_results", {})
+    results = kept | digest | newest_results(state)
     ordered = _in_order(results, plan_of(state))
     most = max(1, budget // LEAST_RESULT)
     shown, left_out = ordered[:most], ordered[most:]

@@ -30,7 +30,7 @@ from replan.state.outcomes import Outcome
 from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
 from replan.state.questions import Question
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, newest_results
 from replan.state.rules import is_final, larger_limit
 from replan.state.usage import Usage
 
@@ -109,7 +109,7 @@ async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
 
     The plan is kept without its document and the excerpts of results: the state has them.
     """
-    results = state.get("current_specialist_results", {}).values()
+    results = newest_results(state).values()
     facts = facts_of(state, plan_as_it_is(state, (), at), results)
     if facts.plan is not None:
         steps = (step.replace(brief="", parameters={}, result="") for step in facts.plan.steps)
@@ -179,7 +179,7 @@ async def _report(
     known: tuple[Event, ...],
 ) -> RunReport:
     record, log = run.record, storage.log
-    newest = {**run.state.get("current_specialist_results", {})}
+    newest = {**newest_results(run.state)}
     newest |= {result.key: result for result in results}
     facts = facts_of(run.state, run.plan, newest.values())
     rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
@@ -220,7 +220,7 @@ async def read_report(
     run = await _read(graph, storage, record, at)
     recorded = (await storage.log.results(record.run_id)).values()
     newest = {result.key: result for result in recorded}
-    newest |= run.state.get("current_specialist_results", {})
+    newest |= newest_results(run.state)
     newest |= {result.key: result for result in run.results}
     report = await _report(run, newest.values(), storage, at, known)
     report = await with_equal_calls(report, storage)

@@ -14,7 +14,7 @@ from replan.runs.asked.asks import asks_in
 from replan.state.enhanced import EnhancedState
 from replan.state.outcomes import Outcome
 from replan.state.questions import Question
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, newest_results
 from replan.state.usage import Usage
 
 RestOutcome = Literal["waiting", "interrupted"] | Outcome
@@ -150,7 +150,7 @@ class RunResult(Generic[T_co]):
     @property
     def results(self) -> StepResults:
         """The results of the steps: `results[3].text`, or `.output` for a typed result."""
-        return StepResults(self.state.get("current_specialist_results", {}), self.shapes)
+        return StepResults(newest_results(self.state), self.shapes)
 
     @property
     def usage(self) -> Usage:

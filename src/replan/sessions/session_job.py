@@ -20,6 +20,7 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.runs.travel.portable import PortableRun
 from replan.sessions.carried_run import RunCarrier, SessionSeal
 from replan.state.enhanced import EnhancedState
+from replan.state.results import newest_results
 from replan.state.session.context import AgentContext
 from replan.state.session.session import JOB, opened_note
 from replan.storage.faults import UnreadableRecordError
@@ -100,7 +101,7 @@ class JobWork:
         self, run: EnhancedState, session: AgentContext, threads: ThreadRepository
     ) -> Mapping[str, JsonValue]:
         del threads
-        found = run.get("current_specialist_results", {}).values()
+        found = newest_results(run).values()
         kept = [result.project_state[JOB] for result in found if JOB in result.project_state]
         if not kept:
             return session.project_state

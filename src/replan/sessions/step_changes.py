@@ -8,7 +8,7 @@ from replan.base.values import same
 from replan.plan.order import waits_of
 from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState, plan_of
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, newest_results
 from replan.state.session.session import OWN_NAMES
 
 
@@ -26,8 +26,8 @@ def step_changes(
     """
     plan = plan_of(state)
     waits = places, _ = waits_of(plan.steps)
-    found = state.get("current_specialist_results", {})
-    done = [result for result in found.values() if result.project_state and not result.is_failed]
+    found = newest_results(state).values()
+    done = [result for result in found if result.project_state and not result.is_failed]
     new = [result for result in done if not _is_recorded(result, before)]
     new.sort(
         key=lambda result: (result.round, places.get(result.step_id, -1), result.specialist_name)
@@ -62,7 +62,7 @@ def with_changes(
 def _is_recorded(result: SpecialistResult, run: PortableRun | None) -> bool:
     if run is None:
         return False
-    results: Mapping[str, SpecialistResult] = run.state.get("current_specialist_results", {})
+    results = newest_results(run.state)
     earlier: Iterable[SpecialistResult] = (*run.rows.results.values(), *results.values())
     return any(_same_work(other_result, result) for other_result in earlier)
 

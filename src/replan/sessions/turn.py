@@ -35,6 +35,7 @@ from replan.state.memory import MemoryOptions, Summary
 from replan.state.outcomes import INCOMPLETE
 from replan.state.person.answers import shown_in
 from replan.state.questions import Question
+from replan.state.results import newest_results
 from replan.state.session.context import AgentContext, AgentResult, Content, Message, Stage
 from replan.state.session.session import Seal, Session, SessionWork
 
@@ -140,7 +141,7 @@ class Turn:
 
     def _failure(self, result: RunResult) -> str:
         """Why there is no answer of a team without a host, if its one step failed."""
-        results = result.state.get("current_specialist_results", {}).values()
+        results = newest_results(result.state).values()
         failed = [result for result in results if result.is_failed and not result.text]
         return "\n".join(result.error for result in failed) if self._services.is_direct else ""
 
@@ -342,6 +343,6 @@ def failures_of(result: RunResult) -> list[dict[str, JsonValue]]:
             "specialist": other_result.specialist_name,
             "error": other_result.error,
         }
-        for other_result in result.state.get("current_specialist_results", {}).values()
+        for other_result in newest_results(result.state).values()
         if other_result.is_failed
     ]

@@ -1,8 +1,10 @@
 """What the nodes produce: thinking, execution contexts, specialist results, feedback.
 
+Whoever asks what the steps of a run came to asks here: prompts, nodes, steps, views.
 The names follow the Eino host multi-agent design that this project grew from.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +13,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
 
 from replan.base.texts.storable import storable_text, unstorable
-from replan.plan.model import Author, PlanStep, PlanUpdateType, Value
+from replan.plan.model import Author, PlanStep, PlanUpdateType, StepStatus, Value
+from replan.plan.statuses import excerpt
 from replan.state.artifacts import Artifact
 from replan.state.cuts import with_cut
 from replan.state.knowledge import Source
@@ -339,3 +342,97 @@ def result_as_json(result: SpecialistResult, *, is_short: bool = False) -> dict[
         result = result.replace(result=AIMessage(result.text))
         written = result.model_dump(mode="json", exclude_defaults=is_short)
     return cast("dict[str, JsonValue]", written)
+
+
+def newest_results(state: Mapping[str, object]) -> dict[str, SpecialistResult]:
+    """The newest results of this run, by their keys."""
+    return _results_under("current_specialist_results", state)
+
+
+def known_results(state: Mapping[str, object]) -> dict[str, SpecialistResult]:
+    """The newest results by their keys, those of the run that a document came from too."""
+    return {**_results_under("carried_results", state), **newest_results(state)}
+
+
+def results_by_step(state: Mapping[str, object]) -> dict[int, list[SpecialistResult]]:
+    """The known results, by step."""
+    by_step: dict[int, list[SpecialistResult]] = {}
+    for result in known_results(state).values():
+        by_step.setdefault(result.step_id, []).append(result)
+    return by_step
+
+
+def _results_under(name: str, state: Mapping[str, object]) -> dict[str, SpecialistResult]:
+    return cast("dict[str, SpecialistResult]", state.get(name, {}))
+
+
+def round_results(state: Mapping[str, object]) -> dict[str, SpecialistResult]:
+    """The results of the running round."""
+    current = state.get("current_round", 0)
+    return {key: result for key, result in newest_results(state).items() if result.round == current}
+
+
+def sources_of_results(state: Mapping[str, object]) -> list[Source]:
+    """The passages that results cite, those of an earlier run first."""
+    earlier = _results_under("carried_results", state).values()
+    return [s for result in (*earlier, *newest_results(state).values()) for s in result.sources]
+
+
+def status_of(results: Iterable[SpecialistResult]) -> StepStatus:
+    """The status of a step from all its results: one success is enough."""
+    succeeded = any(result.status is ExecutionStatus.SUCCESS for result in results)
+    return StepStatus.COMPLETED if succeeded else StepStatus.FAILED
+
+
+def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
+    """The step with its outcome, from all specialists that it was sent to."""
+    status = status_of(results)
+    errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
+    return step.replace(
+        status=status,
+        result=excerpt(joined_texts(results)),
+        feedback="" if status is StepStatus.COMPLETED else excerpt(errors),
+        actual_duration=max(result.duration for result in results),
+        retry_count=max(result.retry_count for result in results),
+    )
+
+
+def joined_texts(results: Iterable[SpecialistResult]) -> str:
+    """The text of a step's results; those of several specialists are under their names."""
+    with_text = [result for result in results if result.text]
+    if len(with_text) == 1:
+        return with_text[0].marked_text
+    return "\n\n".join(
+        f"### {result.specialist_name}\n\n{result.marked_text}" for result in with_text
+    )
+
+
+def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[SpecialistResult]:
+    """The results of the specialists that a step names, in order; all if it names nobody."""
+    if not step.specialists:
+        return list(results)
+    names = [name.strip().casefold() for name in step.specialists]
+    named_results = (result for result in results if result.specialist_name.casefold() in names)
+    return sorted(named_results, key=lambda result: names.index(result.specialist_name.casefold()))
+
+
+def inputs_of(
+    step: PlanStep,
+    awaited: Mapping[int, PlanStep],
+    results: Mapping[int, Iterable[SpecialistResult]],
+) -> dict[int, str]:
+    """The inputs of a step from its dependencies: the same in every round."""
+    texts = {
+        step_id: _input_from(awaited[step_id], results.get(step_id, ()))
+        for step_id in step.awaits
+        if step_id in awaited
+    }
+    return {step_id: text for step_id, text in texts.items() if text}
+
+
+def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
+    """The whole result of a step, else the excerpt in the plan; a failure is not a result."""
+    step_results = own_results(step, results)
+    # If a person settled the step, the results are from earlier attempts.
+    whole = joined_texts(step_results) if status_of(step_results) is step.status else ""
+    return whole or step.result

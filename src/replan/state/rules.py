@@ -20,6 +20,8 @@ from replan.state.results import (
     ExecutionStatus,
     FeedbackResult,
     SpecialistResult,
+    newest_results,
+    round_results,
 )
 from replan.state.usage import Usage
 
@@ -47,12 +49,6 @@ def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep
     """The step that leads the running round, as it is in the plan now; None outside a round."""
     execution = state.get("current_execution")
     return None if execution is None else plan.by_id.get(execution.plan_step.id)
-
-
-def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
-    current = state.get("current_round", 0)
-    results = state.get("current_specialist_results", {})
-    return {key: result for key, result in results.items() if result.round == current}
 
 
 def asked_questions(state: EnhancedState) -> list[Question]:
@@ -232,7 +228,7 @@ def proposed_in(state: EnhancedState) -> str:
 
 def has_reports(state: EnhancedState) -> bool:
     """Whether any step, failed ones too, told what it could find."""
-    return any(result.text for result in state.get("current_specialist_results", {}).values())
+    return any(result.text for result in newest_results(state).values())
 
 
 def can_be_answer(result: SpecialistResult, plan: TaskPlan) -> bool:
@@ -245,7 +241,7 @@ def can_be_answer(result: SpecialistResult, plan: TaskPlan) -> bool:
 
 def went_as_planned(state: EnhancedState) -> bool:
     """Whether every step of the model's first plan succeeded at once, and nobody had to decide."""
-    plan, results = plan_of(state), state.get("current_specialist_results", {}).values()
+    plan, results = plan_of(state), newest_results(state).values()
     is_first = plan.version == 1 and state.get("plan_author") == "model"
     decided = any(question.is_decision for question in state.get("questions", {}).values())
     return (

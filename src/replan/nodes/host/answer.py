@@ -20,6 +20,7 @@ from replan.replies.shape import MisshapenError, Shape, as_text
 from replan.state.enhanced import EnhancedState
 from replan.state.knowledge import Source
 from replan.state.outcomes import Outcome
+from replan.state.results import sources_of_results
 
 
 class Answer(NamedTuple):
@@ -95,15 +96,8 @@ def completed(
 def _sources_in(state: EnhancedState) -> tuple[Source, ...]:
     """All sources that the run received."""
     knowledge = state.get("knowledge")
-    results = (
-        *state.get("carried_results", {}).values(),
-        *state.get("current_specialist_results", {}).values(),
-    )
-    sources = [
-        *(() if knowledge is None else knowledge.sources),
-        *(s for result in results for s in result.sources),
-    ]
-    return tuple(dict.fromkeys(sources))
+    own = () if knowledge is None else knowledge.sources
+    return tuple(dict.fromkeys([*own, *sources_of_results(state)]))
 
 
 def _shown_instead(call: HostCall, answer: AIMessage, text: str) -> AIMessage:

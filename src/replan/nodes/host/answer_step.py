@@ -12,7 +12,7 @@ from replan.models.reply_end import ReplyEnd
 from replan.replies.readings import FeedbackReading
 from replan.replies.shape import MisshapenError, Shape
 from replan.state.enhanced import EnhancedState, plan_of
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, newest_results
 from replan.state.rules import can_be_answer, went_as_planned
 
 ANSWER_STEP_FORM = """\
@@ -103,5 +103,5 @@ def step_number(written: str) -> int | None:
 
 
 def _results(number: int | None, state: EnhancedState) -> list[SpecialistResult]:
-    results = state.get("current_specialist_results", {}).values()
+    results = newest_results(state).values()
     return [result for result in results if result.step_id == number]

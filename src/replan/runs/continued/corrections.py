@@ -22,9 +22,10 @@ from replan.runs.reads import report_of, state_of
 from replan.runs.run_at_work import Following, Resources, RunJob
 from replan.runs.run_input import stored_input
 from replan.runs.snapshots import config_of
-from replan.specialists.steps.outcomes import note_kept
+from replan.specialists.steps.carried_results import note_kept
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
+from replan.state.results import known_results
 
 
 class CorrectionOptions(Following, total=False):
@@ -77,11 +78,7 @@ async def in_new_run(
         refuse_repeats(await repeated_by(correction, report, team, log))
     if not await log.results(record.run_id):
         # One in memory has forgotten them; the state has them whole.
-        whole = {
-            **state.get("carried_results", {}),
-            **state.get("current_specialist_results", {}),
-        }
-        await note_kept(record.run_id, whole.values(), log)
+        await note_kept(record.run_id, known_results(state).values(), log)
     run_input, now = input_of_new_run(correction, state), resources.clock()
     run_id, order = options.get("run_id") or resources.new_id(), options.get("order")
     if order is None:

@@ -9,7 +9,7 @@ from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
 from replan.specialists.steps.on_record import RecordedResults
 from replan.state.enhanced import EnhancedState, plan_of
-from replan.state.results import Assignment, SpecialistResult
+from replan.state.results import Assignment, SpecialistResult, newest_results
 
 
 def with_results(
@@ -47,9 +47,7 @@ async def results_on_record(state: EnhancedState, log: RunLog) -> list[Specialis
     rows = await log.results(state.get("run_id", ""))
     settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
     finished = {
-        key: result
-        for key, result in state.get("current_specialist_results", {}).items()
-        if result.step_id in settled
+        key: result for key, result in newest_results(state).items() if result.step_id in settled
     }
     return [*{**finished, **RecordedResults.of(state, rows).known}.values()]
 

@@ -13,7 +13,7 @@ from replan.jobs.recorded import ACTION
 from replan.log.run_log import TOLD, RunRows
 from replan.log.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.specialists.steps.board import QUESTIONS
-from replan.specialists.steps.outcomes import KEPT
+from replan.specialists.steps.carried_results import KEPT
 from replan.specialists.steps.step_record import KNOWLEDGE
 from replan.state.knowledge import Knowledge
 from replan.state.questions import Question, is_key_of

@@ -38,7 +38,13 @@ from replan.specialists.steps.on_record import RecordedResults
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions
-from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
+from replan.state.results import (
+    Assignment,
+    ExecutionStatus,
+    SpecialistResult,
+    known_results,
+    newest_results,
+)
 
 T = TypeVar("T")
 
@@ -268,7 +274,7 @@ class Board:
     @property
     def state_so_far(self) -> EnhancedState:
         """The state of the round, with the results that it has by now."""
-        results = self.state.get("current_specialist_results", {})
+        results = newest_results(self.state)
         fresh = {result.key: result for result in self._fresh}
         return {**self.state, "current_specialist_results": {**results, **fresh}}
 
@@ -279,8 +285,7 @@ class Board:
 
     async def complete(self, log: RunLog) -> None:
         """Make the results in the state whole, once a round."""
-        sources = (self.state.get("carried_results"), self.state.get("current_specialist_results"))
-        if any(result.excerpt for results in sources for result in (results or {}).values()):
+        if any(result.excerpt for result in known_results(self.state).values()):
             self.state = await self._once("state", lambda: whole_results(self.state, log))
 
     async def recall(self, log: RunLog, state: EnhancedState) -> RecordedResults:
@@ -319,7 +324,7 @@ class Board:
 
     def refused(self, key: str) -> Outcome:
         """The failure of a step that nobody can do: it is in the state since the round began."""
-        result = self.state.get("current_specialist_results", {}).get(key)
+        result = newest_results(self.state).get(key)
         return None if result is None or result.round != self.round else result
 
     async def is_halted(self, log: RunLog) -> bool:
@@ -333,7 +338,7 @@ class Board:
             if self.is_closed or steering.asked.keys() - self.follows:
                 return True
         # Steps that nobody does have failed before anything of the round began.
-        stated = self.state.get("current_specialist_results", {})
+        stated = newest_results(self.state)
         known = (
             result
             for result in (*recorded.values(), *stated.values())

@@ -13,10 +13,17 @@ from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.option_table import OPTIONS
 from replan.plan.order import run_order
-from replan.specialists.steps.outcomes import inputs_of, results_in, settled
 from replan.state.enhanced import EnhancedState
 from replan.state.generations import FIRST, Generation
-from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
+from replan.state.results import (
+    Assignment,
+    ExecutionStatus,
+    SpecialistResult,
+    inputs_of,
+    newest_results,
+    results_by_step,
+    settled,
+)
 
 
 # How a step is run (the options that change its attempts) does not change what was done, so it is
@@ -98,7 +105,7 @@ class RecordedResults:
 
     def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
         """The result of a step by a specialist when it was done before; None if it never was."""
-        stated = state.get("current_specialist_results", {}).get(key)
+        stated = newest_results(state).get(key)
         rows = [*self.rows.values(), *([] if stated is None else [stated])]
         done_results = [result for result in rows if result.key == key and not result.is_failed]
         return max(done_results, key=lambda result: result.round, default=None)
@@ -126,7 +133,7 @@ def _known_results(
     sent: dict[int, list[Assignment]] = {}
     for assignment in state.get("dispatched", []):
         sent.setdefault(assignment.step_id, []).append(assignment)
-    steps, results = dict(plan.by_id), results_in(state)
+    steps, results = dict(plan.by_id), results_by_step(state)
     recorded_results: dict[str, SpecialistResult] = {}
     left_out: set[int] = set()
     for step in run_order(plan.open_steps()):
@@ -156,7 +163,7 @@ def _recorded_result(
 ) -> SpecialistResult | None:
     if sent.refused:
         # It failed when the round began, so the state has it.
-        return state.get("current_specialist_results", {}).get(sent.key)
+        return newest_results(state).get(sent.key)
     return recorded.answer(state, step, sent.specialist, inputs)
 
 

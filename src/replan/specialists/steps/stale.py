@@ -6,9 +6,15 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.plan.rerun import Rerun
 from replan.specialists.steps.on_record import digest_of_text
-from replan.specialists.steps.outcomes import inputs_of, own_results, results_in, status_of
 from replan.state.enhanced import EnhancedState
-from replan.state.results import MadeOf, SpecialistResult
+from replan.state.results import (
+    MadeOf,
+    SpecialistResult,
+    inputs_of,
+    own_results,
+    results_by_step,
+    status_of,
+)
 
 
 def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
@@ -18,7 +24,7 @@ def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ()
-    return tuple(_find_stale(plan, results_in(state)))
+    return tuple(_find_stale(plan, results_by_step(state)))
 
 
 def _find_stale(

@@ -19,13 +19,20 @@ from replan.specialists.services import Services
 from replan.specialists.steps.attempts import Attempts, Recalled
 from replan.specialists.steps.board import Board, Outcome
 from replan.specialists.steps.on_record import RecordedResults, keys_in
-from replan.specialists.steps.outcomes import inputs_of, results_in, settled
 from replan.specialists.steps.own_memory import own_memory
 from replan.specialists.steps.step_record import StepRecord
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.questions import Question
-from replan.state.results import Assignment, ExecutionContext, SpecialistResult, result_key
+from replan.state.results import (
+    Assignment,
+    ExecutionContext,
+    SpecialistResult,
+    inputs_of,
+    result_key,
+    results_by_step,
+    settled,
+)
 from replan.state.step_options import without_options
 from replan.state.usage import TokenCount
 
@@ -185,7 +192,7 @@ class StepRun:
         self,
     ) -> tuple[dict[int, PlanStep], dict[int, list[SpecialistResult]]]:
         """The steps that this one waits for, with their outcomes, and the results by step."""
-        steps, results = dict[int, PlanStep](), results_in(self.board.state)
+        steps, results = dict[int, PlanStep](), results_by_step(self.board.state)
         for step_id in self.step.awaits:
             step = self.board.step(step_id)
             if step.status.is_open:

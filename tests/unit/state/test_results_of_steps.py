@@ -5,14 +5,14 @@ from langchain_core.messages import AIMessage
 
 from replan import ExecutionStatus, PlanStep, SpecialistResult, StepStatus
 from replan.plan.model import TaskPlan
-from replan.specialists.steps.outcomes import (
+from replan.state.generations import Generation, after_round
+from replan.state.results import (
     inputs_of,
     joined_texts,
     own_results,
-    results_in,
+    results_by_step,
     settled,
 )
-from replan.state.generations import Generation, after_round
 
 NEXT = PlanStep(id=2, description="Two", dependencies=(1,))
 
@@ -56,7 +56,7 @@ def test_what_a_run_found_itself_counts_before_what_it_took_over():
         "carried_results": {"1/a": result("a", "old"), "1/b": result("b", "kept")},
         "current_specialist_results": {"1/a": result("a", "new")},
     }
-    assert [each.text for each in results_in(state)[1]] == ["new", "kept"]
+    assert [each.text for each in results_by_step(state)[1]] == ["new", "kept"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_step_gives_the_same_in_its_own_round_and_later(results, text):
     ended = settled(step(assigned_to="a", joined_by=("b",)), results)
     given = inputs_of(NEXT, {1: ended}, {1: results})
     assert given == ({1: text} if text else {})
-    late = results_in({"current_specialist_results": {each.key: each for each in results}})
+    late = results_by_step({"current_specialist_results": {each.key: each for each in results}})
     assert inputs_of(NEXT, {1: ended}, late) == given
 
 
