@@ -29,7 +29,8 @@ from replan.log.whole_results import whole_values
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
 from replan.runs.calling.compiled import services_in, shapes_of, tool_servers_of
-from replan.runs.calling.new_or_continued import Call, Input
+from replan.runs.calling.given_input import Input
+from replan.runs.calling.new_or_continued import Call
 from replan.runs.result import RunResult, T, result_of
 from replan.runs.running import run_graph, stream_graph
 from replan.runs.stopping import GRACE

@@ -27,7 +27,8 @@ from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.asked.steers import refused_before, settle_missed
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
-from replan.runs.calling.new_or_continued import Call, Input
+from replan.runs.calling.given_input import Input
+from replan.runs.calling.new_or_continued import Call
 from replan.runs.calling.team_graph import alone
 from replan.runs.log.event_log import EventListener, EventLog
 from replan.runs.log.rest_events import RestEvents

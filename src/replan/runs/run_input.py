@@ -1,31 +1,36 @@
 """The input of a run: given, stored, and read again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from langchain_core.messages import message_to_dict, messages_from_dict
 from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
-from replan.runs.calling.new_or_continued import Input
-from replan.state.channels import conversation
+from replan.runs.calling.compiled import Graph
+from replan.runs.calling.given_input import Input, checked_input, messages_in, with_request
+from replan.state.entrance import CheckedInput
 
 _TITLE = 200  # the most characters of a title that is taken from the request
 
 
-def input_mapping(run_input: Input) -> dict[str, Any]:
-    """The input of a new run as a mapping."""
-    if isinstance(run_input, str):
-        return {"messages": [("user", run_input)]}
+def new_input(graph: Graph, given: Input) -> CheckedInput:
+    """The input of a new run, as it is put on record.
+
+    Raises:
+        InputError: It says nothing, continues a run, or its plan names unknown specialists.
+        PlanDocumentError: Its plan has mistakes.
+    """
+    run_input = with_request(given)
     if not isinstance(run_input, Mapping):
         raise InputError(
             "A run begins with a text, or with a mapping that has `messages` or `plan`. "
             "Continue one that has begun with `resume` or `answer`."
         )
-    return dict(run_input)
+    return checked_input(graph, run_input)
 
 
 def title_of(run_input: Mapping[str, Any]) -> str:
@@ -36,16 +41,12 @@ def title_of(run_input: Mapping[str, Any]) -> str:
 
 
 def _request_text(run_input: Mapping[str, Any]) -> str:
-    return str(_messages(run_input)[-1].content) if run_input.get("messages") else ""
-
-
-def _messages(run_input: Mapping[str, Any]) -> Sequence[BaseMessage]:
-    return conversation([], [run_input.get("messages") or []])
+    return str(messages_in(run_input)[-1].content) if run_input.get("messages") else ""
 
 
 def stored_input(run_input: Mapping[str, Any]) -> dict[str, JsonValue]:
     """The stored input of a run, in case it is killed before it has a state."""
-    messages: JsonValue = [message_to_dict(message) for message in _messages(run_input)]
+    messages: JsonValue = [message_to_dict(message) for message in messages_in(run_input)]
     others = {
         name: run_input[name]
         for name in ("plan", "plan_by", "answers")

@@ -28,8 +28,8 @@ from replan.runs.asked.steers import (
     refuse_if_over,
     refuse_second_edit,
 )
-from replan.runs.calling.compiled import check_input, services_in
-from replan.runs.calling.new_or_continued import Input
+from replan.runs.calling.compiled import services_in
+from replan.runs.calling.given_input import Input
 from replan.runs.calling.team_graph import alone
 from replan.runs.continued.correcting import Correction
 from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
@@ -49,7 +49,7 @@ from replan.runs.reads import (
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_at_work import Following, Resources, RunJob
-from replan.runs.run_input import input_mapping, stored_input, title_of
+from replan.runs.run_input import new_input, stored_input, title_of
 from replan.runs.runs_at_work import RequestFields, RunsAtWork
 from replan.runs.snapshots import config_of
 from replan.runs.statuses import RunStatus, checked_statuses, records_of
@@ -155,8 +155,7 @@ class Runtime(Generic[T_co]):
             ThreadBusyError: Another run works on the thread.
             StorageError: It cannot be stored.
         """
-        run_input = input_mapping(input)
-        check_input(self._resources.graph, run_input)
+        run_input = new_input(self._resources.graph, input)
         run_id = run_id or self._resources.new_id()
         now = self._resources.clock()
         record = RunRecord(

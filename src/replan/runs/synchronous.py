@@ -7,7 +7,7 @@ from replan.base.own_loop import Portal
 from replan.events.types import Event
 from replan.log.report import RunReport
 from replan.memory.facts import Fact
-from replan.runs.calling.new_or_continued import Input
+from replan.runs.calling.given_input import Input
 from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
 from replan.runs.result import RunResult, T_co

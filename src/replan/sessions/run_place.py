@@ -26,7 +26,8 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.asked.requests import answer_row
 from replan.runs.calling.compiled import Graph
-from replan.runs.calling.new_or_continued import Call, Input, check_storable
+from replan.runs.calling.given_input import Input
+from replan.runs.calling.new_or_continued import Call, check_storable
 from replan.runs.calling.team_graph import TeamGraph
 from replan.runs.result import RunResult
 from replan.runs.run_at_work import Following

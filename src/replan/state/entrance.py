@@ -26,6 +26,10 @@ PlanCheck = Callable[[str, TaskPlan | None], None]
 _LEFT_OUT = dict.fromkeys(GraphInput.__annotations__.keys() - {"messages"})
 
 
+class CheckedInput(dict[str, Any]):
+    """The input of a run that was checked before the run was put on record."""
+
+
 class Entrance(EphemeralValue[Any]):
     """The newest checked input; fields that it leaves out are reset, too."""
 
@@ -92,7 +96,8 @@ class Entrance(EphemeralValue[Any]):
 
     def update(self, values: Sequence[Any]) -> bool:
         for value in values:
-            self.check(value)
+            if not isinstance(value, CheckedInput):
+                self.check(value)
         return super().update([_with_all_fields(value) for value in values])
 
 

@@ -19,7 +19,7 @@ from replan.jobs.sayings import Language, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.ports.agent import Agent
-from replan.runs.calling.new_or_continued import Input
+from replan.runs.calling.given_input import Input
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.state.session.context import AgentContext

@@ -15,7 +15,8 @@ from replan.errors import ConfigurationError, ReplanError, UsageError
 from replan.plan.markdown.seal import origin_of
 from replan.ports.built_in import built_in_models
 from replan.ports.storage import Storage
-from replan.runs.calling.compiled import Graph, check_input, services_in
+from replan.runs.calling.compiled import Graph, services_in
+from replan.runs.calling.given_input import checked_input
 from replan.runs.result import RunResult
 from replan.runs.run_at_work import Following
 from replan.runs.service import Runtime
@@ -53,13 +54,13 @@ async def _run_order(order: Order, site: Site) -> int:
         open_location(site.location) as storage,
         open_at_terminal(run_id, order, storage, site) as (runtime, introduce),
     ):
-        check_input(runtime.graph, order.input)
+        given = checked_input(runtime.graph, order.input)
         order = _with_user(order, runtime.graph)
         session, record = introduce(), order_on_record(order)
 
         async def begin(following: Following) -> RunResult:
             run = await runtime.start(
-                order.input,
+                given,
                 run_id=run_id,
                 settings=order.settings,
                 title=order.title,

@@ -53,8 +53,3 @@ def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> 
 
 def entrance_of(graph: Graph) -> Entrance:
     return cast("Entrance", graph.channels[START])
-
-
-def check_input(graph: Graph, run_input: Mapping[str, Any]) -> None:
-    """Refuse invalid input before anything is reported or stored."""
-    entrance_of(graph).check(run_input)

@@ -12,29 +12,23 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from langchain_core.messages import HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
-from langgraph.types import Command, Interrupt, Overwrite, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot
 
-from replan.base.langgraph_inside.delta_channel import overwriting
 from replan.base.texts.storable import unstorable
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.memory.conversation import client_instructions
 from replan.nodes.host.handed_plan import NOTHING_TO_DO
 from replan.nodes.host.new_settings import changed_settings
 from replan.runs.calling.compiled import Graph, entrance_of, is_served, loosened
-from replan.state.channels import conversation
+from replan.runs.calling.given_input import Input, messages_in, of_client, with_request
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
 from replan.state.person.reviews import holds_review
 from replan.state.person.waiting import addressed
-
-Input = str | Mapping[str, Any] | Command[Any] | None
-"""A request; or `messages` and `plan`; or what continues an interrupted thread."""
 
 _BEFORE = {START, "begin"}
 
@@ -79,42 +73,13 @@ async def _check_plan(graph: Graph, call: Call) -> None:
 async def prepared(graph: Graph, call: Call) -> Call:
     """Return the call as LangGraph takes it."""
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
-    call = replace(call, name=name)
-    if isinstance(call.input, str):
-        call = replace(call, input={"messages": [HumanMessage(call.input)]})
+    call = replace(call, name=name, input=with_request(call.input))
     check_call(graph, call)
     if graph.checkpointer and not isinstance(call.input, Command | None):
         call = await _continued_if_same(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
     return _with_name(call)
-
-
-def of_client(call_input: Any) -> Any:
-    """What a client sends: a system message of its own counts as words of the user."""
-    if isinstance(call_input, Command):
-        command = cast("Command[Any]", call_input)
-        return replace(command, update=of_client(command.update))
-    if not isinstance(call_input, Mapping):
-        return call_input
-    fields = cast("Mapping[str, Any]", call_input)
-    if "messages" not in fields:
-        return fields
-    whole = overwriting(fields["messages"])
-    written: Any = fields["messages"] if whole is None else whole.value
-    listed = cast("list[Any]", written) if isinstance(written, list) else [written]
-    messages = [_message_of_client(message) for message in listed]
-    return {**fields, "messages": messages if whole is None else Overwrite(messages)}
-
-
-def _message_of_client(sent: Any) -> Any:
-    try:
-        (message,) = convert_to_messages([sent])
-    except (ValueError, TypeError, NotImplementedError):
-        return sent  # the state refuses it, and says why
-    if message.type != "system":
-        return sent
-    return client_instructions(cast("Any", message.content), message.id)
 
 
 def check_call(graph: Graph, call: Call) -> None:
@@ -179,9 +144,8 @@ def _texts_of_input(sent: Any) -> tuple[Any, ...]:
     if not isinstance(sent, Mapping):
         return (sent,)
     fields = cast("Mapping[str, Any]", sent)
-    messages = conversation([], [fields.get("messages") or []])
     return (
-        [(message.type, message.content) for message in messages],
+        [(message.type, message.content) for message in messages_in(fields)],
         fields.get("plan"),
         fields.get("plan_by"),
         fields.get("answers"),

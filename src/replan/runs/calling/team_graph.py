@@ -30,7 +30,8 @@ from replan.ports.ownership import Owner, as_owner, local_threads, owner_in
 from replan.ports.run_context import here, using
 from replan.runs.calling.compiled import Graph, entrance_of, is_served, services_in, team_of
 from replan.runs.calling.edits import changes_work, on_record, own_edits, taken_edits
-from replan.runs.calling.new_or_continued import Call, check_call, normalise_call, of_client
+from replan.runs.calling.given_input import of_client
+from replan.runs.calling.new_or_continued import Call, check_call, normalise_call
 from replan.specialists.steps.early_steps import EarlySteps
 from replan.state.enhanced import EnhancedState
 

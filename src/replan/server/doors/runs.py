@@ -16,7 +16,7 @@ from replan.log.kept_events import events_of
 from replan.ports.run_book import RunRecord
 from replan.runs.labels import checked_labels
 from replan.runs.reports import read_summary, texts_of
-from replan.runs.run_input import input_mapping, stored_input
+from replan.runs.run_input import stored_input
 from replan.runs.statuses import records_of
 from replan.runs.team_on_record import team_name
 from replan.server.bodies import (
@@ -78,7 +78,7 @@ async def start(call: Called, body: StartBody, response: Response) -> Run:
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
     _check_labels(body.labels)
-    run_input = input_mapping(body.input)
+    run_input = body.input
     fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
     key = _name_of_request(call)
     name = body.run_id or (f"key-{key}" if key else "")

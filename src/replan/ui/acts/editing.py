@@ -14,7 +14,8 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
-from replan.runs.calling.compiled import check_input, team_of
+from replan.runs.calling.compiled import team_of
+from replan.runs.calling.given_input import checked_input
 from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.reads import state_of
 from replan.runs.reports import WholeReport
@@ -124,7 +125,7 @@ async def run_edited(site: Site, request: Request) -> Response:
     graph = acted.runtime.graph
     try:
         plan = PlanDocument.parse(text).plan
-        check_input(graph, {"messages": [("user", "")], "plan": text})
+        checked_input(graph, {"messages": [("user", "")], "plan": text})
         check_outside_plan(text, team_services(acted.runtime), reading.run.plan)
     except InputError as error:
         return _editor(site, request, reading, text, str(error), 422)
