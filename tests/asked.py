@@ -9,6 +9,8 @@ its text: a text, or what `_done` knows; of a list, the first entry at first. Fu
 
     $ answer TEXT           answers what is asked; also YAML, and what a file of the session has
     $ resume TEXT           the same as LangGraph's own resumption, which names nothing
+    $ ask TEXT with {...}   asks with answers that are handed in
+    $ go on                 calls the graph again without a word
     $ prompt NODE 2 | grep  a part of what the second call of a node was told
     $ state NAME NAME       what the state has, and `document` that of its plan
 
@@ -27,12 +29,14 @@ from typing import Any
 import yaml
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from replan import (
+    Budget,
     Host,
     InputError,
     Limits,
+    Price,
     RunSettings,
     Specialist,
     SpecialistResult,
@@ -50,7 +54,7 @@ COMPLAINT = 200
 _DEFAULT = {"payer": {"intended_use": "Pays invoices."}}
 _CHAT = {"researcher": "Finds facts.", "analyst": "Compares things."}
 _CREATED = re.compile(r', "created_at": "[^"]*"')
-_YAML, _WORDS = "{[0123456789", ("true", "null")
+_YAML, _WORDS = "{[0123456789'", ("true", "null")
 
 
 class Asked:
@@ -100,7 +104,8 @@ class Asked:
             for name, card in members.items()
         ]
         host = Host(chat, **options.pop("host", {}))
-        config = Team(host, team, **options | _limits(options))
+        prices = {name: Price(**price) for name, price in options.pop("prices", {}).items()}
+        config = Team(host, team, prices=prices, **options | _limits(options))
         return build_graph(config, checkpointer=InMemorySaver() if self._is_kept else None)
 
     async def _told(self, typed: str) -> list[str]:
@@ -112,6 +117,8 @@ class Asked:
                 told = await self._followed(self._request(text))
             case "answer":
                 told = await self._followed(await said(self._graph, self._meant(text), THREAD))
+            case "go":
+                told = await self._followed(None)
             case "resume":
                 told = await self._followed(Command(resume=self._meant(text)))
             case "prompt":
@@ -124,9 +131,12 @@ class Asked:
         return told
 
     def _request(self, text: str) -> dict[str, Any]:
+        text, _, answers = text.partition(" with ")
         text, _, file = text.partition(" < ")
         plan = self.files.get(file or "plan.md")
-        return {"messages": [("user", text)]} | ({} if plan is None else {"plan": plan})
+        given: dict[str, Any] = {"messages": [("user", text)]}
+        given |= {} if plan is None else {"plan": plan}
+        return given | ({"answers": yaml.safe_load(answers)} if answers else {})
 
     def _meant(self, text: str) -> Any:
         meant = yaml.safe_load(text) if text[:1] in _YAML or text in _WORDS else text
@@ -155,7 +165,9 @@ class Asked:
     async def _still_asked(self) -> list[str]:
         asked = (await self._graph.aget_state(THREAD)).interrupts
         questions = [each for one in asked for each in one.value["questions"]]
-        return [f"still asks {each['key']}: {each.get('problem', '')}" for each in questions]
+        return [
+            f"still asks {each['key']}: {each.get('problem', '')}".rstrip() for each in questions
+        ]
 
 
 def _working(
@@ -179,24 +191,39 @@ def _working(
 
 async def _done(does: Any, inputs: str) -> Any:
     match does:
-        case {"fails": error}:
-            return SpecialistResult(status="failed", error=error, retry=does.get("retry", False))
+        case {"asks": _} | {"interrupts": _}:
+            return f"heard {_heard(**does)}{inputs}"
         case {"raises": name}:
             raise (vars(builtins) | vars(asyncio))[name]("no")
         case "hangs":
             await asyncio.Event().wait()
-        case {"asks": question}:
-            return f"heard {ask_user(question)}{inputs}"
-        case {"half": text}:
-            return SpecialistResult(status="partial", result=AIMessage(f"{text}{inputs}"))
-        case {"wants a revision": text}:
-            result = None if text is None else AIMessage(f"{text}{inputs}")
-            return SpecialistResult(result=result, replan_needed=True)
+        case dict():
+            return _result(does, inputs)
     return f"{does}{inputs}"
 
 
+def _heard(asks: str | list[str] = "", interrupts: str = "", choices: Any = None) -> str:
+    """What a person answers; of a list, one question after the other is asked."""
+    if interrupts:
+        return str(interrupt(interrupts))
+    asked = asks if isinstance(asks, list) else [asks]
+    return " and ".join(str(ask_user(each, choices)) for each in asked)
+
+
+def _result(does: dict[str, Any], inputs: str) -> SpecialistResult:
+    match does:
+        case {"fails": error}:
+            return SpecialistResult(status="failed", error=error, retry=does.get("retry", False))
+        case {"half": text}:
+            return SpecialistResult(status="partial", result=AIMessage(f"{text}{inputs}"))
+    text = does["wants a revision"]
+    result = None if text is None else AIMessage(f"{text}{inputs}")
+    return SpecialistResult(result=result, replan_needed=True)
+
+
 def _member(name: str, card: dict[str, Any], work: Any, chat: Any) -> Specialist:
-    way = {"chat_model": chat} if card.pop("chat", False) else {"run": work}
+    way: dict[str, Any] = {"chat_model": chat} if card.pop("chat", False) else {"run": work}
+    way |= {"limits": Budget(**card.pop("limits"))} if "limits" in card else {}
     return Specialist(name, **{**way, **card})
 
 
@@ -301,5 +328,7 @@ _TOLD: dict[str, Callable[[Any], str]] = {
         f"judged by {event.by}: {_shortened(event.text)}" * (event.by != "model")
     ),
     "answer_received": lambda event: f"{event.action} {event.key}: {event.text}".rstrip(": "),
-    "input_requested": lambda event: f"asks {event.key}, {event.kind}: {event.text}",
+    "input_requested": lambda event: (
+        f"asks {event.key}, {event.kind}: {event.text} {event.question.problem}".rstrip()
+    ),
 }
