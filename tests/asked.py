@@ -318,7 +318,9 @@ def _changed(event: Any) -> str:
 
 _TOLD: dict[str, Callable[[Any], str]] = {
     "steps_routed": lambda event: f"routed: {event.assignments}",
-    "limit_reached": lambda event: f"limit {event.limit}, {event.value}",
+    "limit_reached": lambda event: (
+        f"limit {event.limit}, {event.value}" + f" of {event.scope}" * (event.scope != "run")
+    ),
     "step_deferred": lambda event: f"step {event.step_id} waits for {[*event.waiting_for]}",
     "plan_updated": lambda event: (
         f"changed by {event.by}: {_CREATED.sub('', json.dumps(event.changes))}"
@@ -330,5 +332,6 @@ _TOLD: dict[str, Callable[[Any], str]] = {
     "answer_received": lambda event: f"{event.action} {event.key}: {event.text}".rstrip(": "),
     "input_requested": lambda event: (
         f"asks {event.key}, {event.kind}: {event.text} {event.question.problem}".rstrip()
+        + f" {json.dumps(event.arguments)}" * bool(event.arguments)
     ),
 }

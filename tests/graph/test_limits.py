@@ -117,45 +117,6 @@ async def test_a_host_that_never_answers_ends_with_the_time_of_the_run():
     assert "The limit max_seconds=0.5 is reached." in end.answer.text
 
 
-async def test_a_request_that_the_limits_have_no_room_for_says_so():
-    model = ScriptedModel({})
-    graph = team(model, limits=Limits(max_tokens=10))
-    events = [event async for event in stream(graph, "Go.")]
-    end, told = ending(events)
-    assert (end.outcome, told, model.calls) == ("failed", [("max_tokens", 10)], [])
-    assert end.answer.text == "There is no answer. The limit max_tokens=10 is reached."
-
-
-@pytest.mark.parametrize(
-    ("budget", "usage", "missing"),
-    [
-        ({"max_model_calls": 2}, (1, 1), "max_model_calls=2"),
-        ({"max_tokens": 3_000}, (1_400, 40), "max_tokens=3000"),
-        ({"max_cost": 0.01}, (2_300, 40), "max_cost=0.01"),
-    ],
-    ids=["calls", "tokens", "money"],
-)
-async def test_a_specialist_that_has_spent_its_budget_fails_and_others_go_on(
-    budget, usage, missing
-):
-    model = scripted(Reply("text", usage=usage))
-    narrow = Specialist(name="a", intended_use="Works.", chat_model=model, limits=Budget(**budget))
-    free = Specialist(name="b", intended_use="Works.", chat_model=model)
-    graph = team(model, narrow, free, prices=PRICES, limits=Limits(max_parallel_steps=1))
-    plan = plan_of(4) + "- [ ] 5. Part 5 @b\n"
-    parts = [part async for part in graph.astream(given(plan), stream_mode=["custom", "values"])]
-    state = [part for mode, part in parts if mode == "values"][-1]
-    events = [part for mode, part in parts if mode == "custom"]
-    told = [(each.limit, each.scope) for each in events if each.type == "limit_reached"]
-    assert told == [(missing.partition("=")[0], "specialist/a")] * 2
-    assert state["current_plan"].completed_steps == (1, 2, 5)
-    failed = state["current_specialist_results"]["3/a"]
-    assert failed.error == f"LimitReachedError: The limit {missing} of specialist a is reached."
-    assert failed.retry_count == 0
-    # It is no limit of the run.
-    assert (state["outcome"], state["limit_reached"]) == ("partial", "")
-
-
 async def test_all_tries_of_a_step_share_its_budget():
     model = scripted(ConnectionError("reset"))
     graph = team(model, limits=Limits(step_retries=9, per_step=Budget(max_model_calls=2)))
