@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,6 +58,7 @@ settings.register_profile(
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 settings.load_profile(_PROFILE)
 
+KINDS = ("sqlite", "postgres")
 pytest_plugins = ["replan.testing.fixtures", "forks"] + ["fuzzing"] * (_PROFILE == "fuzz")
 
 
@@ -91,7 +93,25 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the servers of Studio: others work while they are waited for."""
+    items[:] = _in_turns(items)
     items.sort(key=lambda item: "serve_studio" not in getattr(item, "fixturenames", ()))
+
+
+def _in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Leave out what a module wants with one kind of storage, and has with another one, too.
+
+    What a store has to do with it, the tests of storage prove for each kind.
+    """
+    names = {item.nodeid for item in items}
+
+    def is_wanted(item: pytest.Item) -> bool:
+        kind = next((each for each in KINDS if f"[{each}" in item.nodeid), "")
+        if not kind or item.get_closest_marker("one_store") is None:
+            return True
+        both = [item.nodeid.replace(f"[{kind}", f"[{each}") for each in KINDS]
+        return not names.issuperset(both) or item.nodeid == both[crc32(both[0].encode()) % 2]
+
+    return list(filter(is_wanted, items))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -140,7 +160,7 @@ def empty_database(postgres_dsn: str) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Give the place of a storage, once for each kind; a test may name the kind, indirectly."""
     if request.param == "postgres":

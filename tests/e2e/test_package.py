@@ -33,16 +33,20 @@ def package(tmp_path_factory):
     return built(tmp_path_factory.mktemp("dist"))
 
 
-def installed(wheel, folder, extras=""):
-    """The folder with the programs of an environment that has the package alone."""
-    programs = folder / "env" / "bin"
-    uv = [str(Path(sys.executable).with_name("uv")), "--quiet", "--cache-dir", str(CACHE)]
-    subprocess.run([*uv, "venv", "--python", sys.executable, str(folder / "env")], check=True)
+UV = (str(Path(sys.executable).with_name("uv")), "--quiet", "--cache-dir", str(CACHE))
+
+
+def environment(folder):
+    """The folder with the programs of an environment that has nothing."""
+    subprocess.run([*UV, "venv", "--python", sys.executable, str(folder / "env")], check=True)
+    return folder / "env" / "bin"
+
+
+def install(wheel, programs, extras=""):
     # What the tests' own environment was made of is in the cache, with the versions of the lock.
-    install = [*uv, "pip", "install", "--python", str(programs / "python"), "--offline"]
+    command = [*UV, "pip", "install", "--python", str(programs / "python"), "--offline"]
     lock = ["--constraint", str(ROOT / "requirements-dev.lock")]
-    subprocess.run([*install, *lock, f"{wheel}{extras}"], env=_with_index(), check=True)
-    return programs
+    subprocess.run([*command, *lock, f"{wheel}{extras}"], env=_with_index(), check=True)
 
 
 def _with_index():
@@ -95,19 +99,17 @@ def test_the_package_says_what_it_is_and_has_what_it_needs(package):
     assert kept == {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "src"}
 
 
-def test_a_newcomer_gets_along_with_the_package_alone(package, tmp_path):
-    programs = installed(package[0], tmp_path)
+def test_a_newcomer_gets_along_with_the_package_alone_and_with_extras(package, tmp_path):
+    programs = environment(tmp_path)
+    install(package[0], programs)
     code = f"import importlib.util as i; print([n for n in {OPTIONAL} if i.find_spec(n)])"
     assert said(programs / "python", "-c", code, cwd=tmp_path).strip() == "[]"
     said(programs / "replan", "init", cwd=tmp_path)
     said(programs / "replan", "check", "--team", "team.yaml", cwd=tmp_path)
     missing = said(programs / "replan", "doctor", cwd=tmp_path)
     assert "replan[" in missing
-
-
-def test_a_newcomer_gets_along_with_extras(package, tmp_path):
-    programs = installed(package[0], tmp_path, "[local,testing]")
-    said(programs / "replan", "init", cwd=tmp_path)
+    # What Python has compiled by now is there for the rest.
+    install(package[0], programs, "[local,testing]")
     tested = said(programs / "python", "-m", "pytest", "-q", cwd=tmp_path)
     assert "passed" in tested
     answer = said(programs / "replan", "run", "calculate 2 + 3", cwd=tmp_path)

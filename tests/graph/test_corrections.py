@@ -13,6 +13,8 @@ from replan.runs.continued.correcting import Correction, repeated_by
 from replan.testing import ScriptedModel, always
 from scripts import END
 
+pytestmark = pytest.mark.one_store
+
 PLAN = """\
 # Letters
 

@@ -13,6 +13,8 @@ from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_gra
 from replan.server import response_schemas
 from replan.testing import Reply, Reset, ScriptedModel, always
 
+pytestmark = pytest.mark.one_store
+
 HEAD = "---\ncomplexity: complex\nreasoning: Work.\n---\n"
 END = "---\nverdict: complete\nfeedback: Done.\n---\nThe end."
 AGAIN = "---\nverdict: continue\nfeedback: More.\n---\n"

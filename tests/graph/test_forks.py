@@ -7,6 +7,8 @@ from replan import Host, RunSettings, Specialist, Team, build_graph, open_storag
 from replan.testing import ScriptedModel, always
 from scripts import COMPLETE, THREAD
 
+pytestmark = pytest.mark.one_store
+
 CHAIN = "- [ ] 1. Count @a\n- [ ] 2. Sum @a (after 1)\n- [ ] 3. Draw @a (after 2)\n"
 IN_STEPS = RunSettings(round_scope="step")
 

@@ -9,6 +9,8 @@ from replan import Host, InputError, Limits, RunSettings, Specialist, Team, open
 from replan.testing import ScriptedModel, always
 from scripts import END
 
+pytestmark = pytest.mark.one_store
+
 PLAN = "# Sales\n\n- [ ] 1. Read 2022 @a\n- [ ] 2. Compare @a (after 1)\n"
 REVISED = """\
 ---

@@ -10,6 +10,8 @@ from replan.ports.ask_user import ask_user
 from replan.testing import ScriptedModel, always
 from scripts import DONE, THREAD
 
+pytestmark = pytest.mark.one_store
+
 
 @pytest.fixture(params=["sqlite", "encrypted sqlite", "postgres"])
 async def storage(request, tmp_path):

@@ -25,6 +25,8 @@ from replan.testing import ScriptedModel, always
 from scripts import COMPLETE, THREAD
 from states import said
 
+pytestmark = pytest.mark.one_store
+
 CONTINUE = "---\nverdict: continue\nupdate: Again.\n---\n"
 CHAIN = "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n"
 

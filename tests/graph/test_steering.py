@@ -21,6 +21,8 @@ from replan.ports.steering import TOO_LATE
 from replan.testing import ScriptedModel, always
 from scripts import END
 
+pytestmark = pytest.mark.one_store
+
 PLAN = """\
 # Letters
 
