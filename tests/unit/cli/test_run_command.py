@@ -1,5 +1,6 @@
 """`replan run` from the shell's side: what it prints and how it exits."""
 
+import json
 import os
 import re
 import subprocess
@@ -61,24 +62,33 @@ def test_a_plan_that_is_no_text_is_wrong_use(replan, tmp_path):
     assert "cannot be read" in result.stderr
 
 
+LOOKS = """
+import json, sys
+from replan.cli.main import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, words
+    loaded = [name for name in sys.modules if name.startswith(("langchain", "langgraph"))]
+    print(f"{words} loaded {loaded}")
+"""
+
+
 def test_no_help_no_check_and_no_look_at_what_is_over_loads_a_framework(tmp_path):
     plan = tmp_path / "plan.md"
     plan.write_text("- [ ] 1. Ask @oracle\n")
-    code = (
-        "import sys; from replan.cli.main import main\n"
-        "try: main()\n"
-        "finally: print([n for n in sys.modules if n.startswith(('langchain', 'langgraph'))])"
-    )
     kept = ["--storage", f"{tmp_path / 'runs.db'}"]
-    begin = [sys.executable, "-m", "replan", "run", "calculate 1 + 1", *kept]
-    assert subprocess.run(begin, capture_output=True, check=False).returncode == 0
+    assert warm.run(*REPLAN, "run", "calculate 1 + 1", *kept).returncode == 0
     looks = (["show", "last", *kept], ["runs", *kept])
-    for arguments in (["--help"], ["run", "--help"], ["check", plan], *looks):
-        result = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-        )
-        *told, loaded = result.stdout.splitlines()
-        assert (loaded, bool(told)) == ("[]", True)
+    words = [["--help"], ["run", "--help"], ["check", str(plan)], *looks]
+    # One after the other in one process: what one of them loads is there to the end.
+    command = [sys.executable, "-c", LOOKS, json.dumps(words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if " loaded [" in line]
+    assert told == [f"{each} loaded []" for each in words], done.stderr
 
 
 def test_a_full_disk_is_one_message(folder):

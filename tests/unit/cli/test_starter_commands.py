@@ -3,12 +3,11 @@
 import importlib
 import importlib.util
 import re
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
+import warm
 from cases import cases_of
 from replan.cli.main import app
 from replan.team.kinds.pipeline_kind import pipeline_named
@@ -33,10 +32,10 @@ def test_a_starter_team_is_written_and_its_plan_runs(tmp_path):
     assert "[ ] " not in (folder / "plan.md").read_text().partition("\n- ")[2]
 
 
-def test_the_starter_s_own_test_passes(tmp_path):
+def test_the_starter_s_own_test_passes(tmp_path, monkeypatch):
     assert replan("init", tmp_path).exit_code == 0
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    monkeypatch.chdir(tmp_path)
+    done = warm.run("-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path)
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
