@@ -258,7 +258,8 @@ def addresses(run_id):
     place = {"run_id": run_id, "step:int": "1", "seq:int": "1", "ref": "kept", "session_id": "c1"}
     for page in PAGES:
         path = re.sub(r"\{([^}]*)\}", lambda name: place[name[1]], page.path)
-        yield page.method, path, page.role
+        for method in page.methods.split():
+            yield method, path, page.role
 
 
 async def test_what_is_of_another_tenant_is_unknown_at_every_address():

@@ -12,6 +12,7 @@ from pydantic import PrivateAttr
 from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
 from replan.server import response_schemas
 from replan.testing import Reply, Reset, ScriptedModel, always
+from replan.views.run.step_states import step_states
 
 pytestmark = pytest.mark.one_store
 
@@ -349,7 +350,8 @@ async def test_a_run_that_is_stopped_leaves_no_early_step_at_work(where):
             report = await runtime.get("r")
             assert [each.outcome for each in report.attempts] == ["cancelled"]
             (step,) = report.steps
-            assert (step.step.description, step.standing) == ("One", "pending, before the plan")
+            told = step_states(report)[step.step.id].text
+            assert (step.step.description, told) == ("One", "cut off, before the plan")
             (shown,) = response_schemas.Run.of(report).steps
             assert (shown.specialist, shown.status, shown.before_plan) == ("a", "pending", True)
             desk.held.clear()

@@ -26,8 +26,8 @@ from replan.errors import ThreadBusyError
 from replan.memory import Summary, read_summary, reset_summary, summarise
 from replan.runs.reports import read_report, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
+from replan.views.run.attempts import attempts_lines
 from replan.views.run.history import history_lines
-from replan.views.run.prompts import prompts_lines
 from scripts import COMPLEX, DONE, THREAD
 from states import read_until_the_answer
 
@@ -405,6 +405,6 @@ async def test_a_run_that_is_shown_has_the_call_of_its_summary(tmp_path):
             shown = await read_report(graph, storage, record, record.updated_at)
             shown = await with_texts(shown, storage, shown.events)
     assert shown.calls.calls == 2
-    lines = prompts_lines(shown, shown.events)
+    lines = attempts_lines(shown, (), (), has_host=True, has_prompts=True)
     assert lines[-1].strip() == TALK
     assert "a summary covers 2 messages" in "\n".join(history_lines(shown))

@@ -36,7 +36,7 @@ from replan.runs.reports import read_report
 from replan.sessions import AgentContext, ClientAgentAdapter, build_agent
 from replan.storage.memory_threads import MemoryThreads
 from replan.testing import ScriptedModel, always
-from replan.views.run.attempt_calls import step_lines
+from replan.views.run.attempts import step_lines
 from scripts import END
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}

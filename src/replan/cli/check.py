@@ -7,9 +7,9 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,17 +18,14 @@ from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, WRONG_USE, as_command
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 from replan.user_files.plan_text import read_plan_text
-from replan.views.cells import counted, one_line, padded
+from replan.views.cells import columns, counted, one_line
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from replan.team.team_file import TeamFile
     from replan.views.ahead.preview import KnownTeam
-    from replan.views.ahead.tool_servers import KnownServer
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
-_WIDEST_NAME = 24
+_WIDEST_NAME = 27
 
 
 @as_command
@@ -72,75 +69,43 @@ def check(
     have.
     """
     if job is not None:
-        return _check_job(job, files, imports=imports, as_json=as_json)
-    if not files and team is not None:
-        files, team = [team], None
-    if not files:
-        raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
-    plan, own = _plan_and_team(files)
-    if own is not None and team is not None:
-        raise InputError("There are two team files. Name one of them.")
-    found, refused = _read_team(own, team, imports=imports)
-    report = _Report() if plan is None else _plan_report(plan, found)
+        report, refused = _job_report(job, files, imports=imports)
+    else:
+        paths = files or ([] if team is None else [team])
+        plan, own = _plan_and_team(paths)
+        beside = team if files else None
+        if own is not None and beside is not None:
+            raise InputError("There are two team files. Name one of them.")
+        found, refused = _read_team(own, beside, imports=imports)
+        if plan is not None:
+            report = _plan_report(plan, found)
+        elif own is not None and found is not None:
+            report = _team_report(own, found, starts=servers)
+        else:
+            report = _Report()
     if refused is not None:
         report = report.with_mistakes(refused)
-    elif plan is None and own is not None and found is not None:
-        report = _team_report(own, found).with_tools(_read_servers(own, starts=servers))
     typer.echo(report.json() if as_json else report.text(), nl=False)
     if refused is not None and not as_json:
         raise refused
     return GOOD if report.is_good else WRONG_USE
 
 
-def _check_job(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
-    """Check a job file alone."""
-    from replan.jobs.spec.job_file import read_job_file
-    from replan.views.ahead.job_outlook import job_lines, job_outlook
-
-    if files:
-        raise InputError("A job file is checked alone. Leave out the other files.")
-    try:
-        spec = read_job_file(path, imports=imports)
-    except JobFileError as error:
-        if as_json:
-            typer.echo(_Report().with_mistakes(error).json(), nl=False)
-            return WRONG_USE
-        raise
-    record: dict[str, JsonValue] = {"mistakes": [], **job_outlook(spec)}
-    report = _Report(lines=[f"{path}: no mistakes", *job_lines(spec)], record=record)
-    typer.echo(report.json() if as_json else report.text(), nl=False)
-    return GOOD
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Report:
-    """What is said about a plan or a team."""
+    """What is said about a plan, a team or a job."""
 
     mistakes: Sequence[str] = ()  # its mistakes, as lines for people
     lines: Sequence[str] = ()  # what is ahead where it has none
     # All of it for programs; its mistakes are under `mistakes`.
-    record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
+    record: Mapping[str, Any] = field(default_factory=lambda: {"mistakes": []})
     is_good: bool = True
 
     def with_mistakes(self, error: DeclaredFileError) -> _Report:
         """Add the mistakes of a file; nothing can be said about what is ahead then."""
-        of_plan = cast("list[JsonValue]", self.record["mistakes"])
-        of_team = [{"file": str(error.path), **asdict(mistake)} for mistake in error.mistakes]
-        record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}
+        added = [{"file": str(error.path), **asdict(mistake)} for mistake in error.mistakes]
+        record = {"mistakes": [*self.record["mistakes"], *added]}
         return _Report(mistakes=self.mistakes, record=record, is_good=False)
-
-    def with_tools(self, servers: Sequence[KnownServer]) -> _Report:
-        """Add the tool servers of a team, with their tools where they were asked."""
-        if not servers:
-            return self
-        lines = [line for server in servers for line in server.lines]
-        record: list[JsonValue] = [server.record for server in servers]
-        return replace(
-            self,
-            lines=[*self.lines, f"tool servers: {len(servers)}", *lines],
-            record={**self.record, "tool_servers": record},
-            is_good=all(not server.problem for server in servers),
-        )
 
     def json(self) -> str:
         return json.dumps(self.record) + "\n"
@@ -152,8 +117,27 @@ class _Report:
         return "".join(f"{harmless(line)}\n" for line in lines)
 
 
+def _job_report(
+    path: Path, files: Sequence[Path] | None, *, imports: bool
+) -> tuple[_Report, JobFileError | None]:
+    """Check a job file alone."""
+    from replan.jobs.spec.job_file import read_job_file
+    from replan.views.ahead.job_outlook import job_lines, job_outlook
+
+    if files:
+        raise InputError("A job file is checked alone. Leave out the other files.")
+    try:
+        spec = read_job_file(path, imports=imports)
+    except JobFileError as error:
+        return _Report(), error
+    record: dict[str, Any] = {"mistakes": [], **job_outlook(spec)}
+    return _Report(lines=[f"{path}: no mistakes", *job_lines(spec)], record=record), None
+
+
 def _plan_and_team(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
     """Return the plan and the team among files."""
+    if not files:
+        raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
     teams = [path for path in files if _is_team(path)]
     plans = [path for path in files if path not in teams]
     if len(plans) > 1 or len(teams) > 1:
@@ -199,13 +183,6 @@ def _check_models(team: TeamFile) -> None:
         raise team.config.refusal(chats.mistakes)
 
 
-def _read_servers(path: Path, *, starts: bool) -> Sequence[KnownServer]:
-    from replan.team.team_file import read_team_file
-    from replan.views.ahead.tool_servers import known_servers
-
-    return known_servers(read_team_file(path, os.environ, imports=False).config, starts=starts)
-
-
 def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
@@ -232,21 +209,30 @@ def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     )
 
 
-def _team_report(path: Path, team: KnownTeam) -> _Report:
+def _team_report(path: Path, team: KnownTeam, *, starts: bool) -> _Report:
+    """Report a team; with `starts`, its tool servers are started, and asked for their tools."""
+    from replan.team.team_file import read_team_file
+    from replan.views.ahead.looked_through import count_knowledge, knowledge_lines
     from replan.views.ahead.outlook import bound_lines, bounds
+    from replan.views.ahead.tool_servers import known_servers
 
     cards = team.cards or ()
-    width = min(_WIDEST_NAME, max(len(card.name) for card in cards))
-    rows = [f"  @{padded(card.name, width)}  {one_line(card.intended_use)}" for card in cards]
-    head = [f"{path}: no mistakes", f"specialists: {len(cards)}"]
-    record: dict[str, JsonValue] = {
+    rows = [(f"  @{card.name}", one_line(card.intended_use)) for card in cards]
+    lines = [f"{path}: no mistakes", f"specialists: {len(cards)}"]
+    lines += columns(rows, widest=_WIDEST_NAME)
+    record: dict[str, Any] = {
         "mistakes": [],
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
     if team.knowledge is not None:
-        from replan.views.ahead.looked_through import count_knowledge, knowledge_lines
-
-        knowledge = count_knowledge(team.knowledge)
-        rows += knowledge_lines(knowledge)
-        record["knowledge"] = knowledge
-    return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))
+        record["knowledge"] = count_knowledge(team.knowledge)
+        lines += knowledge_lines(record["knowledge"])
+    lines += bound_lines(team)
+    record |= bounds(team)
+    config = read_team_file(path, os.environ, imports=False).config
+    if servers := known_servers(config, starts=starts):
+        lines.append(f"tool servers: {len(servers)}")
+        lines += [line for server in servers for line in server.lines]
+        record["tool_servers"] = [server.model_dump(mode="json") for server in servers]
+    is_good = all(server.problem is None for server in servers)
+    return _Report(lines=lines, record=record, is_good=is_good)

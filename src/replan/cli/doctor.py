@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -97,7 +96,7 @@ async def _storage(location: StorageLocation) -> Finding:
     from replan.errors import ReplanError
     from replan.user_files.storage_location import open_existing_location
 
-    if _is_to_be_made(location):
+    if location.file is not None and not location.file.exists():
         return Finding(
             "note", "storage", f"{location.where} is not there yet; the first run makes it"
         )
@@ -109,12 +108,6 @@ async def _storage(location: StorageLocation) -> Finding:
         return Finding("problem", "storage", str(error))
     began = f", the newest run began {newest[0].started_at:%Y-%m-%d %H:%M}" if newest else ""
     return Finding("ok", "storage", f"{shown} can be read{began or ', without any run'}")
-
-
-def _is_to_be_made(location: StorageLocation) -> bool:
-    """Whether it is a file that is not there."""
-    is_file = location.outlives and "://" not in location.where
-    return is_file and not Path(location.where).expanduser().exists()
 
 
 def _key(base_url: str | None) -> Finding:

@@ -6,8 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
 from replan.user_files.new_file import check_output, write_out
@@ -20,9 +18,7 @@ async def export(
     output: Annotated[
         Path | None, options.output_option("The file to write; without it, the run goes to a pipe.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", "-f", help="Overwrite an existing file.")
-    ] = False,
+    force: options.Force = False,
     storage: options.Storage = None,
 ) -> None:
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""

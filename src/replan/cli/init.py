@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.schema import schema_text
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
@@ -51,7 +52,7 @@ def init(
         Path, typer.Argument(metavar="DIR", file_okay=False, help="The folder to write into.")
     ] = Path(),
     *,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
+    force: options.Force = False,
 ) -> None:
     """Create a starter team: team.yaml, its JSON schema for editors, a plan, and a test."""
     typer.echo(write_starter(directory, force=force), nl=False)

@@ -15,16 +15,14 @@ from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm, location_from
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
-from replan.views.cells import counted, in_columns, minute, one_line
+from replan.views.cells import columns, counted, minute, one_line, width_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
-    from typing import TextIO
 
     from replan.memory.facts import Fact, Facts
 
 _NONE = "Nothing is remembered of the user '{user}' here.\n"
-_ID, _DAY = 16, 16
 
 TenantOption = Annotated[
     str, typer.Option("--tenant", metavar="NAME", help="The tenant of the user.")
@@ -47,9 +45,7 @@ async def list_(
         ),
     ] = "",
     storage: options.Storage = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON for each fact.")
-    ] = False,
+    as_json: options.JsonRows = False,
 ) -> None:
     """List the facts of a user, the newest first."""
     async with _facts(user, tenant, storage) as facts:
@@ -61,7 +57,7 @@ async def list_(
             sys.stdout.write(_NONE.format(user=one_line(facts.owner.user)))
         if not fit and found:
             sys.stdout.write("No fact has these words. The newest:\n")
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(found, sys.stdout)))
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
 
 
 @memory.command()
@@ -129,12 +125,12 @@ async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGen
         yield facts_of(kept.store, user_name() if user is None else user, tenant)
 
 
-def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:
+def _lines(facts: Sequence[Fact]) -> list[str]:
     rows = [(one_line(fact.id), minute(fact.at), one_line(fact.text)) for fact in facts]
-    return in_columns(rows, (_ID, _DAY), output)
+    return columns(rows, width_of(sys.stdout))
 
 
 def _confirm(facts: Sequence[Fact]) -> bool:
     what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
     refusal = "Forgotten facts cannot be restored. Confirm it with --yes."
-    return confirm(f"Forget {what}?", _lines(facts, sys.stdout), refusal)
+    return confirm(f"Forget {what}?", _lines(facts), refusal)

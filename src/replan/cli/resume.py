@@ -13,6 +13,7 @@ from replan.cli.shared.site import Site, site_of
 
 @as_command
 @options.with_options("site", site_of)
+@options.with_options("places", options.Places)
 def resume(
     run_id: options.Run,
     *,
@@ -34,14 +35,11 @@ def resume(
         ),
     ] = None,
     limit: options.Limit = None,
-    team: options.TeamFile = None,
+    places: options.Places,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Another model for the host.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server for models.")] = None,
-    directory: options.Directory = None,
-    out: options.Out = None,
-    plan_out: options.PlanOut = None,
     site: Site,
 ) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
@@ -51,14 +49,7 @@ def resume(
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
     from replan.user_files.orders import read_limits
 
-    others = {
-        "team": team,
-        "model": model,
-        "base_url": base_url,
-        "directory": directory,
-        "out": out,
-        "plan_out": plan_out,
-    }
+    others = {"model": model, "base_url": base_url, **vars(places)}
     request = ResumeRequest(
         run=run_id,
         answers=answer or [],

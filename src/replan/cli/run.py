@@ -36,13 +36,14 @@ class RunCommand(TyperCommand):
 
 @as_command
 @options.with_options("site", site_of)
+@options.with_options("places", options.Places)
 def run(
     context: typer.Context,
     task: Annotated[
         str, typer.Argument(metavar="TASK|PLAN.md", help="A task in words, or a plan document.")
     ],
     *,
-    team: options.TeamFile = None,
+    places: options.Places,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     file: Annotated[
@@ -51,9 +52,6 @@ def run(
             "--file", "-f", help="A text, a picture or a PDF to send with the task; repeatable."
         ),
     ] = None,
-    directory: options.Directory = None,
-    out: options.Out = None,
-    plan_out: options.PlanOut = None,
     approve: options.Approve = None,
     preview: Annotated[
         bool,
@@ -75,12 +73,9 @@ def run(
 
     order = read_order(
         task,
-        team=team,
-        model=chosen_model(context, model, team),
+        model=chosen_model(context, model, places.team),
         base_url=base_url,
-        directory=directory,
-        out=out,
-        plan_out=plan_out,
+        **vars(places),
         files=tuple(file or ()),
         settings=read_settings(limit or [], approve, user),
         **({"labels": read_labels(label)} if label else {}),

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
@@ -19,8 +18,7 @@ from replan.cli.shared.process import as_command, location_from
 from replan.cli.shared.times import read_time
 from replan.errors import InputError
 from replan.runs.usage import Usage
-from replan.user_files.named import MEMORY
-from replan.views.cells import in_columns, one_line
+from replan.views.cells import columns, one_line, width_of
 
 if TYPE_CHECKING:
     from replan.log.report import RunReport
@@ -35,9 +33,7 @@ _LOOKED_AT, _TOLD = 1_000, 20
 @as_command
 def runs(
     *,
-    most: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="The number of runs to list.")
-    ] = 20,
+    most: options.Most = 20,
     label: options.Label = None,
     outcome: Annotated[
         list[str] | None,
@@ -46,18 +42,9 @@ def runs(
             help="List only runs with this outcome, such as failed or waiting; repeatable.",
         ),
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="WHEN",
-            help="List only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
-        ),
-    ] = None,
+    since: options.Since = None,
     storage: options.Storage = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON for each run.")
-    ] = False,
+    as_json: options.JsonRows = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
     from replan.user_files.label_options import read_labels
@@ -92,27 +79,22 @@ def list_runs(
     wanted: RunFilter, location: StorageLocation, output: TextIO, *, as_json: bool
 ) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
-    found = _in_rows(wanted, location)
-    if found is None:
-        found = asyncio.run(_find(wanted, location))
+    from replan.storage.report_rows import reports_in_file
+
+    # In a file where all of them are over, their states are not needed. A label that no run has is
+    # refused by who opens the storage.
+    path = None if location.key else location.file
+    rows = path and reports_in_file(path, wanted.takes, wanted.most)
+    found = rows or asyncio.run(_find(wanted, location))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
-        output.write("".join(f"{line}\n" for line in _table(found, output)))
+        heading = ("run", "began", "took", "cost", "outcome", "steps", "team", "title")
+        lines = columns([heading, *map(_run_cells, found)], width_of(output))
+        output.write("".join(f"{line}\n" for line in lines))
     else:
         has_filters = wanted.labels or wanted.outcomes or wanted.since
         output.write(_NONE_OF_THESE if has_filters else _NONE)
-
-
-def _in_rows(wanted: RunFilter, location: StorageLocation) -> list[RunReport] | None:
-    """The runs in a file here, if all of them are over; their states are not needed."""
-    from replan.storage.report_rows import reports_in_file
-
-    if location.key or location.where == MEMORY or "://" in location.where:
-        return None
-    path = Path(location.where).expanduser()
-    # A label that no run has is refused by who opens the storage.
-    return reports_in_file(path, wanted.takes, wanted.most) or None
 
 
 async def _find(wanted: RunFilter, location: StorageLocation) -> list[RunReport]:
@@ -147,44 +129,28 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
             raise InputError(f"No run has the label {name}={value}. The newest runs have: {there}.")
 
 
-def _outcomes(given: Collection[str]) -> list[str]:
+def _outcomes(given: list[str]) -> list[str]:
     from replan.state.outcomes import Outcome
 
     known = ("running", "waiting", "interrupted", *get_args(Outcome))
-    for name in given:
-        if name not in known:
-            raise InputError(f"--outcome {name} does not exist. Use one of: {', '.join(known)}.")
-    return list(given)
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(f"--outcome {unknown[0]} does not exist. Use one of: {', '.join(known)}.")
+    return given
 
 
 def _record(run: RunReport) -> dict[str, object]:
     from replan.plan.model import StepStatus
 
     done, total = run.progress
+    fields = {"run_id", "started_at", "last_seen_at", "outcome", "team", "labels", "title"}
     return {
-        "run_id": run.run_id,
-        "started_at": run.started_at.isoformat(),
-        "last_seen_at": run.last_seen_at.isoformat(),
+        **run.model_dump(mode="json", include={*fields, "origin"}),
         "seconds": run.seconds,
-        "outcome": run.outcome,
-        "team": run.team,
-        "labels": run.labels,
         "steps_done": done,
         "steps_failed": run.count(StepStatus.FAILED),
         "steps": total,
         "usage": Usage.of(run.calls, run.currency).model_dump(),
-        "title": run.title,
-        "origin": run.origin,
     }
-
-
-def _table(runs: list[RunReport], output: TextIO) -> list[str]:
-    rows = [
-        ("run", "began", "took", "cost", "outcome", "steps", "team", "title"),
-        *map(_run_cells, runs),
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return in_columns(rows, widths, output)
 
 
 def _run_cells(run: RunReport) -> tuple[str, ...]:
@@ -197,8 +163,7 @@ def _run_cells(run: RunReport) -> tuple[str, ...]:
     done, total = run.progress
     failed = run.count(StepStatus.FAILED)
     # The team has a column.
-    labels = {name: value for name, value in run.labels.items() if name != TEAM}
-    labels_text = "".join(f" {name}={value}" for name, value in labels.items())
+    labels = " ".join(f"{name}={value}" for name, value in run.labels.items() if name != TEAM)
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.run_id),
@@ -208,5 +173,5 @@ def _run_cells(run: RunReport) -> tuple[str, ...]:
         run.outcome,
         f"{done}/{total}{f', {failed} failed' if failed else ''}" if run.plan else "-",
         one_line(run.team) or "-",
-        one_line(f"{run.title}{labels_text and f'  [{labels_text.strip()}]'}{origin}"),
+        one_line(f"{run.title}{labels and f'  [{labels}]'}{origin}"),
     )

@@ -14,7 +14,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, confirm, location_from
 from replan.errors import InputError, SessionConflictError
-from replan.views.cells import counted, in_columns, minute, one_line
+from replan.views.cells import columns, counted, minute, one_line, width_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NONE = "No sessions are stored here. `replan chat` begins one.\n"
 _PAGE = 50
-_STAGE, _TIME = 8, 16
+_LONGEST_ID = 200
 
 SessionArgument = Annotated[
     str,
@@ -41,14 +41,10 @@ sessions = typer.Typer(
 @as_command
 async def list_(
     *,
-    most: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="The number of sessions to list.")
-    ] = 20,
+    most: options.Most = 20,
     user: options.User = None,
     storage: options.Storage = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON for each session.")
-    ] = False,
+    as_json: options.JsonRows = False,
 ) -> None:
     """List the sessions, the most recently used first."""
     async with _client(user, storage) as client:
@@ -56,7 +52,9 @@ async def list_(
         if as_json:
             sys.stdout.write("".join(f"{session.model_dump_json()}\n" for session in found))
         elif found:
-            _write_table(found)
+            rows = [("session", "used", "stage", "turns", "title"), *map(_cells, found)]
+            lines = columns(rows, width_of(sys.stdout), widest=_LONGEST_ID)
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
         else:
             sys.stdout.write(_NONE)
 
@@ -66,10 +64,7 @@ async def list_(
 async def show(
     session: SessionArgument,
     *,
-    most: Annotated[
-        int,
-        typer.Option("--limit", "-n", min=1, help="The number of newest messages to show."),
-    ] = _PAGE,
+    most: options.Most = _PAGE,
     user: options.User = None,
     storage: options.Storage = None,
 ) -> None:
@@ -183,21 +178,9 @@ async def _client(user: str | None, storage: str | None) -> AsyncGenerator[UserS
         yield UserSessions(kept, user=user_name() if user is None else user)
 
 
-def _write_table(found: Sequence[SessionRecord]) -> None:
-    rows = [("session", "used", "stage", "turns", "title")]
-    rows += [
-        (
-            one_line(session.session_id),
-            minute(session.updated_at),
-            session.stage,
-            str(session.version),
-            one_line(session.title),
-        )
-        for session in found
-    ]
-    longest = max(len(row[0]) for row in rows)
-    lines = in_columns(rows, (longest, _TIME, _STAGE, len("turns")), sys.stdout)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+def _cells(session: SessionRecord) -> tuple[str, ...]:
+    used, title = minute(session.updated_at), one_line(session.title)
+    return one_line(session.session_id), used, session.stage, str(session.version), title
 
 
 def _confirm_import(context: AgentContext) -> bool:

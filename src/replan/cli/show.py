@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
@@ -17,16 +16,14 @@ from replan.base.texts.signs import harmless
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, location_from
 from replan.errors import InputError
-from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
+from replan.user_files.named import LAST, is_file, refusing_damaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     from replan.events.types import Event
     from replan.log.report import RunReport
-    from replan.log.step_reports import AttemptReport
     from replan.runs.reports import WholeReport
-    from replan.state.results import SpecialistResult
     from replan.user_files.storage_location import StorageLocation
 
 _WIDE, _NARROWEST = 100, 20
@@ -46,14 +43,11 @@ class View:
         bool,
         typer.Option("--attempts", help="Show every attempt, with its model and tool calls."),
     ] = False
-    attempt: Annotated[
-        int | None, typer.Option("--attempt", help="Show only the attempts with this number.")
-    ] = None
     timeline: Annotated[
         bool, typer.Option("--timeline", help="Show when each step ran, waited and failed.")
     ] = False
     prompts: Annotated[
-        bool, typer.Option("--prompts", help="Show the prompts and replies of models.")
+        bool, typer.Option("--prompts", help="As --attempts, with the prompts and replies.")
     ] = False
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
@@ -70,7 +64,6 @@ class View:
         given = {
             "--step": self.step is not None,
             "--attempts": self.attempts,
-            "--attempt": self.attempt is not None,
             "--prompts": self.prompts,
             "--json": self.as_json,
             "--timeline": self.timeline,
@@ -81,18 +74,16 @@ class View:
             if alone in named and len(named) > 1:
                 others = ", ".join(name for name in named if name != alone)
                 raise InputError(f"{alone} always shows the whole run. Leave out {others}.")
-        if self.attempt is not None and self.step is None:
-            raise InputError("--attempt needs a step. Name it with --step.")
-
-    @property
-    def is_overview(self) -> bool:
-        """Whether it is the first view."""
-        return self.is_whole and not self.timeline
 
     @property
     def is_whole(self) -> bool:
         """Whether it is of the whole run."""
         return self.step is None and not self.attempts and not self.prompts
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is made for a terminal."""
+        return not self.as_json and not self.markdown
 
 
 @as_command
@@ -115,28 +106,18 @@ def show(
 
 def show_run(name: str, location: StorageLocation, output: TextIO, view: View) -> None:
     """Write the parts of a run to show."""
-    view.check()
-    if view.as_json or view.markdown:
-        run = _load(name, location, view)
-        with refusing_damaged(name):
-            output.write(_whole_text(run, view))
-        return
     from replan.views.paged import paged
     from replan.views.rendered import console_on
 
-    with paged(console_on(output), output, plain=view.plain) as write:
-        if not view.is_whole:
-            run = _load(name, location, view)
-            with refusing_damaged(name):
-                write(_text(_part_lines(run, view)))
-            return
-        report = _read_rows(name, location) or _load(name, location, view)
+    view.check()
+    is_plain = view.plain or not view.is_for_people
+    with paged(console_on(output), output, plain=is_plain) as write:
+        is_in_rows = view.is_whole and view.is_for_people
+        report = (_read_rows(name, location) if is_in_rows else None) or _load(name, location, view)
         with refusing_damaged(name):
-            write(_text(_report_lines(report, view, _width(output, view))))
-            if view.is_overview and report.answer:
-                write(_text(["", *_failed_lines(report), "answer:"]))
-                write(_answer(report.answer, output, plain=view.plain))
-            if view.is_overview and not is_file(name):
+            for text in _texts(report, view, output):
+                write(text)
+            if is_in_rows and not view.timeline and not is_file(name):
                 write(_text(_next_lines(report, location)))
 
 
@@ -148,105 +129,75 @@ def _read_rows(name: str, location: StorageLocation) -> RunReport | None:
     """The report of a run that is over, if it is in a file here; its state is not needed."""
     from replan.storage.report_rows import report_in_file
 
-    if location.key or location.where == MEMORY or "://" in location.where or is_file(name):
+    if location.key or location.file is None or is_file(name):
         return None
-    return report_in_file(Path(location.where).expanduser(), None if name == LAST else name)
+    return report_in_file(location.file, None if name == LAST else name)
 
 
 def _load(name: str, location: StorageLocation, view: View) -> WholeReport:
     from replan.user_files.whole import load_run
 
     run = asyncio.run(load_run(name, location, lambda run: _events_with_long_texts(run, view)))
-    if view.step is not None:
-        _check_step(run, view.step)
-    if view.attempt is not None and not _attempts(run, view)[0]:
-        tried = max((attempt.entry.number for attempt in run.attempts_of(view.step)), default=0)
-        there = f"It has 1 to {tried}." if tried else "It has none yet."
-        raise InputError(f"Step {view.step} has no attempt {view.attempt}. {there}")
+    if view.step is not None and view.step not in run.by_id:
+        there = f"It has {min(run.by_id)} to {max(run.by_id)}." if run.by_id else "It has no plan."
+        raise InputError(f"There is no step {view.step} in this run. {there}")
     return run
-
-
-def _whole_text(run: WholeReport, view: View) -> str:
-    if view.as_json:
-        return f"{json.dumps(_record(run, view), default=str)}\n"
-    from replan.views.run.markdown_report import markdown_report
-
-    return markdown_report(run)
 
 
 def _events_with_long_texts(run: WholeReport, view: View) -> Iterable[Event]:
     """The events whose long texts are shown."""
-    if view.is_overview:
+    if view.timeline:
+        return ()
+    if view.is_whole and not view.markdown:
         from replan.views.run.evidence import replies_before
 
         return tuple(replies_before(run))
-    if view.timeline:
-        return ()
     kinds = ("tool_",) if not view.prompts else ("tool_", "model_", "memory_")
     return [event for event in _events_of(run, view) if event.type.startswith(kinds)]
 
 
-def _check_step(run: WholeReport, step: int) -> None:
-    steps_by_id = run.by_id
-    if step not in steps_by_id:
-        there = (
-            f"It has {min(steps_by_id)} to {max(steps_by_id)}."
-            if steps_by_id
-            else "It has no plan."
-        )
-        raise InputError(f"There is no step {step} in this run. {there}")
-
-
 def _events_of(run: WholeReport, view: View) -> list[Event]:
-    wanted = {"step_id": view.step, "attempt": view.attempt}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
-    return [e for e in run.events if all(getattr(e, n, None) == v for n, v in wanted.items())]
+    return [e for e in run.events if view.step in (None, getattr(e, "step_id", None))]
 
 
-def _attempts(
-    run: WholeReport, view: View
-) -> tuple[Sequence[AttemptReport], Sequence[SpecialistResult]]:
-    tried = run.attempts_of(view.step)
-    newest = {attempt.entry.specialist: attempt for attempt in tried}
-    results = [result for result in run.results if result.step_id == view.step]
-    if view.attempt is None:
-        return tried if view.attempts else list(newest.values()), results
-    found = [attempt for attempt in tried if attempt.entry.number == view.attempt]
-    # The result is that of the newest attempt.
-    return found, [result for result in results if newest.get(result.specialist_name) in found]
+def _texts(report: RunReport, view: View, output: TextIO) -> Iterator[str]:
+    """The texts of a view; what a terminal draws is made harmless already."""
+    from replan.views.cells import width_of
 
+    width = max(_NARROWEST, width_of(output))
+    if view.as_json:
+        yield f"{json.dumps(_record(cast('WholeReport', report), view), default=str)}\n"
+    elif view.markdown:
+        from replan.views.run.markdown_report import markdown_report
 
-def _width(output: TextIO, view: View) -> int:
-    """The cells of a line; in a pipe only a timeline is bound to them."""
-    if output.isatty() or view.timeline:
-        return max(_NARROWEST, shutil.get_terminal_size((_WIDE, 24)).columns - output.isatty())
-    return sys.maxsize
+        yield markdown_report(cast("WholeReport", report))
+    elif view.timeline:
+        from replan.views.run.timeline import timeline
+
+        # In a pipe, too, it is as wide as something.
+        columns = max(_NARROWEST, get_terminal_size((_WIDE, 24)).columns)
+        yield _text(timeline(report, min(width, columns)))
+    elif not view.is_whole:
+        yield _text(_part_lines(cast("WholeReport", report), view))
+    else:
+        from replan.views.run.error_lines import failed_above
+        from replan.views.run.overview import overview
+
+        yield _text(overview(report, width))
+        if report.answer:
+            yield _text(["", *failed_above(report), "answer:"])
+            yield _answer(report.answer, output, plain=view.plain)
 
 
 def _answer(text: str, output: TextIO, *, plain: bool) -> str:
-    from replan.base.texts.signs import harmless
     from replan.views.rendered import console_on, print_markdown
 
     if plain or not output.isatty():
-        lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
-        return harmless("".join(f"{line}\n" for line in lines))
+        return _text(f"  {line}".rstrip() for line in text.strip().splitlines())
     console = console_on(output)
     with console.capture() as captured:
         print_markdown(console, text, indent=2)
     return captured.get()
-
-
-def _report_lines(report: RunReport, view: View, width: int) -> list[str]:
-    from replan.views.run.overview import overview
-    from replan.views.run.timeline import timeline
-
-    return (timeline if view.timeline else overview)(report, width)
-
-
-def _failed_lines(report: RunReport) -> list[str]:
-    from replan.views.run.error_lines import failed_above
-
-    return failed_above(report)
 
 
 def _next_lines(report: RunReport, location: StorageLocation) -> list[str]:
@@ -258,23 +209,34 @@ def _next_lines(report: RunReport, location: StorageLocation) -> list[str]:
 
 def _part_lines(run: WholeReport, view: View) -> list[str]:
     """The lines of a view that is not of the whole run."""
-    from replan.views.run.attempt_calls import attempts_lines, step_lines
-    from replan.views.run.prompts import prompts_lines
+    from replan.views.run.attempts import attempts_lines, newest_of, step_lines
 
-    if view.prompts:
-        return prompts_lines(run, _events_of(run, view))
     head: list[str] = [] if view.step is None else step_lines(run, view.step)
-    return [*head, *attempts_lines(run, *_attempts(run, view))] or ["No step was attempted yet."]
+    tried = run.attempts_of(view.step)
+    lines = attempts_lines(
+        run,
+        tried if view.attempts or view.prompts else newest_of(tried),
+        [result for result in run.results if result.step_id == view.step],
+        has_host=view.step is None,
+        has_prompts=view.prompts,
+    )
+    return [*head, *lines] or ["No step was attempted yet."]
 
 
 def _record(run: WholeReport, view: View) -> dict[str, Any]:
-    from replan.views.run.attempt_calls import attempts_record, step_record
-    from replan.views.run.prompts import prompts_record
+    from replan.views.run.attempts import (
+        attempts_record,
+        newest_of,
+        prompts_record,
+        step_record,
+    )
     from replan.views.run.run_record import run_record
 
     if view.prompts:
         return prompts_record(run, _events_of(run, view))
-    if not view.is_whole:
-        head: dict[str, Any] = {} if view.step is None else step_record(run, view.step)
-        return head | attempts_record(run, *_attempts(run, view))
-    return run_record(run)
+    if view.is_whole:
+        return run_record(run)
+    head: dict[str, Any] = {} if view.step is None else step_record(run, view.step)
+    tried = run.attempts_of(view.step)
+    results = [result for result in run.results if result.step_id == view.step]
+    return head | attempts_record(run, tried if view.attempts else newest_of(tried), results)

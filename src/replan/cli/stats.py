@@ -29,14 +29,7 @@ class Axis(StrEnum):
 async def stats(
     *,
     by: Annotated[Axis, typer.Option("--by", help="What the runs are added up by.")] = Axis.day,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="WHEN",
-            help="Only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
-        ),
-    ] = "30d",
+    since: options.Since = "30d",
     storage: options.Storage = None,
     as_json: options.Json = False,
 ) -> None:

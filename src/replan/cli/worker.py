@@ -60,17 +60,14 @@ def worker(
     """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
     with needs_extra("worker", "queue"):
         from replan.workers.open_worker import WorkerWanted, work
-    kept = location_from(storage)
     wanted = WorkerWanted(
         team=team,
-        storage=str(kept.where),
         queues=[name.strip() for name in queues.split(",")],
         concurrency=concurrency,
         grace=grace,
         lease=lease,
         schedules=schedules,
-        key=kept.key,
-        keep_days=kept.keep_days,
         metrics=metrics,
+        **location_from(storage).storage_options,
     )
     work(wanted, lambda text: typer.echo(text, err=True))

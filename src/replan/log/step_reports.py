@@ -112,11 +112,6 @@ class StepReport(Value):
         return self.removed or (WAITING if self.is_asking else status)
 
     @property
-    def standing(self) -> str:
-        """Its status, and whether it began before its plan, for people."""
-        return f"{self.status_text}, {EARLY}" if self.is_early else self.status_text
-
-    @property
     def error(self) -> str:
         """Why it failed, or was skipped."""
         errors = [attempt.entry.error for attempt in self.attempts if attempt.entry.error]

@@ -1,16 +1,16 @@
 """How a browser gets in: an address that works once, or a token, begins a session of the page."""
 
 import hmac
-import json
 import logging
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
@@ -37,6 +37,9 @@ class _Session:
     began: float  # seconds since 1970
     caller: str  # the digest of its token, in hexadecimal digits
     jwt: str = ""  # the token itself, if an identity provider made it
+
+
+_SESSIONS = TypeAdapter(dict[str, _Session])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +139,11 @@ class Entrance:
         """Write the sessions for later starts; none whose token this process alone has."""
         if self.kept is None:
             return
-        kept = {
-            name: asdict(session) for name, session in self._sessions.items() if not session.jwt
-        }
+        kept = {name: session for name, session in self._sessions.items() if not session.jwt}
         new = self.kept.with_name(f"{self.kept.name}.{secrets.token_hex(4)}")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123 - a descriptor
-            json.dump(kept, file)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_SESSIONS.dump_json(kept))
         new.replace(self.kept)
 
 
@@ -160,11 +161,8 @@ def _kept_sessions(where: Path | None) -> dict[str, _Session]:
     if where is None or not where.exists():
         return {}
     try:
-        kept = json.loads(where.read_text(encoding="ascii"))
-        return {
-            name: _Session(float(value["began"]), value["caller"]) for name, value in kept.items()
-        }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return _SESSIONS.validate_json(where.read_bytes())
+    except (OSError, ValueError):
         logger.warning("the sessions of the page cannot be read", extra={"file": str(where)})
         return {}
 

@@ -13,8 +13,8 @@ from typing import Any
 from replan.events.types import Event, RunCorrected, StepEvent, WorkEvent
 from replan.log.report import RunReport
 from replan.runs.reports import WholeReport
-from replan.ui.drawn.tree import HOST, tree_of
 from replan.ui.step_page import step_values
+from replan.views.run.branches import HOST, branches_of
 
 _MARK = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})", re.ASCII)
 _MOST = 50
@@ -29,7 +29,7 @@ def open_steps(report: WholeReport, marks: Iterable[str]) -> Iterator[dict[str, 
             continue
         number, since, attempts = map(int, read.groups())
         if number == HOST:
-            yield {"number": HOST, "since": since, "branch": tree_of(report)[0]}
+            yield {"number": HOST, "since": since, "branch": branches_of(report)[0]}
         elif number in step_ids:
             new = [event for event in report.events if (event.seq or 0) > since]
             values = step_values(report, number)

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from replan.server.app import Part
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
-from replan.ui.acts.pages import ACTING
+from replan.ui.acts import answering, chatting, editing, starting, steering, telling
 from replan.ui.door import Door
 from replan.ui.entering import PAGES as HOME, Entrance
 from replan.ui.forms import read_fields
@@ -56,23 +56,37 @@ async def _style(_site: Site, _: Request) -> Response:
     return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "no-cache"})
 
 
+_RUN, _CHAT = "/runs/{run_id}", "/chat/{session_id}"
+_STEP = f"{_RUN}/steps/{{step:int}}"
 PAGES = (
-    Page(method="GET", path="/", handler=runs),
-    Page(method="GET", path="/stats", handler=stats),
-    Page(method="GET", path="/runs/{run_id}", handler=one_run),
-    Page(method="GET", path="/runs/{run_id}/changes", handler=changes),
-    Page(method="GET", path="/runs/{run_id}/compare", handler=compare),
-    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", handler=step),
-    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", handler=prompt),
-    Page(method="GET", path="/runs/{run_id}/texts/{ref}", handler=whole_text),
-    Page(method="GET", path="/enter", handler=_entrance, role=None),
-    Page(method="POST", path="/enter", handler=_enter, role=None),
-    Page(method="GET", path="/leave", handler=_leave, role=None),
-    Page(method="GET", path="/lib/htmx.js", handler=_script, role=None),
-    Page(method="GET", path="/lib/page.css", handler=_style, role=None),
-    *ACTING,
+    Page("GET", "/", runs),
+    Page("GET", "/stats", stats),
+    Page("GET", _RUN, one_run),
+    Page("GET", f"{_RUN}/changes", changes),
+    Page("GET", f"{_RUN}/compare", compare),
+    Page("GET", _STEP, step),
+    Page("GET", f"{_RUN}/prompts/{{seq:int}}", prompt),
+    Page("GET", f"{_RUN}/texts/{{ref}}", whole_text),
+    Page("GET", "/enter", _entrance, role=None),
+    Page("POST", "/enter", _enter, role=None),
+    Page("GET", "/leave", _leave, role=None),
+    Page("GET", "/lib/htmx.js", _script, role=None),
+    Page("GET", "/lib/page.css", _style, role=None),
+    Page("POST", f"{_RUN}/answer", answering.answer, role="answer"),
+    Page("GET POST", f"{_RUN}/stop", steering.stop, role="run"),
+    Page("GET POST", f"{_RUN}/resume", steering.resume, role="run"),
+    Page("GET POST", f"{_STEP}/retry", partial(steering.correct, action="retry"), role="operate"),
+    Page("GET POST", f"{_STEP}/skip", partial(steering.correct, action="skip"), role="operate"),
+    Page("GET POST", f"{_RUN}/plan", editing.edit, role="run"),
+    Page("GET POST", f"{_RUN}/message", telling.tell, role="run"),
+    Page("GET POST", "/start", starting.start, role="run"),
+    Page("GET", "/chat", chatting.chats),
+    Page("GET", _CHAT, chatting.chat),
+    Page("POST", _CHAT, chatting.say, role="run"),
+    Page("GET", f"{_CHAT}/changes", chatting.changes),
+    Page("POST", f"{_CHAT}/answer", chatting.answer, role="answer"),
 )
-"""What the pages answer."""
+"""The addresses of all pages and acts, and who may open them."""
 
 
 def page_router(site: Site) -> APIRouter:

@@ -1,6 +1,5 @@
 """One run, live and afterwards: its pages, and what of them changes while it continues."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,16 +18,18 @@ from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport, with_texts
 from replan.server.problems import RefusedError
-from replan.ui.drawn.graph import graph_of, step_states
-from replan.ui.drawn.tree import tree_of
+from replan.state.questions import fingerprint_of
+from replan.ui.drawn.graph import graph_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
 from replan.ui.read_runs import Reading, event_numbered, find_record
+from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site
-from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
+from replan.ui.step_page import given_in, jobs_of, step_values
 from replan.views.run.bars import LEGEND, timeline_of
+from replan.views.run.branches import branches_of, thread_lines
 from replan.views.run.compared import compared
 from replan.views.run.evidence import evidence_of
-from replan.views.run.history import history_lines, why_text
+from replan.views.run.history import moments, why_text
 from replan.views.run.overview import (
     duration_text,
     goal_text,
@@ -37,6 +38,7 @@ from replan.views.run.overview import (
     tool_counts,
     used_text,
 )
+from replan.views.run.step_states import step_states
 
 TABS = {
     "plan": "Plan",
@@ -77,23 +79,28 @@ async def changes(site: Site, request: Request) -> Response:
     if asked.get("boot") != site.boot:
         # The server was started again, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
-    tab, settled, seen = (
-        asked.get("tab", "plan"),
-        *map(_number, (asked.get("settled"), asked.get("seq"))),
-    )
+    tab, report = asked.get("tab", "plan"), reading.run
+    settled, seen = _number(asked.get("settled")), _number(asked.get("seq"))
     if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
-    new = [event for event in reading.run.events if (event.seq or 0) > settled]
+    new = [event for event in report.events if (event.seq or 0) > settled]
     redrawn = [event for event in new if is_drawn_whole(event, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
-    values["is_marked_anew"] = asked.get("mark") != values["mark"]
-    values["open_steps"] = open_steps(reading.run, asked.getlist("open"))
-    if values["is_marked_anew"] or redrawn:
+    is_anew, steps = asked.get("mark") != values["mark"], steps_changed_by(report, new)
+    is_told = tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new)
+    is_whole = bool(is_anew or redrawn or is_told)
+    values |= stage_values(reading, tab if new or is_anew else STEP)
+    boxes, branches = getattr(values.get("graph"), "boxes", ()), values.get("branches", ())
+    values |= {
+        "is_marked_anew": is_anew,
+        "open_steps": open_steps(report, asked.getlist("open")),
+        "whole": is_whole,
         # Where a graph is drawn already, the place that it has been scrolled to stays.
-        is_drawn = tab == "plan" and not any(event.type == "plan_created" for event in redrawn)
-        values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
-    else:
-        values |= {"whole": False, **_changed_parts(reading, tab, new)}
+        "is_drawn": not any(event.type == "plan_created" for event in redrawn),
+        "boxes": [box for box in boxes if box.step in steps],
+        "branches": [branch for branch in branches if is_whole or branch.number in steps],
+        "rows": tab == "timeline" and bool(new),
+    }
     return site.page(request, "changes", **values)
 
 
@@ -102,40 +109,15 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and is_one else None
 
 
-def _changed_parts(reading: Reading, tab: str, new: list[Event]) -> dict[str, Any]:
-    """The parts of a view that some events changed."""
-    report = reading.run
-    steps = steps_changed_by(report, new)
-    values: dict[str, Any] = {
-        "boxes": (),
-        "branches": (),
-        "rows": False,
-        "stands": step_states(report),
-    }
-    if tab == "plan":
-        values["boxes"] = [box for box in graph_of(report).boxes if box.step in steps]
-    elif tab == "steps":
-        values["branches"] = [branch for branch in tree_of(report) if branch.number in steps]
-    elif tab == "timeline" and new:
-        values |= {"timeline": timeline_of(report), "legend": LEGEND, "rows": True}
-    elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):
-        values |= {"whole": True, **stage_values(reading, tab)}
-    return values
-
-
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
     run = reading.run
     evidence = {ask.key: evidence_of(ask, run) for ask in run.pending_questions}
-    asks = ";".join(
-        f"{ask.key} {ask.fingerprint} {ask.problem} {evidence[ask.key].answered}"
-        for ask in run.pending_questions
-    )
     why, drawn = why_text(run), run.plan.version if run.plan else 0
     failed = run.count(StepStatus.FAILED)
-    parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)} {failed}"
-    parts += "".join(event.request for event in run.steers)
-    digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
+    asks = [f"{ask_fingerprint(q)} {evidence[q.key].answered}" for q in run.pending_questions]
+    steers = [event.request for event in run.steers]
+    told = [run.outcome, why, drawn, failed, len(run.warnings), bool(run.answer)]
     return {
         "run": run,
         "doer": reading.doer,
@@ -146,7 +128,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "seq": reading.seq,
         # What came since then is drawn again by the next look.
         "settled": reading.settled,
-        "mark": digest,
+        "mark": fingerprint_of([*asks], [*steers], [*told]),
         "pace": _poll_interval(reading, tab),
         "goal": goal_text(run),
         "why": why,
@@ -182,13 +164,13 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
         case "timeline":
             values |= {"timeline": timeline_of(report), "legend": LEGEND}
         case "steps":
-            values["branches"] = tree_of(report)
+            values["branches"] = branches_of(report)
         case "history":
-            happened = history_lines(report, has_failures=True)
+            happened = moments(report, has_failures=True)
             values |= {"moments": happened, "revisions": report.revisions[::-1]}
         case "given":
-            values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
-            values["threads"] = threads_of(reading.run.threads)
+            values |= {"given": given_in(report), "jobs": jobs_of(report)}
+            values["threads"] = [*thread_lines(report.threads)]
             values["tools"] = tool_counts(report)
             values["results"] = sorted(reading.run.results, key=lambda result: result.step_id)
             values["titles"] = {

@@ -2,16 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.log.calls import Calls
-from replan.plan.model import StepStatus
+from replan.log.report import RunReport
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
 from replan.server.problems import bad_field
@@ -19,7 +17,6 @@ from replan.server.request_body import read_query
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
 from replan.state.outcomes import Outcome
-from replan.state.questions import Question
 from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
 from replan.views.cells import counted
@@ -62,19 +59,11 @@ class Filter(BaseModel):
         return urlencode({name: value for name, value in fields.items() if value})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """A run in the list."""
 
     record: RunRecord
-    outcome: str
-    seconds: float
-    calls: Calls
-    done: int
-    total: int  # steps
-    failed: int
-    asks: tuple[Question, ...]
-    remarks: tuple[str, ...]
+    report: RunReport
 
 
 async def runs(site: Site, request: Request) -> Response:
@@ -85,10 +74,11 @@ async def runs(site: Site, request: Request) -> Response:
     found, cursor = await _find_page(site.served, request, wanted)
     rows = await asyncio.gather(*(_row(site, record) for record in found))
     values: dict[str, Any] = {
-        "rows": [row for row in rows if wanted.outcome in ("", row.outcome)],
+        "rows": [row for row in rows if wanted.outcome in ("", row.report.outcome)],
         "wanted": wanted,
         "outcomes": OUTCOMES,
         "orders": ORDERS,
+        "remarks_in": _remarks_in,
         "more": wanted.query(cursor=cursor) if cursor else "",
     }
     if request.headers.get("hx-target") == "more":
@@ -109,7 +99,7 @@ async def _waiting(site: Site, request: Request) -> list[Row]:
         if _may_see(served, request, record)
     ]
     rows = [await _row(site, record) for record in records]
-    return [row for row in rows if row.asks]
+    return [row for row in rows if row.report.pending_questions]
 
 
 async def _find_page(
@@ -176,22 +166,16 @@ async def _row(site: Site, record: RunRecord) -> Row:
     )
     if is_at_rest and (cached_row := site.rows.get(cache_key)) is not None:
         return cached_row
-    report = await read_summary(graph_for(served, record), served.storage, record, served.clock())
-    done, total = report.progress
-    warnings = [counted(len(report.warnings), "warning")] if report.warnings else []
-    row = Row(
-        record=record,
-        outcome=report.outcome,
-        seconds=report.seconds,
-        calls=report.calls,
-        done=done,
-        total=total,
-        failed=report.count(StepStatus.FAILED),
-        asks=report.pending_questions,
-        remarks=(*warnings, *remarks_of(report)),
-    )
+    graph = graph_for(served, record)
+    row = Row(record, await read_summary(graph, served.storage, record, served.clock()))
     if is_at_rest:
         site.rows[cache_key] = row
         while len(site.rows) > _KEPT:
             site.rows.popitem(last=False)
     return row
+
+
+def _remarks_in(report: RunReport) -> list[str]:
+    """The problems of a run in the list: its warnings, too."""
+    warnings = [counted(len(report.warnings), "warning")] if report.warnings else []
+    return [*warnings, *remarks_of(report)]

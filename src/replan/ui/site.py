@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -22,8 +23,6 @@ from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.state.person.verdicts import details_shown, question_shown
 from replan.state.questions import fingerprint_of
-from replan.ui.drawn.columns import moment_of, with_sign
-from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
@@ -31,14 +30,17 @@ from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_text, ask_fingerprint, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
-from replan.views.cells import amount, minute, seconds, sentence
-from replan.views.event_lines import steering_text
+from replan.views.cells import amount, day_and_time, minute, seconds, sentence
+from replan.views.event_lines import context_text, lacking_lines, steering_text
+from replan.views.run.attempts import result_word
+from replan.views.run.bars import tick_text
 from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.evidence import changeable_arguments, subject_text
 from replan.views.run.history import time_text, why_text
 from replan.views.run.next_steps import corrections, raised_limit
-from replan.views.run.overview import day_and_time, money, tokens, usage_text
+from replan.views.run.overview import money, tokens, usage_text
 from replan.views.run.repairs import repair_of
+from replan.views.run.revision_diffs import lines_of
 from replan.views.session_messages import message_text
 
 
@@ -112,11 +114,11 @@ class Site:
 Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Page:
     """One address of the pages."""
 
-    method: str
+    methods: str  # such as `GET POST`
     path: str
     handler: Handler
     role: Role | None = "read"  # who may open it; None: anybody
@@ -128,7 +130,7 @@ class Page:
             check_role(request.state.who, self.role)
             return await self.handler(site, request)
 
-        router.add_route(f"{PAGES}{self.path}", answer, methods=[self.method])
+        router.add_route(f"{PAGES}{self.path}", answer, methods=self.methods.split())
 
 
 def page_path(request: Request) -> str:
@@ -168,11 +170,13 @@ def templates() -> Environment:
         "repair": repair_of,
         "error": error_of,
         "short": short_error,
-        "moment": moment_of,
-        "clock": _clock,
-        "time": time_text,
+        "step_in": _step_in,
+        "context": context_text,
+        "lacking": lacking_lines,
+        "word": result_word,
+        "time": _time,
         "minute": minute,
-        "tick": _tick,
+        "tick": tick_text,
         "json": _json,
         "text": _text,
         "said": message_text,
@@ -198,13 +202,24 @@ def templates() -> Environment:
     return made
 
 
-def _clock(at: datetime | None) -> str:
-    return at.astimezone().strftime("%H:%M:%S") if at else ""
+_SIGNS = {"at most ": "≤ ", "at least ": "≥ ", "about ": "≈ "}
 
 
-def _tick(at: float, whole: float) -> str:
-    """A time on the scale of a run."""
-    return f"{at * 1000:.0f} ms" if whole < 1 else seconds(at)
+def with_sign(text: str) -> str:
+    """A figure with a sign for the words before it."""
+    for words, sign in _SIGNS.items():
+        text = text.replace(words, sign)
+    return "–" if text == "-" else text
+
+
+def _step_in(line: str, steps: Collection[int]) -> int:
+    """The step that a line begins with, if it is one of these; else 0."""
+    found = re.match(r"step (\d{1,9})\b", line)
+    return int(found[1]) if found and int(found[1]) in steps else 0
+
+
+def _time(at: datetime | None, began: datetime) -> str:
+    return time_text(at, began) if at else ""
 
 
 def _json(value: object) -> str:

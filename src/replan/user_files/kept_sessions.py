@@ -9,6 +9,7 @@ from replan.sessions.client.user_sessions import UserSessions
 from replan.state.session.context import AgentContext
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
+from replan.user_files.storage_location import only_id
 
 _MOST = 1_000
 _TOLD = 3
@@ -21,26 +22,9 @@ async def find_session(client: UserSessions, prefix: str) -> str:
         InputError: There is none, or more than one.
     """
     newest = [session.session_id for session in await client.sessions(_MOST)]
-    matching = (
-        newest[:1]
-        if prefix == LAST
-        else [session_id for session_id in newest if session_id == prefix]
-    )
-    matching = matching or [
-        session_id for session_id in newest if prefix and session_id.startswith(prefix)
-    ]
-    match matching:
-        case [one]:
-            return one
-        case []:
-            names = ", ".join(newest[:_TOLD])
-            there = f"The newest: {names}; `replan sessions list` lists all." if names else ""
-            raise InputError(
-                f"There is no session '{prefix}' here. {there or 'No sessions are stored.'}"
-            )
-        case several:
-            ids = ", ".join(several[:_TOLD])
-            raise InputError(f"Several sessions begin with '{prefix}': {ids}. Write more of it.")
+    matching = [each for each in newest if prefix and each.startswith(prefix)]
+    found = newest[:1] if prefix == LAST else matching
+    return only_id("session", prefix, found, newest[:_TOLD])
 
 
 def read_session(path: Path) -> AgentContext:
@@ -80,9 +64,7 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
 
 def _unsigned(context: AgentContext) -> AgentContext:
     written = context.project_state.get(RUN)
-    plain = (
-        {k: v for k, v in written.items() if k != "signature"}
-        if isinstance(written, dict)
-        else written
-    )
+    if not isinstance(written, dict):
+        return context
+    plain = {name: value for name, value in written.items() if name != "signature"}
     return context.replace(project_state={**context.project_state, RUN: plain})

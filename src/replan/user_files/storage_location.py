@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
@@ -49,6 +49,17 @@ class StorageLocation:
     def address(self) -> str:
         """The location as `open_storage` takes it."""
         return self.where if self.outlives else ":memory:"
+
+    @property
+    def storage_options(self) -> dict[str, Any]:
+        """The location, its key, and how long texts are kept, as `open_storage` takes them."""
+        return {"storage": self.address, "key": self.key, "keep_days": self.keep_days}
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None: it is another storage."""
+        is_file = self.outlives and "://" not in self.where
+        return Path(self.where).expanduser() if is_file else None
 
 
 def location_of(option_value: str | None, environment: Mapping[str, str]) -> StorageLocation:
@@ -107,23 +118,35 @@ async def find_run(book: RunBook, prefix: str) -> RunRecord:
         runs = await book.recent(1)
     else:
         runs = await book.find(prefix) if prefix else ()
-    exact = [run for run in runs if run.run_id == prefix]
-    match exact or runs:
-        case [run]:
-            return run
+    newest = () if runs else [short(run.run_id) for run in await book.recent(_TOLD)]
+    run_id = only_id("run", prefix, [run.run_id for run in runs], newest)
+    return next(run for run in runs if run.run_id == run_id)
+
+
+def only_id(kind: str, prefix: str, ids: Sequence[str], newest: Sequence[str]) -> str:
+    """The only id of some, or the one among them that is all of the prefix.
+
+    Args:
+        kind: What has the ids: `run` or `session`.
+        prefix: How the id begins that is meant.
+        ids: Those that begin so.
+        newest: Those that are named where there is none.
+
+    Raises:
+        InputError: There is none, or more than one.
+    """
+    match [each for each in ids if each == prefix] or ids:
+        case [one]:
+            return one
         case []:
-            newest = ", ".join(short(run.run_id) for run in await book.recent(_TOLD))
-            there = (
-                f"The newest: {newest}; `replan runs` lists all."
-                if newest
-                else "No runs are stored."
-            )
-            raise InputError(f"There is no run '{prefix}'. {there}")
+            command = {"run": "replan runs", "session": "replan sessions list"}[kind]
+            all_ids = f"The newest: {', '.join(newest)}; `{command}` lists all."
+            there = all_ids if newest else f"No {kind}s are stored."
+            raise InputError(f"There is no {kind} '{prefix}'. {there}")
         case several:
-            ids = ", ".join(_distinct_ids(several))
-            raise InputError(
-                f"More than one run begins with '{prefix}': {ids}. Write more of its characters."
-            )
+            told = ", ".join(_distinct(several))
+            problem = f"More than one {kind} begins with '{prefix}': {told}"
+            raise InputError(f"{problem}. Write more of its characters.")
 
 
 async def check_idle(storage: Storage, run: RunRecord) -> None:
@@ -167,10 +190,9 @@ def _own_file() -> Path:
     return own_folder() / "runs.db"
 
 
-def _distinct_ids(runs: Sequence[RunRecord]) -> list[str]:
+def _distinct(ids: Sequence[str]) -> list[str]:
     """Ids cut to the length at which all of them differ, eight at least."""
-    ids = [run.run_id for run in runs]
     length = SHORT
-    while len({id_[:length] for id_ in ids}) < len(ids):
+    while len({each[:length] for each in ids}) < len(ids):
         length += 1
-    return [id_[:length] for id_ in ids[:10]]
+    return [each[:length] for each in ids[:10]]

@@ -1,8 +1,9 @@
 """Text as a terminal shows it: harmless, and measured in cells instead of characters."""
 
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from shutil import get_terminal_size
@@ -21,6 +22,7 @@ _PREFORMATTED = re.compile(r"\s*(?:\||```|~~~)")
 _WORD = re.compile(r"\S+\s*")
 _LEAST_TEXT = 8
 _LONGEST_CELL = 16
+_WIDEST_COLUMN = 40
 _MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
@@ -44,15 +46,39 @@ def padded(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def in_columns(rows: Iterable[Sequence[str]], widths: Sequence[int], output: TextIO) -> list[str]:
-    """Lines of a table whose last column is as wide as it likes; a terminal cuts them."""
-    width = get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
-    lines = list[str]()
-    for *cells, last in rows:
-        columns = [padded(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
-        line = "  ".join([*columns, last]).rstrip()
-        lines.append(line if width is None else cut(line, width))
-    return lines
+def columns(
+    rows: Iterable[Sequence[str]],
+    width: int = sys.maxsize,
+    *,
+    right: Collection[int] = (),
+    widest: int = _WIDEST_COLUMN,
+) -> list[str]:
+    """Lines of a table, each cut to the width.
+
+    Args:
+        rows: The cells; columns that are empty are left out.
+        width: The cells of a line.
+        right: The columns whose text is at the right.
+        widest: How wide a column is at most, but for the last.
+    """
+    table = [list(row) for row in rows]
+    by_column = enumerate(zip(*table, strict=True))
+    widths = {at: max(map(cell_len, cells)) for at, cells in by_column}
+    shown = [at for at, cells in widths.items() if cells]
+    room = {at: widths[at] if at == shown[-1] else min(widest, widths[at]) for at in shown}
+
+    def cell(text: str, at: int) -> str:
+        text = cut(text, room[at])
+        blanks = " " * (room[at] - cell_len(text))
+        return blanks + text if at in right else text + blanks
+
+    lines = ("  ".join(cell(row[at], at) for at in shown).rstrip() for row in table)
+    return [cut(line, width) for line in lines]
+
+
+def width_of(output: TextIO) -> int:
+    """The cells of a line of a terminal; in a pipe lines are as long as they like."""
+    return get_terminal_size((100, 24)).columns - 1 if output.isatty() else sys.maxsize
 
 
 def counted(number: int, what: str) -> str:
@@ -85,6 +111,11 @@ def seconds(value: float) -> str:
 def minute(at: datetime) -> str:
     """A time as people here read it, to the minute."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def day_and_time(at: datetime) -> str:
+    """A time with its day, as people here read it."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:

@@ -1,14 +1,17 @@
 """A plan as a drawing: boxes for a terminal, or the text of a Mermaid flowchart."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice, zip_longest
 
+from rich.box import ASCII
 from rich.cells import cell_len
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import layers
-from replan.views.cells import cut, folded, one_line, padded
+from replan.views.cells import cut, folded, one_line
 from replan.views.run.overview import MARKS
 
 _USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
@@ -52,15 +55,20 @@ def _class(step: PlanStep) -> str:
 def boxes(plan: TaskPlan, width: int) -> list[str]:
     """Lines with a box a step, which names what it waits for; that is on a level above."""
     width = max(width, _NARROWEST_BOX)
+    console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False)
     lines = list[str]()
     for level, layer in enumerate(layers(plan), 1):
-        lines.append(f"level {level}")
-        widest = max(cell_len(line) for step in layer for line in _box_texts(step)) + 4
         # Rather narrower boxes than one below the other.
-        each_row = max(1, min(len(layer), (width + _GAP) // (_USUAL_BOX + _GAP)))
-        box = max(_NARROWEST_BOX, min(widest, (width + _GAP) // each_row - _GAP))
-        for at in range(0, len(layer), each_row):
-            lines += _row(layer[at : at + each_row], box)
+        number = max(1, min(len(layer), (width + _GAP) // (_USUAL_BOX + _GAP)))
+        widest = max(cell_len(line) for step in layer for line in _box_texts(step)) + 4
+        box = max(_NARROWEST_BOX, min(widest, (width + _GAP) // number - _GAP))
+        panels = [Panel(_box_text(step, box - 4), box=ASCII, width=box) for step in layer]
+        grid = Table.grid(padding=(0, _GAP), pad_edge=False)
+        for at in range(0, len(panels), number):
+            grid.add_row(*panels[at : at + number])
+        rows = console.render_lines(grid, pad=False)
+        texts = ("".join(segment.text for segment in row).rstrip() for row in rows)
+        lines += [f"level {level}", *texts]
     return lines
 
 
@@ -72,20 +80,11 @@ def _box_texts(step: PlanStep) -> tuple[str, str, str]:
     return f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)
 
 
-def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
-    gap, room = " " * _GAP, box - 4
-    edge = gap.join([f"+{'-' * (box - 2)}+"] * len(steps))
-    heads, *others = zip(*map(_box_texts, steps), strict=True)
-    yield edge
-    for line in [*zip_longest(*(_head(head, room) for head in heads), fillvalue=""), *others]:
-        if any(line):
-            yield gap.join(f"| {padded(text, room)} |" for text in line)
-    yield edge
-
-
-def _head(text: str, room: int) -> list[str]:
-    """The text of a step in a few lines of its box."""
-    lines = list(islice(folded(cut(text, room * _MOST_LINES), room), _MOST_LINES + 1))
-    *more, rest = lines[:_MOST_LINES]
-    rest = " ".join([rest, *map(str.strip, lines[_MOST_LINES:])])
-    return [*more, cut(rest, room)]
+def _box_text(step: PlanStep, room: int) -> Text:
+    """What a box says: of the text of its step a few lines."""
+    head, *others = _box_texts(step)
+    lines = [*folded(cut(head, room * _MOST_LINES), room)]
+    rest = " ".join(map(str.strip, lines[_MOST_LINES:]))
+    lines = [*lines[: _MOST_LINES - 1], " ".join([*lines[_MOST_LINES - 1 : _MOST_LINES], rest])]
+    cuts = (cut(line, room) for line in filter(str.strip, (*lines, *others)))
+    return Text("\n".join(cuts), no_wrap=True)

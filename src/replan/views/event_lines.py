@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from replan.events import types as events
-from replan.events.types import KnowledgeRetrieved, MemoryApplied
+from replan.events.types import (
+    Event,
+    FactForgotten,
+    FactRemembered,
+    KnowledgeRetrieved,
+    MemoryApplied,
+    MemorySummary,
+)
 from replan.state.cuts import CUTS
 from replan.state.knowledge import Source
 from replan.state.questions import short_key
@@ -11,6 +18,9 @@ from replan.views.cells import answer_text, correction_text, counted, one_line
 
 Given = MemoryApplied | KnowledgeRetrieved
 """The events about what a step got of the conversation and of the team's knowledge."""
+
+Context = Given | MemorySummary | FactRemembered | FactForgotten
+"""These, and those about what is remembered for later."""
 
 _NAMED = 3
 NO_NEWS = "The plan goes on."
@@ -23,7 +33,7 @@ def who(event: events.WorkEvent | events.StepEvent) -> str:
     return name if event.step_id is None else f"step {event.step_id} {name}"
 
 
-def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+def event_line(event: Event) -> str:  # noqa: C901, PLR0911 - one for each kind
     """What is said about an event; empty if nothing is."""
     match event:
         case events.FeedbackGenerated(text=text) if text and text != NO_NEWS:
@@ -41,13 +51,8 @@ def event_line(event: events.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - on
         case events.StepsRouted():
             chosen = (f"step {step} to {name}" for step, name in event.assignments.items())
             return f"given by the cards: {one_line(', '.join(chosen))}"
-        case events.KnowledgeRetrieved():
-            whom = "host" if event.step_id is None else who(event)
-            return f"{whom} {knowledge_text(event)}"
-        case events.FactRemembered():
-            return f"remembered: {one_line(event.text)}"
-        case events.FactForgotten():
-            return f"forgotten: {one_line(event.text)}"
+        case KnowledgeRetrieved() | FactRemembered() | FactForgotten():
+            return context_text(event)
         case events.PhaseEntered():
             below = f" ({one_line(event.path)})" if event.path else ""
             return f"{who(event)} phase {one_line(event.phase)}{below}".strip()
@@ -86,26 +91,42 @@ def _limit_text(event: events.LimitReached) -> str:
     return f"limit reached: {event.limit}{value}{whose}"
 
 
-def memory_text(event: MemoryApplied) -> str:
-    """How much of a conversation a model sees."""
+def context_text(event: Context) -> str:
+    """What a model got of the conversation and of knowledge, or what is remembered for later."""
+    match event:
+        case MemorySummary(error=error):
+            what = f"no summary was written: {one_line(error)}" if error else ""
+            return what or f"a summary covers {counted(event.covered, 'message')}"
+        case FactRemembered():
+            return f"remembered: {one_line(event.text)}"
+        case FactForgotten():
+            return f"forgotten: {one_line(event.text)}"
+        case MemoryApplied():
+            text = _memory_text(event)
+        case KnowledgeRetrieved():
+            text = _knowledge_text(event)
+    return f"{'host' if event.step_id is None else who(event)} {text}"
+
+
+def lacking_lines(event: Event) -> Iterator[str]:
+    """A sentence for each part of the knowledge that is not given."""
+    if isinstance(event, KnowledgeRetrieved):
+        yield from map(one_line, (*event.skipped, *event.unused, *event.failed))
+
+
+def _memory_text(event: MemoryApplied) -> str:
     lacking = {"summarised": event.summarised, "left out": event.omitted, "cut": event.truncated}
     numbers = ", ".join(f"{number} {word}" for word, number in lacking.items())
     return f"sees {counted(event.visible, 'message')} of the conversation: {numbers}"
 
 
-def knowledge_text(event: KnowledgeRetrieved) -> str:
-    """What was found, and how much of it was not used."""
+def _knowledge_text(event: KnowledgeRetrieved) -> str:
     if event.error:
         return f"is given no knowledge: {one_line(event.error)}"
     found = _places(event.sources) or "nothing found"
     parts = {"left out": event.skipped, "not used": event.unused, "failed": event.failed}
     lacking = [f"{len(value)} {word}" for word, value in parts.items() if value]
     return f"is given knowledge: {found}{'; ' if lacking else ''}{', '.join(lacking)}"
-
-
-def lacking_lines(event: KnowledgeRetrieved) -> Iterator[str]:
-    """A sentence for each part of the knowledge that is not given."""
-    return map(one_line, (*event.skipped, *event.unused, *event.failed))
 
 
 def _places(sources: Sequence[Source]) -> str:

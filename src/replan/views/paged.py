@@ -2,9 +2,12 @@
 
 import os
 import shlex
+import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from io import StringIO
 from typing import TextIO
 
 from rich.console import Console
@@ -18,15 +21,19 @@ Write = Callable[[str], object]
 def paged(console: Console, output: TextIO, *, plain: bool) -> Generator[Write]:
     """Return what writes, at once where the text is longer than the window; `PAGER=` means none."""
     is_whole = plain or not console.is_terminal or console.is_dumb_terminal
-    command = [] if is_whole else _command(os.environ.get("PAGER", "less"))
-    if not command:
+    pager = [] if is_whole else _command(os.environ.get("PAGER", "less"))
+    if not pager or shutil.which(pager[0]) is None:
         yield output.write
         return
-    pages = _Pages(command, output, console.height)
+    held = StringIO()
     try:
-        yield pages.write
+        yield held.write
     finally:
-        pages.close()
+        text = held.getvalue()
+        if text.count("\n") < console.height:
+            output.write(text)
+        else:
+            _page(text, pager)
 
 
 def _command(pager: str) -> list[str]:
@@ -37,37 +44,12 @@ def _command(pager: str) -> list[str]:
         raise InputError(f"{problem} Set it to one such as less.") from error
 
 
-class _Pages:
-    """Holds a text back until it is longer than the window, then hands it to the pager."""
-
-    def __init__(self, command: list[str], output: TextIO, height: int) -> None:
-        self._command, self._output, self._height = command, output, height
-        self._held = ""
-        self._pager: subprocess.Popen[str] | None = None
-
-    def write(self, text: str) -> None:
-        self._held += text
-        if self._pager is None and self._held.count("\n") >= self._height:
-            # Without -R `less` shows colours as signs.
-            environment = {"LESS": "-R", **os.environ}
-            with suppress(OSError):  # there is no such program
-                self._pager = subprocess.Popen(  # noqa: S603 - the person's own
-                    self._command, stdin=subprocess.PIPE, text=True, env=environment
-                )
-        if self._pager is not None and self._pager.stdin is not None:
-            with suppress(OSError):  # the reader has seen enough
-                self._pager.stdin.write(self._held)
-                self._pager.stdin.flush()
-            self._held = ""
-
-    def close(self) -> None:
-        if self._pager is None:
-            self._output.write(self._held)
-            return
-        with suppress(OSError):
-            if self._pager.stdin is not None:
-                self._pager.stdin.close()
-        # Ctrl-C is for the pager, which does not end by it.
-        while self._pager.poll() is None:
-            with suppress(KeyboardInterrupt):
-                self._pager.wait()
+def _page(text: str, pager: list[str]) -> None:
+    # Ctrl-C is for the pager, which does not end by it.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        # Without -R `less` shows colours as signs.
+        environment = {"LESS": "-R", **os.environ}
+        subprocess.run(pager, input=text, text=True, check=False, env=environment)  # noqa: S603 - the person's own
+    finally:
+        signal.signal(signal.SIGINT, before)

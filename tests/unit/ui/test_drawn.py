@@ -7,14 +7,13 @@ from made_runs import at, attempt, event, whole
 from replan.log.calls import Calls
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import ThreadView
-from replan.ui.drawn.columns import moment_of, with_sign
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw
-from replan.ui.drawn.revision_diffs import difference
-from replan.ui.drawn.tree import tree_of
-from replan.ui.step_page import threads_of
+from replan.ui.site import with_sign
 from replan.views.run.bars import LEGEND, timeline_of
-from replan.views.run.history import history_lines
+from replan.views.run.branches import branches_of, thread_lines
+from replan.views.run.history import moments
 from replan.views.run.overview import money
+from replan.views.run.revision_diffs import difference
 
 
 @st.composite
@@ -137,29 +136,29 @@ def test_an_error_is_told_once_and_pointed_to_elsewhere():
         for number, error in enumerate(errors, start=1)
     )
     report = whole(ledger=ledger)
-    first, second, third = tree_of(report)[2].attempts
+    first, second, third = branches_of(report)[2].attempts
     assert [first.error, second.error, third.error] == [*errors[:2], ""]
     assert third.text == "failed: the same error as in attempt 1"
-    lines = [each for each in history_lines(report, has_failures=True) if "attempt" in each]
-    shown = moment_of(lines[0], {2})
-    assert shown.step == 2
-    assert shown.text == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
-    assert moment_of(lines[2], {}).text.startswith("step 2 worker, attempt 3: failed: the same")
+    first, _, third = (line for _, line in moments(report, has_failures=True) if "attempt" in line)
+    assert first == "step 2 worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
+    assert third.startswith("step 2 worker, attempt 3: failed: the same")
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
 def test_a_difference_has_both_texts_in_it(before, after):
     lines = [*difference(before, after)]
-    assert [line.text for line in lines if line.kind != "added"] == before
-    assert [line.text for line in lines if line.kind != "removed"] == after
+    assert [line[2:] for line in lines if line[0] != "+"] == before
+    assert [line[2:] for line in lines if line[0] != "-"] == after
 
 
-def test_threads_are_trees_of_their_depth():
-    def view(depth, step=1):
-        said = {"phase": "p", "phases": (), "messages": 1}
-        return ThreadView(step_id=step, specialist="w", depth=depth, **said)
+def test_threads_are_told_by_their_depth_and_an_error_where_it_came_from():
+    def view(depth, step=1, **fields):
+        said = {"phase": "p", "phases": ("o", "p"), "messages": 1}
+        return ThreadView(step_id=step, specialist="w", depth=depth, **{**said, **fields})
 
-    first, second = threads_of([view(0), view(1), view(2), view(1), view(0, 2)])
-    assert [len(each.below) for each in first.below] == [1, 0]
-    assert (second.thread.step_id, second.below) == (2, ())
-    assert len(threads_of([view(0), view(0, 2)], step=2)) == 1
+    broken = [view(0, error="no"), view(1, error="no", is_replaced=True)]
+    assert [*thread_lines([*broken, view(0, 2)], 1)] == [
+        (0, "thread of w: p, 1 message, failed (o > p)"),
+        (1, "sub-thread: p, 1 message, replaced by a retry, failed: no (o > p)"),
+    ]
+    assert len([*thread_lines([view(0), view(0, 2)])]) == 2

@@ -6,21 +6,16 @@ import pytest
 
 from golden import as_yaml, check_golden
 from replan.ui.drawn.graph import graph_of
-from replan.ui.drawn.revision_diffs import lines_of
-from replan.ui.drawn.tree import tree_of
 from replan.views.run.bars import timeline_of
+from replan.views.run.branches import branches_of
+from replan.views.run.revision_diffs import lines_of
 from shown_runs import RUNS
 
 
 def revisions(run):
     return [
-        {"by": each.by, "version": each.version, "lines": [*map(str_of, lines_of(each))]}
-        for each in run.revisions
+        {"by": each.by, "version": each.version, "lines": lines_of(each)} for each in run.revisions
     ]
-
-
-def str_of(line):
-    return f"{line.kind}: {line.text}"
 
 
 def tree(run):
@@ -41,7 +36,7 @@ def tree(run):
                 for each in branch.attempts
             ],
         }
-        for branch in tree_of(run)
+        for branch in branches_of(run)
     ]
 
 

@@ -9,11 +9,10 @@ from golden import check_golden
 from made_runs import STEPS, attempt, event, whole
 from replan.plan.model import StepStatus, TaskPlan
 from replan.state.questions import Question
-from replan.views.run.attempt_calls import attempts_lines, step_lines, step_record
+from replan.views.run.attempts import attempts_lines, step_lines, step_record
 from replan.views.run.history import history_lines, why_text
 from replan.views.run.markdown_report import markdown_report
 from replan.views.run.overview import money, overview, remark_texts, usage_text
-from replan.views.run.prompts import prompts_lines
 from replan.views.run.run_record import run_record
 from replan.views.run.timeline import timeline
 from shown_runs import RUNS
@@ -38,10 +37,12 @@ VIEWS = {
     "overview.txt": lambda run: overview(run, 100),
     "history.txt": lambda run: history_lines(run, has_failures=True),
     "history_of_step_2.txt": lambda run: history_lines(run, 2),
-    "attempts.txt": lambda run: attempts_lines(run, run.attempts, run.results),
+    "attempts.txt": lambda run: attempts_lines(run, run.attempts, run.results, has_host=True),
     "steps.txt": lambda run: [line for n in steps(run) for line in step_lines(run, n)],
     "timeline.txt": lambda run: timeline(run, 80),
-    "prompts.txt": lambda run: prompts_lines(run, run.events),
+    "prompts.txt": lambda run: attempts_lines(
+        run, run.attempts, (), has_host=True, has_prompts=True
+    ),
     "usage.txt": used,
     "report.md": lambda run: [markdown_report(run)],
     "record.json": lambda run: [json.dumps(run_record(run), indent=1, default=str)],

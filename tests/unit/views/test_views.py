@@ -37,10 +37,9 @@ from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, TaskPlan
 from replan.runs.travel.exported_run import exported, opened_export
 from replan.state.results import SpecialistResult
 from replan.views.drawn_plan import boxes, mermaid
-from replan.views.run.attempt_calls import attempts_lines, step_lines
+from replan.views.run.attempts import attempts_lines, step_lines
 from replan.views.run.markdown_report import markdown_report
 from replan.views.run.overview import overview
-from replan.views.run.prompts import prompts_lines
 from replan.views.run.timeline import timeline
 
 HOSTILE = (
@@ -149,7 +148,7 @@ def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
         "overview": overview(report, width),
         "timeline": timeline(report, width),
         "attempts": attempts_lines(run, run.attempts, run.results),
-        "prompts": prompts_lines(run, run.events),
+        "prompts": attempts_lines(run, run.attempts, (), has_host=True, has_prompts=True),
         "boxes": boxes(plan, width),
         "mermaid": mermaid(plan).split("\n"),
         "report": markdown_report(report).split("\n"),
@@ -187,7 +186,7 @@ def test_hostile_texts_break_nothing_of_a_markdown_report():
             outside.append(line)
     assert not fence, "a fence stays open"
     headings = [line for line in outside if line.startswith("#")]
-    assert len(headings) == len(["title", "plan", "history", "answer", *STEPS])
+    assert len(headings) == len(["title", "plan", "history", "warnings", "answer", *STEPS])
     unquoted = "\n".join(line for line in outside if not line.startswith(">"))
     assert not re.search(r"(?<!\\)<script|(?<!\\)!\[", unquoted)
 

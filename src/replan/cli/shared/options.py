@@ -1,6 +1,8 @@
 """The options that several commands share."""
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Signature, signature
@@ -8,6 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+
+from replan.cli.shared.process import location_from
 
 R = TypeVar("R")
 
@@ -113,11 +117,21 @@ GraceAtEnd = Annotated[
         help="Seconds for running steps to end when the server stops.",
     ),
 ]
-Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 Port = Annotated[
     int, typer.Option("--port", min=0, max=65535, help="The port; 0 means any free port.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonRows = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each.")]
+Most = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many to list.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="WHEN",
+        help="Only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
 Plain = Annotated[
     bool, typer.Option("--plain", help="Print plain lines on a terminal, too, as in a pipe.")
@@ -133,6 +147,49 @@ Run = Annotated[
 ]
 Step = Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The files of a run: its team, the folder that it reads, and what it writes."""
+
+    team: TeamFile = None
+    directory: Directory = None
+    out: Out = None
+    plan_out: PlanOut = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """Where a server listens, who may call it, and where its runs are stored."""
+
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1"
+    port: Port = 8321
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            metavar="HOST",
+            help="A host name under which the server is reached; repeatable.",
+        ),
+    ] = None
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            help="The file of tokens; else REPLAN_TOKEN, or a token that is made up and printed.",
+        ),
+    ] = None
+    grace: GraceAtEnd = 10.0
+    storage: Storage = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """These options as a server takes them."""
+        listens = {"host": self.host, "port": self.port, "names": self.name or []}
+        served = {"tokens": self.tokens, "grace": self.grace, "environment": os.environ}
+        return {**listens, **served, **location_from(self.storage).storage_options}
 
 
 def output_option(what: str) -> Any:

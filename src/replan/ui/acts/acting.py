@@ -55,15 +55,16 @@ class Acted:
 
 
 async def form_of_act(site: Site, request: Request) -> tuple[dict[str, str], Acted]:
-    """What a form of a page says, and the run that it is about.
+    """What a form of a page says, nothing before one was sent; and the run that it is about.
 
     Raises:
         RefusedError: It is no such form, there is no such run, or no team here works on it.
     """
-    return await read_form(site, request), await run_to_act_on(site, request)
+    fields = await read_form(site, request) if request.method == "POST" else {}
+    return fields, await _run_to_act_on(site, request)
 
 
-async def run_to_act_on(site: Site, request: Request) -> Acted:
+async def _run_to_act_on(site: Site, request: Request) -> Acted:
     """The run that an address names, if a team here can continue it.
 
     Raises:
@@ -121,13 +122,6 @@ def confirm(site: Site, request: Request, **values: Any) -> Response:
         values: `title`, `does` (sentences), `action` (the path), `fields` (what the form carries),
             `button` and `back`; others of `confirm.html` are optional.
     """
-    defaults: dict[str, Any] = {
-        "shown": "",
-        "ticks": {},
-        "limits": None,
-        "lines": (),
-        "problem": "",
-    }
-    defaults |= {"ask": None, "run_path": ""}
-    values = {**defaults, **values}
+    defaults: dict[str, Any] = {"shown": "", "ticks": {}, "limits": None, "lines": ()}
+    values = {**defaults, "problem": "", "ask": None, "run_path": "", **values}
     return site.page(request, "confirm", 422 if values["problem"] else 200, **values)

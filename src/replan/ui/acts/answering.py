@@ -16,10 +16,10 @@ from replan.state.person.answers import CHANGED, arguments_of
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import call_for, confirm, form_of_act, refuse_stale, to_run
-from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.shown import argument_text, ask_fingerprint
 from replan.ui.site import Site, page_path
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
+from replan.views.run.revision_diffs import difference
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
@@ -153,7 +153,7 @@ def confirm_answer(
         "run again": f"{leads_to(details)['run again'].capitalize()}.",
     }[fields["action"]]
     shown: object = ask.text if is_plan else ""
-    lines = list[Line]()
+    lines: list[str] = []
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")
         sent = (changeable_arguments(ask), value["arguments"]) if "arguments" in value else ()

@@ -36,23 +36,25 @@ from replan.ui.acts.acting import (
     confirm,
     form_of_act,
     refuse_stale,
-    run_to_act_on,
     to_run,
 )
-from replan.ui.drawn.revision_diffs import difference
 from replan.ui.read_runs import Reading
 from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site, page_path
+from replan.views.run.revision_diffs import difference
 
 CHANGED = "The plan has changed since you began to edit it."
 
 
 async def edit(site: Site, request: Request) -> Response:
-    """Return the document of a run's plan, to be edited."""
-    acted = await run_to_act_on(site, request)
+    """Return the document of a run's plan; of an edited one show what it would do, then do it."""
+    fields, acted = await form_of_act(site, request)
     reading = acted.reading
+    if request.method == "POST":
+        return await _run_edited(site, request, acted, fields)
     is_asked, plan = _plan_asked(reading.run) is not None, reading.run.plan
-    if reading.run.is_held and plan is not None and not is_asked:
+    is_at_work = reading.run.is_held and not reading.run.is_over
+    if is_at_work and plan is not None and not is_asked:
         check_role(request.state.who, "operate")
         return _editor(site, request, reading, unsealed(plan.content), version=plan.version)
     acted.check_can_work()
@@ -61,17 +63,17 @@ async def edit(site: Site, request: Request) -> Response:
     return _editor(site, request, reading, document_of(reading.run))
 
 
-async def _steer(site: Site, request: Request, acted: Acted, text: str, version: str) -> Response:
+async def _steer(site: Site, request: Request, acted: Acted, text: str, version: int) -> Response:
     """Edit the plan of a run at work, if it still has the version that was shown."""
     check_role(request.state.who, "operate")
     try:
-        body = PlanBody(plan=text, version=max(1, int(version)))
+        body = PlanBody(plan=text, version=max(1, version))
         await runs.edit_plan(call_for(acted.served, request), acted.record.run_id, body)
     except PlanConflictError as error:
         why, newest = f"{error} What you typed is below.", error.expected
         return _editor(site, request, acted.reading, text, why, 409, version=newest)
     except InputError as error:
-        return _editor(site, request, acted.reading, text, str(error), 422, version=int(version))
+        return _editor(site, request, acted.reading, text, str(error), 422, version=version)
     return to_run(site, acted.record.run_id)
 
 
@@ -113,12 +115,12 @@ def _editor(  # noqa: PLR0913 - what a page says
     return site.page(request, "edit", status, is_asked=is_asked, **values)
 
 
-async def run_edited(site: Site, request: Request) -> Response:
-    """Show what an edited document would do, and do it after a confirmation."""
-    fields, acted = await form_of_act(site, request)
+async def _run_edited(
+    site: Site, request: Request, acted: Acted, fields: dict[str, str]
+) -> Response:
     reading = acted.reading
     if (version := fields.get("version", "")).isdecimal():
-        return await _steer(site, request, acted, fields.get("plan", ""), version[:9])
+        return await _steer(site, request, acted, fields.get("plan", ""), int(version[:9]))
     before, text = document_of(reading.run), fields.get("plan", "")
     if fields.get("seen") != fingerprint_of(before):
         return refuse_stale(site, request, reading, CHANGED)
@@ -138,30 +140,26 @@ def _confirm_plan(
     site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
 ) -> Response:
     run, ask = acted.reading.run, _plan_asked(acted.reading.run)
-    lines = list(
-        difference(
-            *(unsealed(text_version).splitlines() for text_version in (document_of(run), text))
-        )
-    )
-    reruns = rerun_reasons(plan)
-    fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
+    before, reruns = document_of(run), rerun_reasons(plan)
+    lines = [*difference(unsealed(before).splitlines(), unsealed(text).splitlines())]
+    fields = {"plan": text, "sure": "1"}
     if ask is None:
         action = page_path(request)
-        fields |= {"run_id": site.served.new_id(), "sure": "1"}
+        fields |= {"run_id": site.served.new_id(), "seen": fingerprint_of(before)}
         where = "A new run begins from this plan, and keeps what is finished."
         where += " This one goes on waiting for its answers." if run.pending_questions else ""
     else:
         action = f"/runs/{run.run_id}/answer"
-        fields |= {"key": ask.key, "seen": ask_fingerprint(ask), "action": "edit", "sure": "1"}
+        fields |= {"key": ask.key, "seen": ask_fingerprint(ask), "action": "edit"}
         where = "The run continues with this plan."
-    running = len([*plan.open_steps()]) + sum(_is_settled(plan, rerun) for rerun in reruns)
-    how_many = f"{running} of {plan.total_steps} steps run."
+    open_ids = {step.id for step in plan.open_steps()} | {rerun.step for rerun in reruns}
+    how_many = f"{len(open_ids)} of {plan.total_steps} steps run."
     return confirm(
         site,
         request,
         title="Let this plan run?",
         does=[
-            *(["Nothing is changed."] if all(line.kind == "same" for line in lines) else []),
+            *(["Nothing is changed."] if all(line.startswith(" ") for line in lines) else []),
             *(_rerun_text(rerun) for rerun in reruns),
             *_effects(acted, plan, reruns),
             f"{how_many} {where} What they call may cost.",
@@ -183,10 +181,6 @@ def _rerun_text(rerun: Rerun) -> str:
         "input_changed": f"it was given another result of {steps}",
     }[rerun.reason]
     return f"Step {rerun.step} runs again: {reason}."
-
-
-def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
-    return rerun.step not in {step.id for step in plan.open_steps()}
 
 
 def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:

@@ -15,53 +15,42 @@ from replan.ui.acts.acting import call_for, to_run
 from replan.ui.acts.steering import read_limit_fields
 from replan.ui.forms import read_upload
 from replan.ui.site import Site
+from replan.views.ahead.outlook import most
 
 _FIELDS = ("task", "plan", "title", "labels", "limits", "team")
 
 
-async def ask_start(site: Site, request: Request) -> Response:
-    """Show the form of a new run, with the task of the address if it has one."""
-    return _page(site, request, {"task": request.query_params.get("task", "")})
-
-
-def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = None) -> Response:
+async def start(site: Site, request: Request) -> Response:
+    """Show the form of a new run, and start it; the same form starts one run only."""
+    typed, problem = {"task": request.query_params.get("task", "")}, None
+    if request.method == "POST":
+        typed, files = await read_upload(site, request)
+        try:
+            call = call_for(site.served, request)
+            run = await runs.start(call, _body(typed, files), Response())
+            return to_run(site, run.run_id)
+        except ReplanError as error:
+            problem, typed = as_refusal(error).problem, {**typed, "run_id": ""}
     values = {name: typed.get(name, "") for name in _FIELDS}
     values["run_id"] = typed.get("run_id") or site.served.new_id()
-    status = 200 if problem is None else problem.status
-    teams = {name: bounds_text(site.served, name) for name in site.served.runtimes}
     return site.page(
         request,
         "start",
-        status,
-        teams=teams,
+        200 if problem is None else problem.status,
+        teams={name: _bounds_text(site.served, name) for name in site.served.runtimes},
         typed=values,
         problem=problem,
         lacking=site.served.lacking,
     )
 
 
-def bounds_text(served: ServedTeams, team: str) -> str:
+def _bounds_text(served: ServedTeams, team: str) -> str:
     """The limits of a run of a team, in words."""
-    limits = team_services(served.runtimes[team]).settings.limits
-    bounds = {
-        "model calls": limits.max_model_calls,
-        "tokens": limits.max_tokens,
-        "cost": limits.max_cost,
-        "seconds": limits.max_seconds,
-    }
-    return ", ".join(f"{value:g} {name}" for name, value in bounds.items() if value is not None)
-
-
-async def start(site: Site, request: Request) -> Response:
-    """Start a run; the same form starts one run only."""
-    fields, files = await read_upload(site, request)
-    try:
-        body = _body(fields, files)
-        run = await runs.start(call_for(site.served, request), body, Response())
-    except ReplanError as error:
-        refusal = as_refusal(error)
-        return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
-    return to_run(site, run.run_id)
+    runtime = served.runtimes[team]
+    limits = team_services(runtime).settings.limits
+    bounds = most(limits, runtime.resources.team.currency)
+    calls = f"model calls at most {limits.max_model_calls}"
+    return ", ".join([calls, *(f"{name} {bound}" for name, bound in bounds.items() if bound)])
 
 
 def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:

@@ -18,7 +18,6 @@ from replan.ui.acts.acting import (
     error_text,
     form_of_act,
     refuse_stale,
-    run_to_act_on,
     to_run,
 )
 from replan.ui.read_runs import Reading
@@ -32,40 +31,47 @@ from replan.views.run.repairs import repair_of
 MOVED = "The run has changed since the page was loaded."
 
 
-async def ask_stop(site: Site, request: Request) -> Response:
-    """Ask whether a run is to stop."""
-    reading = (await run_to_act_on(site, request)).reading
-    if reading.run.outcome != "running":
-        return refuse_stale(site, request, reading, "No process works on it: nothing is to stop.")
-    does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
-    ticks = {"force": "Do not wait for them: break them off."}
+async def stop(site: Site, request: Request) -> Response:
+    """Ask whether a run is to stop, and stop it, whatever its status is by then."""
+    fields, acted = await form_of_act(site, request)
+    if request.method == "POST":
+        body = StopBody(force=bool(fields.get("force")))
+        await runs.stop(call_for(acted.served, request), acted.record.run_id, body)
+        return to_run(site, acted.record.run_id)
+    if acted.reading.run.outcome != "running":
+        why = "No process works on it: nothing is to stop."
+        return refuse_stale(site, request, acted.reading, why)
     return confirm(
         site,
         request,
         title="Stop the run?",
-        does=does,
-        ticks=ticks,
+        does=["No new step starts. The run can be resumed.", "Steps at work get time to end."],
+        ticks={"force": "Do not wait for them: break them off."},
         button="Stop",
-        **_form(request, reading, is_bound=False),
+        **_form(request, acted.reading, is_bound=False),
     )
 
 
-async def stop(site: Site, request: Request) -> Response:
-    """Stop a run, whatever its status is by now."""
+async def resume(site: Site, request: Request) -> Response:
+    """Ask with which limits a run is to continue, and resume it as it was shown."""
     fields, acted = await form_of_act(site, request)
-    body = StopBody(force=bool(fields.get("force")))
-    await runs.stop(call_for(acted.served, request), acted.record.run_id, body)
-    return to_run(site, acted.record.run_id)
-
-
-async def ask_resume(site: Site, request: Request) -> Response:
-    """Ask with which limits a run is to continue."""
-    acted = await run_to_act_on(site, request)
     acted.check_can_work()
-    reading = acted.reading
-    if not _can_resume(reading.run):
-        return refuse_stale(site, request, reading, _why_not(reading.run))
-    return _resume_page(site, request, reading)
+    record, reading = acted.record, acted.reading
+    if request.method == "GET":
+        if not _can_resume(reading.run):
+            return refuse_stale(site, request, reading, _why_not(reading.run))
+        return _resume_page(site, request, reading)
+    if fields.get("seen") != run_fingerprint(reading.run):
+        return refuse_stale(site, request, reading, MOVED)
+    try:
+        body = ResumeBody(settings=read_limit_fields(fields))
+        await runs.resume(call_for(acted.served, request), record.run_id, body)
+    except ReplanError as error:
+        if not _can_resume(await acted.runtime.get(record.run_id)):
+            raise
+        typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
+        return _resume_page(site, request, reading, **typed)
+    return to_run(site, record.run_id)
 
 
 def _resume_page(site: Site, request: Request, reading: Reading, **more: Any) -> Response:
@@ -100,25 +106,6 @@ def _why_not(report: RunReport) -> str:
     return text
 
 
-async def resume(site: Site, request: Request) -> Response:
-    """Resume a run as it was shown."""
-    fields, acted = await form_of_act(site, request)
-    acted.check_can_work()
-    record, reading = acted.record, acted.reading
-    if fields.get("seen") != run_fingerprint(reading.run):
-        return refuse_stale(site, request, reading, MOVED)
-    try:
-        settings = read_limit_fields(fields)
-        body = ResumeBody(settings=settings)
-        await runs.resume(call_for(acted.served, request), record.run_id, body)
-    except ReplanError as error:
-        if not _can_resume(await acted.runtime.get(record.run_id)):
-            raise
-        typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
-        return _resume_page(site, request, reading, **typed)
-    return to_run(site, record.run_id)
-
-
 def read_limit_fields(fields: dict[str, str]) -> RunSettings | None:
     """The limits that a form has, a line each.
 
@@ -130,20 +117,25 @@ def read_limit_fields(fields: dict[str, str]) -> RunSettings | None:
     return None if limits is None else RunSettings(limits=limits)
 
 
-async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:
-    """Show what would be done again with a step, or ask whether to skip it."""
-    acted = await run_to_act_on(site, request)
+async def correct(site: Site, request: Request, action: runs.Action) -> Response:
+    """Show what repeating or skipping a step does, and do it as it was shown."""
+    fields, acted = await form_of_act(site, request)
     acted.check_can_work()
-    record, reading = acted.record, acted.reading
-    step = request.path_params["step"]
-    runtime = acted.runtime
-    report = await runtime.get(record.run_id)
+    record, reading, step = acted.record, acted.reading, request.path_params["step"]
+    if request.method == "POST":
+        if fields.get("seen") != run_fingerprint(reading.run):
+            return refuse_stale(site, request, reading, MOVED)
+        body = CorrectionBody(step=step, allow_repeat=bool(fields.get("allow_repeat")))
+        done = await runs.correct(call_for(acted.served, request), record.run_id, body, action)
+        return to_run(site, done.run_id)
+    report = await acted.runtime.get(record.run_id)
     if report.is_final:
         acted.only_served(f"replan {action} {record.run_id[:8]} {step}")
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, report)
-    repeats = await repeated_by(correction, report, team_of(runtime.graph), site.served.storage.log)
-    asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
+    team, log = team_of(acted.runtime.graph), site.served.storage.log
+    repeats = "; ".join(await repeated_by(correction, report, team, log))
+    asked = f"Repeat work that must not be repeated without asking: {repeats}"
     is_retry, step_report = action == "retry", report.by_id[step]
     repair = repair_of(step_report) if is_retry else None
     does = [what_a_correction_does(report, step, is_retry=is_retry)]
@@ -158,21 +150,6 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
         button="Retry" if is_retry else "Skip",
         **_form(request, reading),
     )
-
-
-async def correct(site: Site, request: Request, action: runs.Action) -> Response:
-    """Repeat or skip a step as it was shown."""
-    fields, acted = await form_of_act(site, request)
-    acted.check_can_work()
-    record, reading = acted.record, acted.reading
-    if fields.get("seen") != run_fingerprint(reading.run):
-        return refuse_stale(site, request, reading, MOVED)
-    body = CorrectionBody(
-        step=request.path_params["step"], allow_repeat=bool(fields.get("allow_repeat"))
-    )
-    call = call_for(acted.served, request)
-    done = await runs.correct(call, record.run_id, body, action)
-    return to_run(site, done.run_id)
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:

@@ -5,25 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from replan.log.report import RunReport
-from replan.log.step_reports import CUT_OFF, WAITING, WORDS, StepReport, awaited
-from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.model import TaskPlan
 from replan.plan.order import layers
-from replan.ui.drawn.revision_diffs import changed_steps
-from replan.views.run.overview import remark_texts
+from replan.views.run.step_states import StepState, step_states
 
 BOX_WIDTH, BOX_HEIGHT = 220, 98
 _ACROSS, _DOWN, _MARGIN = 44, 18, 12
 _SWEEPS = 4  # through all columns, forth and back in turns
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepState:
-    """The status of a step: a word for its style, and a text."""
-
-    state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
-    text: str  # such as `waits for a person`
-    remarks: str = ""  # what of its calls its status does not tell
-    changed: str = ""  # which revision added or changed it last; empty where none did
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,44 +50,6 @@ def graph_of(report: RunReport) -> Graph:
     """Draw the plan of a run as it is."""
     plan = report.plan or TaskPlan()
     return draw(plan, step_states(report))
-
-
-def step_states(report: RunReport) -> dict[int, StepState]:
-    """The status of each step of a run, and for whom it waits."""
-    changed = changed_steps(report)
-    return {
-        number: StepState(
-            state=state,
-            text=text,
-            remarks=", ".join(_remarks(step, report)),
-            changed=changed.get(number, ""),
-        )
-        for number, step in report.by_id.items()
-        for state, text in [_state_of(step, report)]
-    }
-
-
-def _remarks(step: StepReport, report: RunReport) -> list[str]:
-    """Which of its calls came to nothing, in words."""
-    return remark_texts(report.anomalies_of(step))
-
-
-def _state_of(step: StepReport, report: RunReport) -> tuple[str, str]:
-    if step.removed:
-        return "removed", step.removed
-    if step.is_asking:
-        return WAITING, "waits for a person"
-    if step.status is not StepStatus.PENDING:
-        state = WORDS[step.status]
-        is_optional = step.step.optional and step.status is StepStatus.FAILED
-        return state, f"{state}, optional" if is_optional else state
-    if step.is_cut_off and not report.is_over:
-        return "interrupted", CUT_OFF
-    failed, coming = report.obstacles(step.step)
-    left = "not done" if step.attempts else "not begun"
-    if report.is_over:
-        return "pending", awaited(failed, (), left=left) if failed else left
-    return "pending", awaited(failed, coming)
 
 
 def draw(plan: TaskPlan, standing: Mapping[int, StepState]) -> Graph:

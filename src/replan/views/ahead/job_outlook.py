@@ -1,31 +1,27 @@
 """The outlook of a job: the needs of its commands, and the most turns that it takes."""
 
-from pydantic import JsonValue
+from typing import Any
 
 from replan.jobs.spec.job_spec import JobSpec
 from replan.state.limits import Limits
 from replan.views.cells import counted
 
 
-def job_outlook(spec: JobSpec) -> dict[str, JsonValue]:
+def job_outlook(spec: JobSpec) -> dict[str, Any]:
     """What is ahead, for programs."""
-    commands: list[JsonValue] = [
-        {
-            "name": command.name,
-            "needs": list(command.needs),
-            "takes": list(command.takes),
-            "action": command.action,
-            "effects": spec.effects_of(command),
-            "confirmed": spec.is_confirmed(command),
-        }
-        for command in spec.commands
-    ]
     return {
         "job": spec.name,
         "version": spec.version,
         "languages": list(spec.languages),
         "slots": [slot.name for slot in spec.slots],
-        "commands": commands,
+        "commands": [
+            {
+                **command.model_dump(mode="json", include={"name", "needs", "takes", "action"}),
+                "effects": spec.effects_of(command),
+                "confirmed": spec.is_confirmed(command),
+            }
+            for command in spec.commands
+        ],
         "max_turns": spec.max_turns,
         "max_asks": spec.max_asks,
         "max_corrections": spec.max_corrections,

@@ -1,15 +1,17 @@
 """What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import JsonValue
 
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.outline import MARKS
 from replan.plan.markdown.overlooked import overlooked
-from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.rerun import Rerun
+from replan.state.limits import Limits
 from replan.state.team import SpecialistCard, chosen_for, refusal_text
 from replan.views.ahead.preview import (
     KnownTeam,
@@ -20,53 +22,39 @@ from replan.views.ahead.preview import (
     worst_case_cost,
     worst_case_seconds,
 )
-from replan.views.cells import amount, counted, one_line, padded
-
-
-class _ToolApproval(Value):
-    specialist: str
-    tools: tuple[str, ...]
-    steps: tuple[int, ...]
-
-
-class _Approvals(Value):
-    """The approvals that a person will be asked for."""
-
-    plan: bool  # whether this plan, before it runs
-    revisions: bool
-    tools: tuple[_ToolApproval, ...]  # before each call of them
-    steps: tuple[int, ...]  # before which steps
-
-    @classmethod
-    def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
-        """Find the questions that a run of a handed-in plan will ask."""
-        ask_first = {card.name for card in team.cards or () if card.asks_first}
-        tools = [
-            _ToolApproval(specialist=name, tools=tools, steps=_steps_of(name, plan))
-            for name, tools in team.asking.items()
-            if tools
-        ]
-        return cls(
-            plan=team.approval == "always",
-            revisions=team.revisable and team.approval in ("revisions", "always"),
-            tools=tuple(approval for approval in tools if approval.steps),
-            steps=tuple(
-                step.id
-                for step in plan.open_steps()
-                if step.ask_first or not ask_first.isdisjoint(step.specialists)
-            ),
-        )
+from replan.views.cells import amount, columns, counted, one_line
 
 
 def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
-    """Return what is ahead of a plan as JSON."""
+    """Return what is ahead of a plan as JSON.
+
+    The seconds of the worst case are those of the steps alone; `routed_to` is the specialist of a
+    step that names none.
+    """
+    calls, limits = _calls(plan, team), team.limits
     return {
-        **preview(plan, team.limits).model_dump(mode="json"),
+        **preview(plan, limits).model_dump(mode="json"),
         "reruns": [rerun.model_dump(mode="json") for rerun in reruns],
-        "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
-        "approvals": _Approvals.of(plan, team).model_dump(mode="json"),
-        "worst_case": _worst_case(plan, team),
-        "parsed_steps": understood(plan, team.cards or ()),
+        "model_calls": {name: dict(numbers) for name, numbers in calls.items()},
+        "approvals": _approvals(plan, team),
+        "worst_case": {
+            "model_calls": max(numbers["worst"] for numbers in calls.values()),
+            "tokens": limits.max_tokens,
+            "cost": _worst_cost(team),
+            "seconds": worst_case_seconds(plan, limits, limits.max_seconds),
+        },
+        "parsed_steps": [
+            {
+                "step": step.id,
+                "status": step.status.value,
+                "specialists": list(step.specialists),
+                "routed_to": chosen_for(step, team.cards or ()) or None,
+                "after": list(step.dependencies),
+                "condition": step.condition and step.condition.model_dump(mode="json"),
+                "text": step.description,
+            }
+            for step in plan.steps
+        ],
         "parse_warnings": [warning.model_dump(mode="json") for warning in overlooked(plan.content)],
         "refusals": [
             {"step": refusal.step_id, "code": refusal.code, "reason": refusal.reason}
@@ -77,65 +65,94 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
 
 def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> list[str]:
     """Return what is ahead of a plan in lines; see `outlook`."""
-    ahead = preview(plan, team.limits)
-    lines = [one_line(plan.title)] if plan.title else []
+    ahead, document = preview(plan, team.limits), PlanDocument.recover(plan.content)
     done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
-    lines.append(f"steps: {ahead.steps}{done}")
-    lines += understood_lines(plan, team.cards or ())
-    lines += [f"warning: {one_line(str(warning))}" for warning in overlooked(plan.content)]
-    lines += [f"runs again: {', '.join(map(str, reruns))}"] if reruns else []
-    lines.append(f"width: {ahead.width} at once")
-    lines.append(_path_line(plan, ahead))
-    lines += _call_lines(plan, team)
-    lines += _spending_lines(plan, team)
-    lines += _approval_lines(plan, team)
-    document = PlanDocument.recover(plan.content)
-    refused = team.refusals(plan)
-    lines += [f"refused: {one_line(refusal_text(refusal, document))}" for refusal in refused]
-    if ahead.beyond:
-        lines.append(
-            f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"
-        )
-    if ahead.blocked:
-        lines.append(f"blocked by a failed step, never started: {_ids(ahead.blocked)}")
-    lines += [f"conflict: {one_line(str(conflict))}" for conflict in ahead.conflicts]
-    if team.cards is None and (names := _names_in(plan)):
-        lines.append(f"not checked without --team: whether a team has {', '.join(names)}")
-    return lines
-
-
-def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
-    asked = _Approvals.of(plan, team)
-    lines = ["approval: asked before this plan runs"] if asked.plan else []
-    lines += ["approval: asked before each revision runs"] if asked.revisions else []
-    begins = "begins" if len(asked.steps) == 1 else "begin"
-    lines += [f"approval: asked before {_ids(asked.steps)} {begins}"] if asked.steps else []
-    return lines + [
-        f"approval: @{approval.specialist} asks before each call of {', '.join(approval.tools)} "
-        f"({_ids(approval.steps)})"
-        for approval in asked.tools
+    rows = [_step_cells(step, team.cards or ()) for step in plan.steps]
+    never = {
+        f"beyond max_steps={team.limits.max_steps}": ahead.beyond,
+        "blocked by a failed step": ahead.blocked,
+    }
+    names = ", ".join(_names_in(plan)) if team.cards is None else ""
+    return [
+        *([one_line(plan.title)] if plan.title else ()),
+        f"steps: {ahead.steps}{done}",
+        *(f"  {line}" for line in columns(rows) if rows),
+        *(f"warning: {one_line(str(warning))}" for warning in overlooked(plan.content)),
+        *([f"runs again: {', '.join(map(str, reruns))}"] if reruns else ()),
+        f"width: {ahead.width} at once",
+        _path_line(plan, ahead),
+        *_call_lines(plan, team),
+        *_spending_lines(plan, team),
+        *_approval_lines(plan, team),
+        *(f"refused: {one_line(refusal_text(r, document))}" for r in team.refusals(plan)),
+        *(f"{why}, never started: {_ids(steps)}" for why, steps in never.items() if steps),
+        *(f"conflict: {one_line(str(conflict))}" for conflict in ahead.conflicts),
+        *([f"not checked without --team: whether a team has {names}"] if names else ()),
     ]
 
 
-def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
-    """The open steps that name a specialist; others get no work that must be approved."""
-    return tuple(
-        step.id
-        for step in plan.open_steps()
-        if name.casefold() in map(str.casefold, step.specialists)
-    )
+def _step_cells(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
+    chosen, condition = chosen_for(step, team), step.condition
+    by_card = f"@{chosen} (by its card)" if chosen else "no specialist named"
+    who = " ".join(f"@{name}" for name in step.specialists) or by_card
+    waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
+    waits += [f"if {condition.step} {condition.outcome}"] if condition else []
+    mark = f"[{MARKS[step.status]}] {step.id}"
+    return mark, one_line(who), "; ".join(waits), one_line(step.description)
+
+
+def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, Any]:
+    """The approvals that a person will be asked for in a run of a handed-in plan.
+
+    The steps of a tool are the open ones that name its specialist; others get no such work.
+    """
+    ask_first = {card.name for card in team.cards or () if card.asks_first}
+    steps = {
+        name: [step.id for step in plan.open_steps() if _names(step, name)] for name in team.asking
+    }
+    return {
+        "plan": team.approval == "always",
+        "revisions": team.revisable and team.approval in ("revisions", "always"),
+        "tools": [
+            {"specialist": name, "tools": list(tools), "steps": steps[name]}
+            for name, tools in team.asking.items()
+            if tools and steps[name]
+        ],
+        "steps": [
+            step.id
+            for step in plan.open_steps()
+            if step.ask_first or not ask_first.isdisjoint(step.specialists)
+        ],
+    }
+
+
+def _names(step: PlanStep, name: str) -> bool:
+    return name.casefold() in map(str.casefold, step.specialists)
+
+
+def _approval_lines(plan: TaskPlan, team: KnownTeam) -> Iterator[str]:
+    asked = _approvals(plan, team)
+    if asked["plan"]:
+        yield "approval: asked before this plan runs"
+    if asked["revisions"]:
+        yield "approval: asked before each revision runs"
+    if steps := asked["steps"]:
+        yield f"approval: asked before {_ids(steps)} {'begins' if len(steps) == 1 else 'begin'}"
+    for tool in asked["tools"]:
+        calls = f"each call of {', '.join(tool['tools'])} ({_ids(tool['steps'])})"
+        yield f"approval: @{tool['specialist']} asks before {calls}"
 
 
 def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
-    def of(*, merged: bool) -> dict[str, int]:
-        unrevised = replace(team, revisable=False)
-        return {
+    unrevised = replace(team, revisable=False)
+    return {
+        name: {
             "usual": usual_calls(plan, team, merged=merged),
             "unrevised": worst_case_calls(plan, unrevised, merged=merged),
             "worst": worst_case_calls(plan, team, merged=merged),
         }
-
-    return {"merged": of(merged=True), "separate": of(merged=False)}
+        for name, merged in {"merged": True, "separate": False}.items()
+    }
 
 
 def _path_line(plan: TaskPlan, ahead: Preview) -> str:
@@ -147,31 +164,16 @@ def _path_line(plan: TaskPlan, ahead: Preview) -> str:
     return f"critical path: {' > '.join(map(str, ahead.critical_path))} ({length})"
 
 
-def _call_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
+def _call_lines(plan: TaskPlan, team: KnownTeam) -> Iterator[str]:
     limit = team.limits.max_model_calls
-    lines: list[str] = []
     for name, calls in _calls(plan, team).items():
-        if team.merged is not None and (name == "merged") is not team.merged:
-            continue
-        worst = f"at most {calls['unrevised']}"
-        if calls["worst"] != calls["unrevised"]:
-            worst += f", with revisions at most {calls['worst']}"
-        if calls["worst"] == limit:
-            worst += f" (max_model_calls={limit})"
-        kind = f", {name}" if team.merged is None else ""
-        lines.append(f"model calls{kind}: {calls['usual']} if all goes well, {worst}")
-    return lines
-
-
-def _worst_case(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
-    """The bounds of a run; None if there is no bound; the seconds are those of the steps alone."""
-    limits = team.limits
-    return {
-        "model_calls": max(calls["worst"] for calls in _calls(plan, team).values()),
-        "tokens": limits.max_tokens,
-        "cost": _worst_cost(team),
-        "seconds": worst_case_seconds(plan, limits, limits.max_seconds),
-    }
+        if team.merged in (None, name == "merged"):
+            worst = f"at most {calls['unrevised']}"
+            if calls["worst"] != calls["unrevised"]:
+                worst += f", with revisions at most {calls['worst']}"
+            worst += f" (max_model_calls={limit})" if calls["worst"] == limit else ""
+            kind = f", {name}" if team.merged is None else ""
+            yield f"model calls{kind}: {calls['usual']} if all goes well, {worst}"
 
 
 def _worst_cost(team: KnownTeam) -> float | None:
@@ -181,33 +183,27 @@ def _worst_cost(team: KnownTeam) -> float | None:
     )
 
 
-def _spending_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
-    limits = team.limits
-    tokens, cost = limits.max_tokens, _worst_cost(team)
-    lines = [
-        f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}",
-        f"cost: {_no_cost(team) if cost is None else f'at most {amount(cost, team.currency)}'}",
-    ]
+def _spending_lines(plan: TaskPlan, team: KnownTeam) -> Iterator[str]:
+    limits, cost = team.limits, _worst_cost(team)
+    tokens = limits.max_tokens
+    is_priced = tokens is None or team.cards is None
+    no_price = "not known (a model has no price, and max_cost is not set)"
+    no_cost = "no bound (max_cost is not set)" if is_priced else no_price
+    yield f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}"
+    yield f"cost: {no_cost if cost is None else f'at most {amount(cost, team.currency)}'}"
     if any(plan.open_steps()):
         seconds = worst_case_seconds(plan, limits)
-        lines.append(f"time of the steps: {seconds:g} s if every attempt takes all of its time")
+        yield f"time of the steps: {seconds:g} s if every attempt takes all of its time"
     if limits.max_seconds is not None:
-        lines.append(f"time of the run: at most {limits.max_seconds:g} s")
-    return lines
-
-
-def _no_cost(team: KnownTeam) -> str:
-    if team.limits.max_tokens is not None and team.cards is not None:
-        return "not known (a model has no price, and max_cost is not set)"
-    return "no bound (max_cost is not set)"
+        yield f"time of the run: at most {limits.max_seconds:g} s"
 
 
 def _names_in(plan: TaskPlan) -> list[str]:
-    names: dict[str, str] = {}
-    for step in plan.steps:
-        for name in step.specialists if step.status is StepStatus.PENDING else ():
+    names = dict[str, str]()
+    for step in (step for step in plan.steps if step.status is StepStatus.PENDING):
+        for name in step.specialists:
             names.setdefault(name.casefold(), f"@{name}")
-    return list(names.values())
+    return [*names.values()]
 
 
 def _ids(steps: Sequence[int]) -> str:
@@ -224,68 +220,20 @@ def bounds(team: KnownTeam) -> dict[str, JsonValue]:
 def bound_lines(team: KnownTeam) -> list[str]:
     """The bounds of a run of a team whose plan is not known yet, in lines; see `bounds`."""
     limits = team.limits
-    lines = [
+    return [
         f"model calls: at most {limits.max_model_calls}",
         f"rounds: at most {limits.max_rounds}, of at most {limits.max_steps} steps in all",
         f"steps at once: at most {limits.max_parallel_steps}",
+        *(f"{name}: {bound or 'no limit'}" for name, bound in most(limits, team.currency).items()),
+        *([f"approval: {team.approval}"] if team.approval != "never" else ()),
     ]
-    bounds = {
-        "tokens": limits.max_tokens,
-        "cost": limits.max_cost,
-        "seconds": limits.max_seconds,
-    }
-    units = {"cost": f" {team.currency}".rstrip()}
-    lines += [
-        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}{units.get(name, '')}"
+
+
+def most(limits: Limits, currency: str = "") -> dict[str, str]:
+    """What a run can use of tokens, money and time; empty where it has no limit."""
+    bounds = {"tokens": limits.max_tokens, "cost": limits.max_cost, "seconds": limits.max_seconds}
+    units = {"cost": f" {currency}".rstrip()}
+    return {
+        name: "" if bound is None else f"at most {bound:g}{units.get(name, '')}"
         for name, bound in bounds.items()
-    ]
-    if team.approval != "never":
-        lines.append(f"approval: {team.approval}")
-    return lines
-
-
-_WIDEST = 40
-
-
-def understood(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[JsonValue]:
-    """The steps as JSON; `routed_to` is the specialist of a step that names none."""
-    return [
-        {
-            "step": step.id,
-            "status": step.status.value,
-            "specialists": list(step.specialists),
-            "routed_to": chosen_for(step, team) or None,
-            "after": list(step.dependencies),
-            "condition": None if step.condition is None else step.condition.model_dump(mode="json"),
-            "text": step.description,
-        }
-        for step in plan.steps
-    ]
-
-
-def understood_lines(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[str]:
-    """The steps in columns."""
-    rows = [_step_cells(step, team) for step in plan.steps]
-    widths = [min(_WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
-    return [f"  {_joined(row, widths)}" for row in rows]
-
-
-def _step_cells(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
-    names = " ".join(f"@{name}" for name in step.specialists)
-    chosen = chosen_for(step, team)
-    who = names or (f"@{chosen} (by its card)" if chosen else "no specialist named")
-    mark = f"[{MARKS[step.status]}] {step.id}"
-    return mark, one_line(who), "; ".join(_waits(step)), one_line(step.description)
-
-
-def _waits(step: PlanStep) -> Iterable[str]:
-    if step.dependencies:
-        yield f"after {', '.join(map(str, step.dependencies))}"
-    if step.condition is not None:
-        yield f"if {step.condition.step} {step.condition.outcome}"
-
-
-def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
-    *columns, text = row
-    cells = [padded(cell, width) for cell, width in zip(columns, widths, strict=False) if width]
-    return "  ".join([*cells, text])
+    }

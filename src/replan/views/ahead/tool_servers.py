@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from replan.base.own_loop import run_in_own_loop
+from replan.base.values import Value
 from replan.errors import ConfigurationError, ToolServerError
 from replan.ports.tool_provider import (
     SelectiveToolProvider,
@@ -18,26 +18,23 @@ from replan.team.tool_server import ToolServer
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from replan.team.team import Team
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownServer:
+class KnownServer(Value):
     """A tool server: its grants, and its tools if it was asked."""
 
     name: str
     way: str
-    grants: dict[str, list[str]]
-    tools: Sequence[ToolDefinition] | None = None  # None: it was not started
+    granted: dict[str, list[str]]
+    tools: tuple[ToolDefinition, ...] | None = None  # None: it was not started
     is_whole: bool = True  # whether these are all its tools, and not only those that are granted
-    problem: str = ""
+    problem: str | None = None
 
     @property
     def lines(self) -> Iterator[str]:
         yield f"  {self.name}  {self.way}"
-        for who, grants in self.grants.items():
+        for who, grants in self.granted.items():
             yield f"    @{who}: {', '.join(grants)}"
         for tool in self.tools or ():
             effects = tool.effects or "unsafe"
@@ -47,22 +44,10 @@ class KnownServer:
         if self.problem:
             yield f"    {self.problem}"
 
-    @property
-    def record(self) -> "JsonValue":
-        tools: JsonValue = None
-        if self.tools is not None:
-            tools = [tool.model_dump(mode="json") for tool in self.tools]
-        granted: dict[str, JsonValue] = {who: [*grants] for who, grants in self.grants.items()}
-        fields: dict[str, JsonValue] = {"name": self.name, "way": self.way, "granted": granted}
-        listed: dict[str, JsonValue] = {"tools": tools, "is_whole": self.is_whole}
-        return {**fields, **listed, "problem": self.problem or None}
-
 
 def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
     """What is known about the tool servers of a team; with `starts`, they are started and asked."""
-    tools = {"host": team.host.tools} | {
-        specialist.name: specialist.tools for specialist in team.specialists
-    }
+    tools = {"host": team.host.tools} | {one.name: one.tools for one in team.specialists}
     servers: list[KnownServer] = []
     for name, server in team.tool_servers.items():
         way = server.command or server.url if isinstance(server, ToolServer) else "a provider"
@@ -70,29 +55,25 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
             who: [str(one) for one in row if server_in(one) == name] for who, row in tools.items()
         }
         grants = {who: found for who, found in granted.items() if found}
-        one = KnownServer(name=name, way=str(way), grants=grants)
+        one = KnownServer(name=name, way=str(way), granted=grants)
         servers.append(_with_tools(one, server) if starts else one)
     return servers
 
 
 def _with_tools(known_server: KnownServer, server: ToolServer | ToolProvider) -> KnownServer:
     """Start a server, and add its tools, or why it cannot be used."""
-    name, rows = known_server.name, known_server.grants.values()
+    name, rows = known_server.name, known_server.granted.values()
     names = [[grant.partition("/")[2] for grant in row] for row in rows]
     try:
         provider = server.built(name, os.environ) if isinstance(server, ToolServer) else server
         tools, is_whole = run_in_own_loop(lambda: _list_tools(provider, names))
     except (ConfigurationError, ToolServerError) as error:
-        return replace(known_server, problem=str(error))
+        return known_server.replace(problem=str(error))
     found = [f"{name}/{tool.name}" for tool in tools]
-    missing = [
-        grant
-        for row in rows
-        for grant in row
-        if not any(fnmatchcase(each, grant) for each in found)
-    ]
-    problem = f"it has no tool {', '.join(missing)}" if missing else ""
-    return replace(known_server, tools=tools, is_whole=is_whole, problem=problem)
+    grants = [grant for row in rows for grant in row]
+    missing = [grant for grant in grants if not any(fnmatchcase(each, grant) for each in found)]
+    problem = f"it has no tool {', '.join(missing)}" if missing else None
+    return known_server.replace(tools=tuple(tools), is_whole=is_whole, problem=problem)
 
 
 async def _list_tools(

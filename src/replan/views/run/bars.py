@@ -8,8 +8,9 @@ from replan.events.types import ToolCompleted
 from replan.log.calls import Calls, calls_of
 from replan.log.fold import Pause
 from replan.log.report import RunReport
-from replan.log.step_reports import StepReport
+from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.order import critical_path
+from replan.views.cells import seconds
 
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
@@ -125,6 +126,11 @@ def _ticks(length: float) -> Iterator[tuple[float, float]]:
         number += 1
 
 
+def tick_text(at: float, whole: float) -> str:
+    """A time on the scale of a run."""
+    return f"{at * 1000:.0f} ms" if whole < 1 else seconds(at)
+
+
 def _at_work(report: RunReport, scale: _Scale) -> Iterator[Bar]:
     """The run between its pauses."""
     since = report.began
@@ -176,18 +182,7 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
     for attempt in sorted(tried, key=lambda attempt: attempt.outcome != "waiting"):
-        who = f"{attempt.entry.specialist}, attempt {attempt.entry.number}"
-        kind = _KINDS.get(attempt.outcome, attempt.outcome)
-        told = LEGEND["killed"] if kind == "killed" else attempt.outcome_text
-        if attempt.asked_at is not None:
-            before = "killed" if attempt.is_doubted else "done"
-            text = f"{who}: {LEGEND['killed'] if attempt.is_doubted else 'at work'}, then asked"
-            bars += scale.bar(attempt.entry.started_at, attempt.asked_at, before, text)
-            kind, told = "waiting", LEGEND["waiting"] if attempt.is_doubted else told
-        began = attempt.asked_at or attempt.entry.started_at
-        lasted = f", {(attempt.until - began).total_seconds():.2f} s"
-        text = f"{who}: {told}{'' if attempt.seconds is None else lasted}"
-        bars += scale.bar(began, attempt.until, kind, text)
+        bars += _attempt(attempt, scale)
     return Row(
         name=step.step.description,
         step=step.step.id,
@@ -197,3 +192,19 @@ def _step(step: StepReport, report: RunReport, scale: _Scale, critical: Collecti
         bars=tuple(bars),
         is_critical=len(critical) > 1 and step.step.id in critical and bool(step.seconds),
     )
+
+
+def _attempt(attempt: AttemptReport, scale: _Scale) -> Iterator[Bar]:
+    entry, began = attempt.entry, attempt.entry.started_at
+    who = f"{entry.specialist}, attempt {entry.number}"
+    kind, text = _KINDS.get(attempt.outcome, attempt.outcome), attempt.outcome_text
+    text = LEGEND["killed"] if kind == "killed" else text
+    if attempt.asked_at is not None:
+        before = "killed" if attempt.is_doubted else "done"
+        work = LEGEND["killed"] if attempt.is_doubted else "at work"
+        yield from scale.bar(began, attempt.asked_at, before, f"{who}: {work}, then asked")
+        kind, began = "waiting", attempt.asked_at
+        text = LEGEND["waiting"] if attempt.is_doubted else text
+    lasted = f", {(attempt.until - began).total_seconds():.2f} s"
+    lasted = "" if attempt.seconds is None else lasted
+    yield from scale.bar(began, attempt.until, kind, f"{who}: {text}{lasted}")

@@ -26,7 +26,7 @@ from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import is_in_doubt, read_verdict
 from replan.state.questions import PLAN, Question, short_key
 from replan.views.call_lines import short_call_text
-from replan.views.cells import counted, cut, one_line
+from replan.views.cells import counted, cut, day_and_time, one_line
 from replan.views.run.error_lines import error_of, short_error
 from replan.views.run.history import request_lines
 from replan.views.run.repairs import repair_of
@@ -88,13 +88,13 @@ def evidence_of(
     """Select what a question is decided on; `texts` are long texts of events by reference."""
     if isinstance(report, WholeReport):
         texts = {**report.texts, **texts}
-    asked_before = _asked_before(ask, report)
+    asked_before, step = _asked_before(ask, report), report.by_id.get(ask.step_id)
     grounds = [
-        *_results_before(ask, report),
-        *_calls_before(ask, report),
-        *_calls_cut_off(ask, report),
+        *_results_before(step, report),
+        *_calls_before(ask, step),
+        *_calls_cut_off(ask, step, report),
     ]
-    step = report.by_id.get(ask.step_id)
+    failed = (each for each in report.planned if each.status is StepStatus.FAILED)
     return Evidence(
         asked_at=_asked_at(ask, report),
         task=one_line(step.step.description) if step else "",
@@ -102,57 +102,47 @@ def evidence_of(
         unsafe=_unsafe_steps(ask, report),
         again=_why_again(ask, step),
         equal=_equal_text(ask, report),
-        look=_what_to_look_for(ask, report),
+        look=_what_to_look_for(ask, step),
         said=_reply_text(_reply_before(ask, report), texts),
         arguments=(*_changes(ask, asked_before, report), *_defaults(ask)),
         before="" if asked_before is None else _before_text(ask, asked_before, report),
         grounds=tuple(grounds[-_MOST:]),
         answered=_answered(ask, report),
         left_out=max(0, len(grounds) - _MOST),
-        failed=tuple(
-            Ground(
-                what=f"step {step.step.id}, {one_line(step.step.description)}",
-                text=short_error(error_of(step)),
-                step=step.step.id,
-                is_bad=True,
-            )
-            for step in report.planned
-            if step.status is StepStatus.FAILED
-        ),
+        failed=tuple(_ground_of(each, short_error(error_of(each)), is_bad=True) for each in failed),
     )
+
+
+def _ground_of(step: StepReport, text: str, *, is_bad: bool) -> Ground:
+    number = step.step.id
+    what = f"step {number}, {one_line(step.step.description)}"
+    return Ground(what=what, text=text, step=number, is_bad=is_bad)
 
 
 def evidence_lines(evidence: Evidence) -> list[str]:
     """All that a question is decided on, in lines; of its arguments, those that changed."""
     changed = (change for change in evidence.arguments if change.kind != "same")
-    return [
-        *look_lines(evidence),
-        *before_lines(evidence),
-        *(f"  {argument_text(change)}" for change in changed),
-        *ground_lines(evidence),
-        *failed_lines(evidence),
-    ]
-
-
-def look_lines(evidence: Evidence) -> list[str]:
-    """What to look at before a person decides: an equal call, and whether work happened."""
-    equal, again = ([each] if each else [] for each in (evidence.equal, evidence.again))
-    look = [f"look first whether it happened: {evidence.look}"] if evidence.look else []
-    unsafe = [f"must not happen twice: {'; '.join(evidence.unsafe)}"] if evidence.unsafe else []
-    return [*unsafe, *equal, *look, *again]
-
-
-def before_lines(evidence: Evidence) -> list[str]:
-    """What the step asked before, and what became of that."""
-    return [f"asked before: {evidence.before}"] if evidence.before else []
+    arguments = [f"  {argument_text(change)}" for change in changed]
+    return [*arguments, *ground_lines(evidence), *failed_lines(evidence)]
 
 
 def ground_lines(evidence: Evidence) -> list[str]:
-    """What was said before a question, and what it rests on, in lines."""
-    lines = [f"said before: {cut(one_line(evidence.said), _LONGEST)}"] if evidence.said else []
-    lines += ["rests on:"] if evidence.grounds else []
-    lines += [f"  {counted(evidence.left_out, 'earlier one')}"] if evidence.left_out else []
-    return [*lines, *(f"  {ground.what}: {ground.text}" for ground in evidence.grounds)]
+    """What a question rests on, in lines."""
+    said, left = cut(one_line(evidence.said), _LONGEST), evidence.left_out
+    labelled = {
+        "must not happen twice": "; ".join(evidence.unsafe),
+        "asked before": evidence.before,
+        "said before": said,
+    }
+    return [
+        *(f"{label}: {text}" for label, text in labelled.items() if text),
+        *(["rests on:"] if evidence.grounds else ()),
+        *([f"  {counted(left, 'earlier one')}"] if left else ()),
+        *(f"  {ground.what}: {ground.text}" for ground in evidence.grounds),
+        *([evidence.equal] if evidence.equal else ()),
+        *([f"look first whether it happened: {evidence.look}"] if evidence.look else ()),
+        *([evidence.again] if evidence.again else ()),
+    ]
 
 
 def failed_lines(evidence: Evidence) -> list[str]:
@@ -224,7 +214,7 @@ def _equal_text(ask: Question, report: RunReport) -> str:
     found = report.equal_calls.get(ask.key)
     if found is None:
         return ""
-    at = found.at.astimezone().strftime(" at %Y-%m-%d %H:%M:%S") if found.at else ""
+    at = f" at {day_and_time(found.at)}" if found.at else ""
     look = "look first whether it happened"
     ends = {
         "success": "it is done",
@@ -235,22 +225,19 @@ def _equal_text(ask: Question, report: RunReport) -> str:
     return f"run {found.run_id[:8]} made an equal call{at}: {ended}"
 
 
-def _what_to_look_for(ask: Question, report: RunReport) -> str:
+def _what_to_look_for(ask: Question, step: StepReport | None) -> str:
     """The call or the step that may have taken effect: when it began, and its key if it has one."""
     details = _details(ask)
     if not is_in_doubt(ask):
         return ""
-    tool, number = str(details.get("tool", "")), details.get("attempt")
-    step = report.by_id.get(ask.step_id)
+    tool, at = str(details.get("tool", "")), (ask.specialist, details.get("attempt"))
     who = f"step {ask.step_id}{ask.specialist and f' at @{ask.specialist}'}"
     what = short_call_text(tool, arguments_of_call(ask)) if tool else who
     entries = (attempt.entry for attempt in (step.attempts if step else ()))
-    entry = next((e for e in entries if (e.specialist, e.number) == (ask.specialist, number)), None)
-    if entry is None:
-        return one_line(what)
-    at = entry.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    key = "" if tool else f", idempotency key {entry.idempotency_key}"
-    return one_line(f"{what}, begun {at}{key if entry.idempotency_key else ''}")
+    for entry in (entry for entry in entries if (entry.specialist, entry.number) == at):
+        key = entry.idempotency_key and not tool and f", idempotency key {entry.idempotency_key}"
+        return one_line(f"{what}, begun {day_and_time(entry.started_at)}{key or ''}")
+    return one_line(what)
 
 
 def _reply_before(ask: Question, report: RunReport) -> ModelCompleted | None:
@@ -321,19 +308,18 @@ def _changes(
     ask: Question, asked_before: InputRequested | None, report: RunReport
 ) -> Iterator[Change]:
     now = arguments_of_call(ask)
-    if asked_before is None:
-        yield from (Change(name=name, kind="same", value=value) for name, value in now.items())
-        return
-    # An event has long arguments shortened, the state has them whole.
-    stated = report.questions.get(asked_before.key)
-    before = (stated and arguments_of_call(stated)) or asked_before.arguments
+    before: Mapping[str, JsonValue] = now
+    if asked_before is not None:
+        # An event has long arguments shortened, the state has them whole.
+        stated = report.questions.get(asked_before.key)
+        before = (stated and arguments_of_call(stated)) or asked_before.arguments
     for name, value in now.items():
         if name not in before:
             yield Change(name=name, kind="new", value=value)
-        elif before[name] != value:
-            yield Change(name=name, kind="changed", value=value, before=before[name])
-        else:
+        elif before[name] == value:
             yield Change(name=name, kind="same", value=value)
+        else:
+            yield Change(name=name, kind="changed", value=value, before=before[name])
     for name in before.keys() - now.keys():
         yield Change(name=name, kind="removed", before=before[name])
 
@@ -345,19 +331,14 @@ def _defaults(ask: Question) -> Iterator[Change]:
         yield Change(name=name, kind="default", value=value)
 
 
-def _results_before(ask: Question, report: RunReport) -> Iterator[Ground]:
-    step = report.by_id.get(ask.step_id)
+def _results_before(step: StepReport | None, report: RunReport) -> Iterator[Ground]:
     for number in step.step.awaits if step else ():
         if (other := report.by_id.get(number)) is not None and not other.status.is_open:
             is_bad = other.status is StepStatus.FAILED
             text = f"failed: {error_of(other)}" if is_bad else _result(report, number)
             failed = "" if is_bad else _failed_calls(other)
-            yield Ground(
-                what=f"step {number}, {one_line(other.step.description)}",
-                text=f"{cut(one_line(text), _LONGEST) or other.status_text}{failed}",
-                step=number,
-                is_bad=is_bad or bool(failed),
-            )
+            text = f"{cut(one_line(text), _LONGEST) or other.status_text}{failed}"
+            yield _ground_of(other, text, is_bad=is_bad or bool(failed))
 
 
 def _failed_calls(step: StepReport) -> str:
@@ -373,37 +354,31 @@ def _result(report: RunReport, step: int) -> str:
     return live or report.by_id[step].step.result
 
 
-def _calls_before(ask: Question, report: RunReport) -> Iterator[Ground]:
-    step = report.by_id.get(ask.step_id)
+def _calls_before(ask: Question, step: StepReport | None) -> Iterator[Ground]:
     calls = (call for call in (step.tools if step else ()) if isinstance(call, ToolCompleted))
     for call in calls:
         # What a person rejected stands where it was asked before.
         if call.specialist == ask.specialist and call.status not in ("rejected", "cancelled"):
             is_bad = call.status != "success"
-            status = f"{call.status}: " if is_bad else ""
-            yield Ground(
-                what=short_call_text(call.tool, call.arguments),
-                text=cut(f"{status}{one_line(call.result.removeprefix('Error: '))}", _LONGEST),
-                step=ask.step_id,
-                is_bad=is_bad,
-            )
+            text = f"{f'{call.status}: ' if is_bad else ''}{call.result.removeprefix('Error: ')}"
+            yield _ground_of_call(call, cut(one_line(text), _LONGEST), is_bad=is_bad)
 
 
-def _calls_cut_off(ask: Question, report: RunReport) -> Iterator[Ground]:
+def _ground_of_call(call: ToolEvent, text: str, *, is_bad: bool) -> Ground:
+    what = short_call_text(call.tool, call.arguments)
+    return Ground(what=what, text=text, step=call.step_id or 0, is_bad=is_bad)
+
+
+def _calls_cut_off(ask: Question, step: StepReport | None, report: RunReport) -> Iterator[Ground]:
     """The calls of the step that may have taken effect, but for the one that is asked about."""
-    step = report.by_id.get(ask.step_id)
     for attempt in step.attempts if step else ():
         calls = attempt.calls if attempt.entry.specialist == ask.specialist else ()
         for call in (call for call in calls if isinstance(call, ToolEvent)):
             doubt = _doubt_about(call, report)
             if _is_cut_off(call, attempt, doubt) and not _is_about(ask, call):
                 verdict = "" if doubt is None else _verdict_in(doubt, report)
-                yield Ground(
-                    what=short_call_text(call.tool, call.arguments),
-                    text=f"cut off: nobody knows whether it took effect{verdict}",
-                    step=ask.step_id,
-                    is_bad=True,
-                )
+                text = f"cut off: nobody knows whether it took effect{verdict}"
+                yield _ground_of_call(call, text, is_bad=True)
 
 
 def _is_cut_off(call: ToolEvent, attempt: AttemptReport, doubt: Question | None) -> bool:

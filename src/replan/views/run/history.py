@@ -16,14 +16,14 @@ from replan.log.fold import HANDED_IN, Pause, Revision
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.model import PlanStep
 from replan.state.person.answers import read_decision
 from replan.state.person.verdicts import problem_in, read_verdict
 from replan.state.questions import is_of_plan, short_key
-from replan.views.call_lines import call_text, failure_text, short_call_text, short_value
-from replan.views.cells import counted, one_line, seconds
-from replan.views.event_lines import event_line, memory_text, who
+from replan.views.call_lines import call_text, failure_text, short_call_text
+from replan.views.cells import counted, cut, one_line, seconds
+from replan.views.event_lines import context_text, event_line, who
 from replan.views.run.error_lines import same_error_before, short_error
+from replan.views.run.revision_diffs import lines_of, step_lines
 
 if TYPE_CHECKING:
     from replan.log.rows import Request
@@ -35,6 +35,7 @@ LEAST_TOLD = 0.05
 _Asked = events.InputRequested | events.AnswerReceived | events.RunCorrected
 
 _MOST_NEW = 3  # steps of an edit that are named
+_LONGEST_CHANGE = 120
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 
@@ -55,7 +56,14 @@ def why_text(report: RunReport, *, has_failures: bool = True) -> str:
 def history_lines(
     report: RunReport, step: int | None = None, *, has_failures: bool = False
 ) -> list[str]:
-    """The lines of the history, in order; of a step only those that concern a person.
+    """The history in lines; see `moments`."""
+    return [" ".join(moment) for moment in moments(report, step, has_failures=has_failures)]
+
+
+def moments(
+    report: RunReport, step: int | None = None, *, has_failures: bool = False
+) -> list[tuple[str, str]]:
+    """The history, in order: when, and what; of a step only what concerns a person.
 
     With `has_failures`, also the attempts that came to nothing.
     """
@@ -69,7 +77,7 @@ def history_lines(
     if has_failures:
         timed += _failures(report)
     timed.sort(key=lambda dated_line: dated_line[0])
-    return [f"{time_text(at, report.began)} {one_line(line)}" for at, line in timed]
+    return [(time_text(at, report.began), one_line(line)) for at, line in timed]
 
 
 def _dated_lines(
@@ -90,15 +98,15 @@ def _dated_lines(
 
 
 def _failures(report: RunReport) -> Iterator[tuple[datetime, str]]:
-    own = [(step.attempts, attempt) for step in report.steps for attempt in step.attempts]
-    for attempts, attempt in own:
+    for attempt in (attempt for step in report.steps for attempt in step.attempts):
         each = attempt.entry
         # The end of an attempt that a kill cut off is unknown; its beginning is shown.
         at = each.ended_at or (None if attempt.running_at else each.started_at)
         if at is not None and attempt.outcome not in ("done", "waiting"):
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
             began = "" if each.ended_at else " began;"
-            error = same_error_before(attempt, attempts) or short_error(each.error)
+            before = same_error_before(attempt, report.by_id[each.step_id].attempts)
+            error = before or short_error(each.error)
             yield at, f"{who}{began or ':'} {attempt.outcome_text}{_after_colon(error)}"
 
 
@@ -146,12 +154,22 @@ def _revision_lines(revision: Revision) -> Iterator[str]:
     if revision.is_first:
         yield f"the plan was {'' if by.startswith(HANDED_IN) else 'made by '}{by}: {steps}"
         return
-    before = {
-        str(step.id): step.model_dump(mode="json", exclude_defaults=True)
-        for step in revision.before.steps
-    }
     yield f"{by} revised the plan, version {revision.version}{_after_colon(revision.why)}"
-    yield f"changed: {changes_text(revision.changes, before)}"
+    if changed := "; ".join(_changed(revision)):
+        yield f"changed: {changed}"
+
+
+def _changed(revision: Revision) -> Iterator[str]:
+    """The lines that a revision changed; a field of a step with the number of that."""
+    numbers = {"+": "", "-": ""}
+    for line in lines_of(revision):
+        sign, text = line[:1], line[2:]
+        is_field = text.startswith(" ")
+        if not is_field:
+            numbers |= dict.fromkeys(numbers if sign == " " else sign, text.partition(" ")[0])
+        if sign != " ":
+            what = f"{numbers[sign]} {text.strip()}" if is_field else text
+            yield cut(f"{sign} {one_line(what)}", _LONGEST_CHANGE)
 
 
 def _call_line(call: events.ToolCompleted, decided: Mapping[Any, str]) -> str:
@@ -171,43 +189,12 @@ def _shown_plan(event: events.Event, revisions: Sequence[Revision]) -> Iterator[
     """The plan that a person was shown, where it is another one than that of the run now."""
     before = [revision for revision in revisions if revision.seq < (event.seq or 0)]
     if before and len(before) < len(revisions):
-        shown = "; ".join(map(_planned_text, before[-1].after.steps))
+        shown = "; ".join(next(step_lines(step)) for step in before[-1].after.steps)
         yield f"the plan that was shown: {shown}"
-
-
-def _planned_text(step: PlanStep) -> str:
-    names = [f"@{name}" for name in step.specialists]
-    after = ", ".join(map(str, step.dependencies))
-    waits = [f"(after {after})"] if after else []
-    return " ".join([str(step.id), step.description, *names, *waits])
 
 
 def _after_colon(text: object) -> str:
     return f": {one_line(str(text))}" if text else ""
-
-
-def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
-    """The changes of a revision, by the numbers of steps; `before` has their old fields."""
-    added = [
-        f"{added_step['step']['id']} ({added_step['step']['description']})"
-        for added_step in changes.get("added", [])
-    ]
-    modified = [
-        f"{step} ({', '.join(_modified_fields(fields, before.get(step, {})))})"
-        for step, fields in changes.get("modified", {}).items()
-    ]
-    parts = {"added": added, "removed": changes.get("removed"), "modified": modified}
-    texts = [f"{name} {', '.join(map(str, value))}" for name, value in parts.items() if value]
-    texts += ["changed the order"] if changes.get("reordered") else []
-    texts += [f"title {changes['title']}"] if "title" in changes else []
-    return one_line("; ".join(texts))
-
-
-def _modified_fields(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in fields.items():
-        # The outline of a plan leaves out what few steps have: only the new value of that is shown.
-        old = f"{short_value(before[name])} -> " if name in before else ""
-        yield f"{name}: {old}{short_value(value)}"
 
 
 def request_lines(request: Request, report: RunReport) -> Iterator[str]:
@@ -272,7 +259,7 @@ def _stopped_text(event: events.RunStopped) -> str:
     return f"stopped, {event.reason}{by}{_after_colon(event.error)}"
 
 
-def _line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
+def _line(event: events.Event) -> str:
     """What is said about an event of the run; empty if nothing is."""
     match event:
         case events.ApprovalRequested():
@@ -286,11 +273,7 @@ def _line(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
             return _stopped_text(event)
         case events.TaskCompleted():
             return f"over: {event.outcome}"
-        case events.MemorySummary(error=error) if error:
-            return f"no summary was written{_after_colon(error)}"
-        case events.MemorySummary():
-            return f"a summary covers {counted(event.covered, 'message')}"
-        case events.MemoryApplied():
-            return f"{'host' if event.step_id is None else who(event)} {memory_text(event)}"
+        case events.MemorySummary() | events.MemoryApplied():
+            return context_text(event)
         case _:
             return event_line(event)

@@ -1,16 +1,15 @@
 """A run as one Markdown report, for a file: all of it, and nothing that breaks the report."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from replan.base.texts.signs import harmless
 from replan.log.report import RunReport
 from replan.log.step_reports import StepReport
 from replan.runs.reports import WholeReport
-from replan.views.cells import one_line, seconds
-from replan.views.run.attempt_calls import attempt_lines
-from replan.views.run.history import history_lines, why_text
-from replan.views.run.overview import day_and_time, duration_text, goal_text, money, used_text
+from replan.views.cells import one_line
+from replan.views.run.attempts import attempt_lines, result_word
+from replan.views.run.overview import head_lines, sections, step_cells
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")
@@ -19,28 +18,19 @@ _TICKS = re.compile(r"`+")
 def markdown_report(report: WholeReport) -> str:
     """The report."""
     title = report.plan.title if report.plan and report.plan.title else report.title
-    lines = [
-        f"# {inline(title)}",
-        "",
-        f"- Run: {inline(report.run_id)}",
-        f"- Outcome: {inline(report.outcome)}{_in_brackets(why_text(report))}",
-        f"- Goal: {inline(goal_text(report))}",
-        f"- Began: {day_and_time(report.began)}; {duration_text(report)}",
-        f"- Used: {inline(used_text(report))}",
-        *(f"- Label: {inline(f'{name}={value}')}" for name, value in report.labels.items()),
-        *(f"- Warning: {inline(warning)}" for warning in report.warnings),
-        *(f"- File: {inline(f'{made.path} {made.title}')}" for made in report.artifacts),
-        *_table(report),
-        "",
-        "## History",
-        "",
-        *(f"- {inline(line)}" for line in history_lines(report)),
-    ]
+    lines = [f"# {inline(title)}", "", *_listed(head_lines(report)), *_table(report)]
+    for heading, content in sections(report).items():
+        if content:
+            lines += ["", f"## {heading.capitalize()}", "", *_listed(content)]
     for step in report.steps:
         lines += _step(step, report)
     if report.answer:
         lines += ["", "## Answer", "", *quoted(report.answer)]
     return "\n".join([*lines, ""])
+
+
+def _listed(lines: Iterable[str]) -> Iterator[str]:
+    return (f"- {inline(line)}" for line in lines)
 
 
 def inline(text: str) -> str:
@@ -60,21 +50,12 @@ def fenced(text: str) -> list[str]:
     return [f"{fence}text", *harmless(text).splitlines(), fence]
 
 
-def _in_brackets(text: str) -> str:
-    return f" ({inline(text)})" if text else ""
-
-
 def _table(report: RunReport) -> Iterator[str]:
     if report.steps:
-        yield from ("", "## Plan", "", "| step | | who | attempts | took | cost |")
-        yield "| ---: | --- | --- | ---: | ---: | ---: |"
+        yield from ("", "## Plan", "", "| | began | took | cost | who | step |")
+        yield "| --- | --- | ---: | ---: | --- | --- |"
     for step in report.steps:
-        took = "-" if step.seconds is None else seconds(step.seconds)
-        who = inline(", ".join(step.specialists))
-        what = f"{inline(step.step.description)} ({step.standing})"
-        cost = money(step.calls, report.currency)
-        cells = [str(step.step.id), what, who, str(len(step.attempts)), took, cost]
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join(map(inline, step_cells(step, report)))} |"
 
 
 def _step(step: StepReport, report: WholeReport) -> Iterator[str]:
@@ -83,5 +64,5 @@ def _step(step: StepReport, report: WholeReport) -> Iterator[str]:
     for attempt in step.attempts:
         yield from ("", *fenced("\n".join(attempt_lines(attempt, report))))
     for result in results:
-        yield from ("", f"Result of {inline(result.specialist_name)}: {result.status.value}", "")
+        yield from ("", f"Result of {inline(result.specialist_name)}: {result_word(result)}", "")
         yield from quoted(result.text or result.error)

@@ -1,7 +1,7 @@
 """What a person can type next about a run, as commands, and what each of them does."""
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from replan.log.fold import HANDED_IN
 from replan.log.report import VERSION, RunReport
@@ -23,24 +23,35 @@ def next_lines(report: RunReport, option: str = "") -> list[str]:
 
     The command that most people want is last.
     """
-    run = f"{report.run_id[:_SHORT]}{option}"
     if report.outcome == "running":
-        return [f"stop it with: replan stop {run}"]
+        return [f"stop it with: {_command('stop', report, option)}"]
     if SESSION in report.labels:
-        session = f"replan chat --session {shlex.quote(report.labels[SESSION])}{option}"
-        if report.team_source == PYTHON:
-            return [
-                f"a job, a pipeline or a program began it: {one_line(report.team)}",
-                f"continue the session of a job with: {session} --job FILE",
-                f"continue the session of a pipeline with: {session} --pipeline MODULE:CLASS",
-            ]
-        return [f"continue its session with: {session}{_file_option(report)}"]
+        return _ways_of_session(report, option)
+    name, is_foreign = one_line(report.team), report.team_source == PYTHON
+    act = f"FILE is a team file whose name is {name}, or act in the program"
     return [
-        *_team_lines(report),
+        *([f"a program began it: {act}"] if is_foreign else ()),
         *_refused_edits(report),
         *_failed_lines(report, option),
         *_ways(report, option),
     ]
+
+
+def _command(name: str, report: RunReport, option: str, *words: object) -> str:
+    """A command about a run; that of a program needs the file of its team to go on."""
+    team = " --team FILE" if report.team_source == PYTHON and name != "stop" else ""
+    return f"{' '.join(['replan', name, report.run_id[:_SHORT], *map(str, words)])}{option}{team}"
+
+
+def _ways_of_session(report: RunReport, option: str) -> list[str]:
+    session = f"replan chat --session {shlex.quote(report.labels[SESSION])}{option}"
+    if report.team_source == PYTHON:
+        return [
+            f"a job, a pipeline or a program began it: {one_line(report.team)}",
+            f"continue the session of a job with: {session} --job FILE",
+            f"continue the session of a pipeline with: {session} --pipeline MODULE:CLASS",
+        ]
+    return [f"continue its session with: {session}{_file_option(report)}"]
 
 
 def _refused_edits(report: RunReport) -> Iterator[str]:
@@ -54,14 +65,17 @@ def _refused_edits(report: RunReport) -> Iterator[str]:
 
 def _ways(report: RunReport, option: str) -> list[str]:
     """How a run goes on, or begins anew, apart from what is done about its failed steps."""
-    resume = f"replan resume {report.run_id[:_SHORT]}{option}{_team_option(report)}"
+    resume = _command("resume", report, option)
     if report.pending_questions:
         from replan.views.run.open_asks import ways_to_answer  # noqa: PLC0415 - imports LangGraph
 
         return ways_to_answer(report.pending_questions, resume)
     if not report.is_over:
+        by = report.fold.stopped.by if report.fold.stopped else ""
+        is_stopped = report.outcome == "interrupted" and not report.is_killed and by
+        stopped = f"{one_line(by)} stopped it, so no program continues it by itself"
         return [
-            *_stopped_lines(report),
+            *([stopped] if is_stopped else ()),
             *what_continues(report),
             *_worker_lines(report, option),
             f"continue with: {resume}",
@@ -69,29 +83,17 @@ def _ways(report: RunReport, option: str) -> list[str]:
     if limit_line := raised_limit(report):
         raised = f"--set {report.limit_reached}={report.larger_limit}"
         return [limit_line, *what_continues(report), f"continue with: {resume} {raised}"]
-    if report.outcome == "rejected":
-        return [*_begun_anew(report, option)]
-    return [*_rejected_calls(report, option)]
+    anew = _begun_anew if report.outcome == "rejected" else _rejected_calls
+    return [*anew(report, option)]
 
 
-def _stopped_lines(report: RunReport) -> list[str]:
-    """What a stop by a person means for programs that continue runs."""
-    by = report.fold.stopped.by if report.fold.stopped else ""
-    if report.outcome != "interrupted" or report.is_killed or not by:
-        return []
-    return [f"{one_line(by)} stopped it, so no program continues it by itself"]
-
-
-def _worker_lines(report: RunReport, option: str) -> list[str]:
+def _worker_lines(report: RunReport, option: str) -> Iterator[str]:
     """The command that begins a worker for a run that waits in a queue."""
-    if VERSION not in report.labels or not report.is_killed:
-        return []
-    file = (
-        "FILE" if report.team_source in ("", DEFAULT, PYTHON) else shlex.quote(report.team_source)
-    )
-    queue = shlex.quote(report.labels.get("queue", ""))
-    named = f" --queues {queue}" if "queue" in report.labels else ""
-    return [f"let a worker take it with: replan worker --team {file}{named}{option}"]
+    if VERSION in report.labels and report.is_killed:
+        source, queue = report.team_source, report.labels.get("queue", "")
+        file = "FILE" if source in ("", DEFAULT, PYTHON) else shlex.quote(source)
+        named = f" --queues {shlex.quote(queue)}" if queue else ""
+        yield f"let a worker take it with: replan worker --team {file}{named}{option}"
 
 
 def raised_limit(report: RunReport) -> str:
@@ -227,53 +229,38 @@ def _failed_lines(report: RunReport, option: str) -> Iterator[str]:
 
 def corrections(report: RunReport, option: str = "") -> Iterator[str]:
     """The commands that repeat a failed step, or leave it out."""
-    run, team = report.run_id[:_SHORT], _team_option(report)
     failed = _failed_in(report)
     for step_report in failed[:_MOST_STEPS]:
         step, repair = step_report.step.id, repair_of(step_report)
         more = f" {repair.option}".rstrip() if repair else ""
         after = "then do" if repair and not more else "do"
-        yield f"{after} step {step} again with: replan retry {run} {step}{option}{team}{more}"
-        yield f"leave it out with: replan skip {run} {step}{option}{team}"
+        yield f"{after} step {step} again with: {_command('retry', report, option, step)}{more}"
+        yield f"leave it out with: {_command('skip', report, option, step)}"
     if len(failed) > _MOST_STEPS:
         yield f"{len(failed) - _MOST_STEPS} more failed: write their numbers instead"
 
 
 def _rejected_calls(report: RunReport, option: str) -> Iterator[str]:
     """The commands that ask anew about calls which a person did not allow."""
-    run = f"{report.run_id[:_SHORT]}"
     done = (step for step in report.planned if step.status is StepStatus.COMPLETED)
-    for step in (e for e in done if report.anomalies_of(e).refused):
-        what = f"step {step.step.id} ended without a call that was rejected"
-        does = what_a_correction_does(report, step.step.id, is_retry=True)
+    for step in (each.step.id for each in done if report.anomalies_of(each).refused):
+        what = f"step {step} ended without a call that was rejected"
+        does = what_a_correction_does(report, step, is_retry=True)
         yield f"{what}; to be asked anew, do it again: {does}"
-        yield f"do it again with: replan retry {run} {step.step.id}{option}{_team_option(report)}"
+        yield f"do it again with: {_command('retry', report, option, step)}"
 
 
 def _begun_anew(report: RunReport, option: str) -> Iterator[str]:
     """The command that asks for the same in a new run: a rejected plan is not taken up again."""
     title = one_line(report.title)
     task = shlex.quote(title) if 0 < len(title) <= _LONGEST_TASK else "TASK"
-    if any(
-        revision.is_first and revision.by.startswith(HANDED_IN) for revision in report.revisions
-    ):
-        task = "PLAN.md"
-    team = _team_option(report) or _file_option(report)
+    firsts = (revision.by for revision in report.revisions if revision.is_first)
+    task = "PLAN.md" if any(by.startswith(HANDED_IN) for by in firsts) else task
+    team = " --team FILE" if report.team_source == PYTHON else _file_option(report)
     yield "a rejected plan is not run; write another one and name its file, or ask anew"
     yield f"begin anew with: replan run {task}{team}{option}"
-
-
-def _team_option(report: RunReport) -> str:
-    return " --team FILE" if report.team_source == PYTHON else ""
 
 
 def _file_option(report: RunReport) -> str:
     source = report.team_source
     return "" if source in ("", DEFAULT) else f" --team {shlex.quote(source)}"
-
-
-def _team_lines(report: RunReport) -> Iterable[str]:
-    """Which team file to name for a run that a program began."""
-    if report.team_source == PYTHON:
-        name = one_line(report.team)
-        yield f"a program began it: FILE is a team file whose name is {name}, or act in the program"

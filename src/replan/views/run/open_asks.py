@@ -6,14 +6,7 @@ from replan.base.texts.signs import harmless
 from replan.state.person.verdicts import is_in_doubt, leads_to, question_shown
 from replan.state.questions import PLAN, Question
 from replan.views.cells import counted, one_line
-from replan.views.run.evidence import (
-    Evidence,
-    argument_text,
-    before_lines,
-    failed_lines,
-    ground_lines,
-    look_lines,
-)
+from replan.views.run.evidence import Evidence, argument_text, failed_lines, ground_lines
 
 _MOST_LINES = 40  # of the difference that a revision makes
 
@@ -112,7 +105,7 @@ def named_lines(ask: Question, evidence: Evidence) -> list[str]:
     first, *rest = ask_lines(ask, evidence)
     is_named = any(change.name == "task" for change in evidence.arguments)
     task = [f"  step {ask.step_id}: {evidence.task}"] if evidence.task and not is_named else []
-    why = [*before_lines(evidence), *ground_lines(evidence), *look_lines(evidence), *_leads(ask)]
+    why = [*ground_lines(evidence), *_leads(ask)]
     return [f"{ask.key}: {first}", *task, *rest, *(f"  {line}" for line in why)]
 
 

@@ -2,9 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-
-from rich.cells import cell_len
 
 from replan.errors import LimitReachedError
 from replan.events.types import (
@@ -17,7 +14,15 @@ from replan.log.report import RunReport
 from replan.log.step_reports import CUT_OFF, EARLY, WAITING, WORDS, AttemptReport, StepReport
 from replan.plan.model import StepStatus
 from replan.state.cuts import cut_in_words
-from replan.views.cells import amount, counted, cut, folded, one_line, padded, seconds
+from replan.views.cells import (
+    amount,
+    columns,
+    counted,
+    day_and_time,
+    folded,
+    one_line,
+    seconds,
+)
 from replan.views.event_lines import steering_text
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text, why_text
 
@@ -39,16 +44,21 @@ _LOUD = ("failed", "unknown_outcome", "cancelled", "running")
 
 def overview(report: RunReport, width: int) -> list[str]:
     """The lines of a run but for its answer; the rows of its steps are cut to the width."""
-    sections = {
-        _plan_title(report): _step_lines(report, width - 2),
+    plan = {_plan_title(report): _step_lines(report, width - 2)}
+    parts = (plan | sections(report)).items()
+    lines = [line for title, content in parts for line in _section(title, content)]
+    return _folded([*head_lines(report), *lines], width)
+
+
+def sections(report: RunReport) -> dict[str, list[str]]:
+    """What is told of a run beside its head, its steps and its answer: lines by their heading."""
+    return {
         "waits for": _waiting(report),
         "history": history_lines(report),
         "host": _host_lines(report),
         "warnings": [one_line(warning) for warning in report.warnings],
         "files": [one_line(f"{made.path} {made.title}") for made in report.artifacts],
     }
-    lines = [line for title, lines in sections.items() for line in _section(title, lines)]
-    return _folded([*_head(report), *lines], width)
 
 
 def _section(title: str, content: list[str]) -> list[str]:
@@ -110,7 +120,8 @@ def used_text(report: RunReport) -> str:
     return usage_text(report.calls, report.currency, is_running=report.outcome == "running")
 
 
-def _head(report: RunReport) -> list[str]:
+def head_lines(report: RunReport) -> list[str]:
+    """How a run went: its outcome and the reason, the request, its time and cost, its labels."""
     why, goal = why_text(report), goal_text(report)
     return [
         f"run {one_line(report.run_id)}",
@@ -139,11 +150,6 @@ def duration_text(report: RunReport) -> str:
 def goal_text(report: RunReport) -> str:
     """The request of the run in one line."""
     return one_line(report.fold.request or report.title)
-
-
-def day_and_time(at: datetime) -> str:
-    """A time with its day, as people here read it."""
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def remark_texts(remarks: Anomalies) -> list[str]:
@@ -199,36 +205,30 @@ def _plan_title(report: RunReport) -> str:
 def _step_lines(report: RunReport, width: int) -> list[str]:
     if not report.steps:
         return []
-    rows = [_step_cells(step, report) for step in report.steps]
-    has_cost = any(row[4] != "-" for row in rows)
-    rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
-    shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
-    widths = [min(max(cell_len(row[at]) for row in rows), _WIDEST_NAME) for at in range(6)]
-    indent = " " * (widths[0] + widths[1] + 2)
-    lines = list[str]()
-    cuts = _cuts(report)
-    for row, step in zip(rows, [None, *report.steps], strict=True):
-        cells = [_cell(row[at], widths[at], is_right=at in (1, 3, 4)) for at in shown]
-        line = f"{' '.join(cells[:2])}  {'  '.join([*cells[2:], row[6]])}"
-        lines.append(cut(line.rstrip(), width))
-        lines += [f"{indent}{note}" for note in _notes(step)] if step else []
-        lines += [f"{indent}{note}" for note in cuts.get(step.step.id, ())] if step else []
-    return lines
+    last = max(step.step.id for step in report.steps)
+    rows = [step_cells(step, report, len(str(last))) for step in report.steps]
+    has_cost = any(row[3] != "-" for row in rows)
+    rows = [("", "began", "took", "cost", "who", "step"), *rows]
+    left_out = [*([1] if width < _NARROW else []), *([] if has_cost else [3])]
+    rows = [["" if at in left_out else cell for at, cell in enumerate(row)] for row in rows]
+    heading, *lines = columns(rows, width, right=(2, 3), widest=_WIDEST_NAME)
+    indent, cuts = " " * (len(str(last)) + 6), _cuts(report)
+    shown = [heading]
+    for step, line in zip(report.steps, lines, strict=True):
+        notes = (*_notes(step), *cuts.get(step.step.id, ()))
+        shown += [line, *(f"{indent}{note}" for note in notes)]
+    return shown
 
 
-def _cell(text: str, width: int, *, is_right: bool) -> str:
-    return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
-
-
-def _step_cells(report: StepReport, run: RunReport) -> tuple[str, ...]:
+def step_cells(report: StepReport, run: RunReport, digits: int = 0) -> tuple[str, ...]:
+    """A step as the cells of a row: its status and number, times, cost, who, and what."""
     step, took = report.step, report.seconds
     options = [f"after {', '.join(map(str, step.awaits))}"] if step.awaits else []
     options += ["optional"] if step.optional else []
     options += ["ask first"] if step.ask_first else []
     more = f" ({'; '.join(options)})" if options else ""
     return (
-        mark_of(report),
-        f"{step.id}.",
+        f"{mark_of(report)} {step.id:>{digits}}.",
         time_text(report.began, run.began) if report.began else "-",
         "-" if took is None else seconds(took),
         money(report.calls, run.currency),

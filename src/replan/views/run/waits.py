@@ -21,81 +21,67 @@ class Wait:
 
 def waits_of(step: StepReport, report: RunReport) -> list[Wait]:
     """Return what a step of a run waited for; nothing of one that was not to run."""
-    planned = report.planned_at(step.step.id)
     is_open = step.status.is_open and not report.is_over
     begun = step.began or (report.ended if is_open else None)
-    if begun is None or begun <= planned:
-        return list(_waits_between_attempts(step, report, is_open=is_open))
-    ready, waits = planned, list[Wait]()
-    needed = {
-        step_report.step.id: step_report
-        for step_report in report.steps
-        if step_report.step.id in step.step.awaits
-    }
-    missing = [number for number, step in needed.items() if step.status.is_open]
-    failed = [number for number, step in needed.items() if step.status is StepStatus.FAILED]
-    ends = {number: ended for number, step in needed.items() if (ended := _end(step)) is not None}
-    if (missing or failed) and not step.attempts:
-        ready = begun
-        what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
-        waits.append(Wait(what=what, seconds=_seconds_between(planned, begun), since=planned))
-    elif ends:
-        last = max(ends, key=lambda number: ends[number])
-        ready = min(max(planned, ends[last]), begun)
-        waits.append(Wait(what=_steps([last]), seconds=_seconds_between(planned, ready)))
-    turn = _seconds_between(ready, begun) - _seconds_paused(report, ready, begun)
-    waits.append(Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready))
-    return [
-        *(wait for wait in waits if wait.seconds > 0),
-        *_waits_between_attempts(step, report, is_open=is_open),
-    ]
+    planned = report.planned_at(step.step.id)
+    before = _before(step, report, planned, begun) if begun and begun > planned else ()
+    between = _between_attempts(step, report, is_open=is_open)
+    return [wait for wait in (*before, *between) if wait.seconds > 0 or wait.what == _PERSON]
 
 
-def _waits_between_attempts(
-    step: StepReport, report: RunReport, *, is_open: bool
+_PERSON = "for a person"
+
+
+def _before(
+    step: StepReport, report: RunReport, planned: datetime, begun: datetime
 ) -> Iterator[Wait]:
+    """What it waited for before its first attempt: the last of those that it needs, its turn."""
+    needed = [report.by_id[number] for number in step.step.awaits if number in report.by_id]
+    missing = [other.step.id for other in needed if other.status.is_open]
+    failed = [other.step.id for other in needed if other.status is StepStatus.FAILED]
+    ready = planned
+    if (missing or failed) and not step.attempts:
+        what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
+        yield Wait(what=what, seconds=_seconds(planned, begun), since=planned)
+        ready = begun
+    elif ends := [(end, other.step.id) for other in needed if (end := _end(other)) is not None]:
+        end, last = max(ends)
+        ready = min(max(planned, end), begun)
+        yield Wait(what=_steps([last]), seconds=_seconds(planned, ready))
+    turn = _seconds(ready, begun) - _seconds_paused(report, ready, begun)
+    yield Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready)
+
+
+def _between_attempts(step: StepReport, report: RunReport, *, is_open: bool) -> Iterator[Wait]:
     """What it waited for after its first attempt."""
+    entries = [attempt.entry for attempt in step.attempts]
+    by_name = [[e for e in entries if e.specialist == name] for name in step.specialists]
     person = pause = 0.0
-    asking = list[datetime]()
-    for name in step.specialists:
-        entries = [attempt.entry for attempt in step.attempts if attempt.entry.specialist == name]
-        for before, after in pairwise(entries):
-            if before.ended_at is not None:
-                gap = _seconds_between(before.ended_at, after.started_at)
-                is_asked = before.outcome == "waiting"
-                person += gap if is_asked else 0.0
-                away = _seconds_paused(report, before.ended_at, after.started_at)
-                pause += 0.0 if is_asked else gap - away
-        if (
-            is_open
-            and entries
-            and entries[-1].outcome == "waiting"
-            and entries[-1].ended_at is not None
-        ):
-            asking.append(entries[-1].ended_at)
+    for before, after in (pair for own in by_name for pair in pairwise(own)):
+        gap = _seconds(before.ended_at or after.started_at, after.started_at)
+        if before.outcome == "waiting":
+            person += gap
+        elif before.ended_at is not None:
+            pause += gap - _seconds_paused(report, before.ended_at, after.started_at)
+    asking = [own[-1].ended_at for own in by_name if own and own[-1].outcome == "waiting"]
     keys = [q.key for q in report.pending_questions if q.step_id == step.step.id]
-    asking += [report.fold.asked_at[key] for key in keys if key in report.fold.asked_at]
-    if person > 0:
-        yield Wait(what="for a person (from question to next attempt)", seconds=person)
-    if asking:
-        since = min(asking)
-        yield Wait(what="for a person", seconds=_seconds_between(since, report.ended), since=since)
-    if pause > 0:
-        yield Wait(what="between its attempts", seconds=pause)
+    asked = [*(asking if is_open else ()), *(report.fold.asked_at.get(key) for key in keys)]
+    yield Wait(what=f"{_PERSON} (from question to next attempt)", seconds=person)
+    if since := min((at for at in asked if at is not None), default=None):
+        yield Wait(what=_PERSON, seconds=_seconds(since, report.ended), since=since)
+    yield Wait(what="between its attempts", seconds=pause)
 
 
 def _end(step: StepReport) -> datetime | None:
-    ends = [
-        attempt.entry.ended_at for attempt in step.attempts if attempt.entry.ended_at is not None
-    ]
-    return max(ends) if ends and not step.status.is_open else None
+    ends = (attempt.entry.ended_at for attempt in step.attempts)
+    return None if step.status.is_open else max((at for at in ends if at is not None), default=None)
 
 
 def _steps(numbers: list[int]) -> str:
     return f"for step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-def _seconds_between(began: datetime, ended: datetime) -> float:
+def _seconds(began: datetime, ended: datetime) -> float:
     return max(0.0, (ended - began).total_seconds())
 
 
@@ -104,6 +90,4 @@ def _seconds_paused(report: RunReport, began: datetime, ended: datetime) -> floa
     shared = (
         min(pause.ended or report.ended, ended) - max(pause.began, began) for pause in report.pauses
     )
-    return sum(
-        (duration for duration in shared if duration > timedelta()), timedelta()
-    ).total_seconds()
+    return sum((max(part, timedelta()) for part in shared), timedelta()).total_seconds()

@@ -1,9 +1,7 @@
 """The revisions of a plan, each as a difference of lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
 
 from replan.log.fold import Revision
 from replan.log.report import RunReport
@@ -13,15 +11,7 @@ _IN_LINE = {"id", "description", "assigned_to", "joined_by", "dependencies", "co
 _SAID_ELSEWHERE = {"created_at"}  # the revision says when
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A line of a difference."""
-
-    kind: Literal["same", "added", "removed"]
-    text: str
-
-
-def lines_of(revision: Revision) -> list[Line]:
+def lines_of(revision: Revision) -> list[str]:
     """What a revision changed, as a difference of lines."""
     before = [] if revision.is_first else _lines(revision.before)
     return [*difference(before, _lines(revision.after))]
@@ -39,23 +29,21 @@ def changed_steps(report: RunReport) -> dict[int, str]:
     return {step: text for step, text in changed.items() if step in planned}
 
 
-def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
-    """Compare two texts line by line: what was removed is above what was added."""
+def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Compare two texts, each line with its sign: what was removed is above what was added."""
     compared = SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, first, last in compared.get_opcodes():
-        if kind == "equal":
-            yield from (Line(kind="same", text=line) for line in before[start:end])
-        else:
-            yield from (Line(kind="removed", text=line) for line in before[start:end])
-            yield from (Line(kind="added", text=line) for line in after[first:last])
+        same = kind == "equal"
+        yield from (f"{'  ' if same else '- '}{line}" for line in before[start:end])
+        yield from (f"+ {line}" for line in after[first:last] if not same)
 
 
 def _lines(plan: TaskPlan) -> list[str]:
     title = [f"# {plan.title}"] if plan.title else []
-    return [*title, *(line for step in plan.steps for line in _step_lines(step))]
+    return [*title, *(line for step in plan.steps for line in step_lines(step))]
 
 
-def _step_lines(step: PlanStep) -> Iterator[str]:
+def step_lines(step: PlanStep) -> Iterator[str]:
     """A step as in a document, and below it its other fields."""
     after = ", ".join(map(str, step.dependencies))
     waits = [f"(after {after})"] if after else []
@@ -65,5 +53,4 @@ def _step_lines(step: PlanStep) -> Iterator[str]:
     yield " ".join([f"{step.id}.", *step.description.splitlines(), *who, *waits])
     rest = _IN_LINE | _SAID_ELSEWHERE
     for name, value in step.model_dump(mode="json", exclude=rest, exclude_defaults=True).items():
-        for line in f"{name}: {value}".splitlines():
-            yield f"   {line}"
+        yield from (f"   {line}" for line in f"{name}: {value}".splitlines())
