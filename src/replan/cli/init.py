@@ -6,44 +6,13 @@ from typing import Annotated
 
 import typer
 
+from replan.cli.new import starter_texts
 from replan.cli.schema import schema_text
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
-TEAM_NAME, PLAN_NAME, TEST_NAME = "team.yaml", "plan.md", "test_team.py"
-
-_PLAN = """\
-# Check the running costs
-
-Change the steps, then try `replan check plan.md --team team.yaml` and
-`replan run plan.md --team team.yaml --plan-out plan.md`. A step with `[ ]` is open;
-one with `[x]` is done, and its result stands below it.
-
-- [ ] 1. calculate 4 * 1250 + 3 * 480 @calculator
-- [ ] 2. calculate (4 * 1250 + 3 * 480) / 12 @calculator
-- [ ] 3. write report @writer (after 1, 2)
-"""
-
-_TEST = """\
-\"\"\"Tests of the team, which need no model and no key: `pip install pytest`, then `pytest`.\"\"\"
-
-import os
-from pathlib import Path
-
-from replan import build_graph, run_sync
-from replan.team.team_file import read_team_file
-
-HERE = Path(__file__).parent
-
-
-def test_the_plan_is_done(tmp_path):
-    team = read_team_file(HERE / "team.yaml", os.environ, out=tmp_path)
-    graph = build_graph(team.config, models=team.models)
-    result = run_sync(graph, {"plan": (HERE / "plan.md").read_text(encoding="utf-8")})
-    assert result.outcome == "completed"
-    assert "536.666" in result.results[2].text
-"""
+TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
 
 
 @as_command
@@ -63,12 +32,8 @@ def write_starter(directory: Path, *, force: bool) -> str:
     from replan.base.texts.whole_file import replace_file
     from replan.team.file_team import SCHEMA_NAME, starter_team
 
-    contents = {
-        TEAM_NAME: starter_team(),
-        SCHEMA_NAME: schema_text(),
-        PLAN_NAME: _PLAN,
-        TEST_NAME: _TEST,
-    }
+    made = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text()}
+    contents = made | {str(path): text for path, text in starter_texts("team").items()}
     there = [name for name in contents if (directory / name).exists()]
     if there and not force:
         raise InputError(

@@ -3,7 +3,7 @@
 import keyword
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -62,10 +62,9 @@ def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
     if package.exists():
         raise InputError(f"'{package}' exists already; nothing was written. Choose another name.")
     _check_hides_nothing(name, directory)
-    starter = files("replan.cli.starters") / "pipeline"
     words = {"name": name, "Name": _class_name(name)}
-    parts = [starter / each for each in ("common", "nested" if nested else "plain")]
-    texts = {path: text for part in parts for path, text in _texts(part, words).items()}
+    texts = starter_texts("pipeline/common", words)
+    texts |= starter_texts(f"pipeline/{'nested' if nested else 'plain'}", words)
     try:
         for path, text in texts.items():
             (package / path).parent.mkdir(parents=True, exist_ok=True)
@@ -102,13 +101,21 @@ def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def _texts(folder: Traversable, words: Mapping[str, str], target: Path = Path()) -> dict[Path, str]:
-    """The files of a starter by their paths, with names filled in."""
-    texts: dict[Path, str] = {}
+def starter_texts(starter: str, words: Mapping[str, str] | None = None) -> dict[Path, str]:
+    """The files of a starter by their paths, with the names of a package filled in."""
+    return dict(_texts(files("replan.cli.starters").joinpath(starter), words))
+
+
+def _texts(
+    folder: Traversable, words: Mapping[str, str] | None, target: Path = Path()
+) -> Iterator[tuple[Path, str]]:
     for file in folder.iterdir():
-        path = target / file.name.removesuffix(".txt").replace("NAME", words["name"])
+        path = target / file.name.removesuffix(".txt")
+        text = "" if file.is_dir() else file.read_text("utf-8")
+        if words is not None:
+            path = target / path.name.replace("NAME", words["name"])
+            text = Template(text).substitute(words)
         if file.is_dir():
-            texts |= _texts(file, words, path)
+            yield from _texts(file, words, path)
         else:
-            texts[path] = Template(file.read_text("utf-8")).substitute(words)
-    return texts
+            yield path, text
