@@ -1,7 +1,7 @@
 """Answer a run: a question, a call of a tool, work in doubt, or its plan."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -47,7 +47,8 @@ async def answer(site: Site, request: Request) -> Response:
     """Take an answer; one that lets something happen is shown before."""
     fields, acted = await form_of_act(site, request)
     record, reading = acted.record, acted.reading
-    ask = find_ask(reading.run.pending_questions, fields)
+    asks = reading.run.pending_questions
+    ask = next((each for each in asks if each.key == fields.get("key")), None)
     if ask is None or fields.get("seen") != ask_fingerprint(ask):
         return refuse_stale(site, request, reading, OTHER if ask else GONE)
     try:
@@ -72,11 +73,6 @@ async def answer(site: Site, request: Request) -> Response:
             raise
         return refuse_stale(site, request, await site.readings.of(record), OTHER)
     return to_run(site, record.run_id)
-
-
-def find_ask(asks: Iterable[Question], fields: Mapping[str, str]) -> Question | None:
-    """The question that a form answers, if it is still open."""
-    return next((ask for ask in asks if ask.key == fields.get("key")), None)
 
 
 def read_answer(ask: Question, fields: Mapping[str, str]) -> JsonValue:

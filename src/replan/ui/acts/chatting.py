@@ -19,7 +19,7 @@ from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import Question, fingerprint_of
 from replan.ui.acts.acting import error_text
-from replan.ui.acts.answering import LETS_HAPPEN, Asked, confirm_answer, find_ask, read_answer
+from replan.ui.acts.answering import LETS_HAPPEN, Asked, confirm_answer, read_answer
 from replan.ui.forms import read_form, read_upload
 from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site, Talk
@@ -41,10 +41,9 @@ async def chat(site: Site, request: Request) -> Response:
 
 
 async def _page(site: Site, request: Request, problem: str = "", text: str = "") -> Response:
-    session_id = _session(request)
+    session_id, client = _session(request), _client(site, request)
     before = request.query_params.get("before", "")
     older = int(before) if before.isascii() and before.isdigit() and len(before) < 12 else None  # noqa: PLR2004 - digits
-    client = _client(site, request)
     messages, earlier = (), None
     try:
         page = await client.history(session_id, before=older, limit=_MOST_SHOWN)
@@ -54,7 +53,6 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
             raise
     run_id, evidence = await _open_run(site, request, client)
     asks = tuple(each.ask for each in evidence)
-    talk = site.talks.get(_key(request))
     return site.page(
         request,
         "chat",
@@ -65,7 +63,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         asks=asks,
         evidence={each.ask.key: each.evidence for each in evidence},
         run_id=run_id,
-        talk=talk,
+        talk=site.talks.get(_key(request)),
         teams=list(site.served.runtimes),
         lacking=site.served.lacking,
         problem=problem,
@@ -109,44 +107,43 @@ async def say(site: Site, request: Request) -> Response:
     fields, files = await read_upload(site, request)
     text = fields.get("text", "")
     _, asked = await _open_run(site, request, _client(site, request))
-    asks = tuple(each.ask for each in asked)
-    if fields.get("seen") != _asks_fingerprint(asks):
+    if fields.get("seen") != _asks_fingerprint(tuple(each.ask for each in asked)):
         detail = "The question has changed since the page was loaded. Nothing was sent."
         return await _page(site, request, detail, text)
-    given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
-    given["turn_id"] = fields.get("turn_id") or None
-    try:
-        body = check_fields(TurnBody, lambda: TurnBody.model_validate(given))
-        return await _begin_turn(site, request, body, text)
-    except ReplanError as error:
-        return await _page(site, request, error_text(error), text)
+    given = {"input": text, "files": files, "team": fields.get("team", "")}
+    return await _take_turn(site, request, fields, given, text)
 
 
 async def answer(site: Site, request: Request) -> Response:
     """Take a turn that answers a question of a session by its key."""
     fields = await read_form(site, request)
     run_id, asked = await _open_run(site, request, _client(site, request))
-    ask = find_ask([each.ask for each in asked], fields)
-    if ask is None or fields.get("seen") != ask_fingerprint(ask):
+    found = next((each for each in asked if each.ask.key == fields.get("key")), None)
+    if found is None or fields.get("seen") != ask_fingerprint(found.ask):
         detail = "The question has changed since the page was loaded. Nothing was done."
         return await _page(site, request, detail)
     try:
-        value = read_answer(ask, fields)
+        value = read_answer(found.ask, fields)
     except InputError as error:
         return await _page(site, request, str(error))
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        (asked_question,) = (each for each in asked if each.ask is ask)
-        return confirm_answer(site, request, asked_question, fields, value)
+        return confirm_answer(site, request, found, fields, value)
     record = await site.served.storage.runs.get(run_id)
-    team = team_name(record) if record else ""
-    answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
+    given = {"input": {found.ask.key: value}, "team": team_name(record) if record else ""}
+    return await _take_turn(site, request, fields, given)
+
+
+async def _take_turn(
+    site: Site, request: Request, fields: dict[str, str], given: dict[str, Any], typed: str = ""
+) -> Response:
+    """Take a turn; one that is refused is told, with what was typed."""
+    given = {**given, "turn_id": fields.get("turn_id") or None}
     try:
-        body = check_fields(TurnBody, lambda: TurnBody.model_validate(answers))
-        return await _begin_turn(
-            site, request, body, fields.get("text") or fields.get("action", "")
-        )
+        body = check_fields(TurnBody, lambda: TurnBody.model_validate(given))
+        text = fields.get("text") or fields.get("action", "")
+        return await _begin_turn(site, request, body, text)
     except ReplanError as error:
-        return await _page(site, request, error_text(error))
+        return await _page(site, request, error_text(error), typed)
 
 
 async def _begin_turn(site: Site, request: Request, body: TurnBody, text: str) -> Response:
