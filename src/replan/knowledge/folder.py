@@ -67,9 +67,9 @@ class FolderRetriever:
             index.update(folder)
             return [_document(passage, tenant) for passage in index.passages()]
 
-    def looked_through(self) -> tuple[int, int, list[str]]:
-        """Count files and passages, and list what is left out; creates the index if needed."""
-        folder = self._folder("")
+    def looked_through(self, tenant: str = "") -> tuple[int, int, list[str]]:
+        """Bring the index up to date; count files and passages, and list what is left out."""
+        folder = self._folder(tenant)
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
             return *index.size(), left_out

@@ -9,6 +9,7 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
+from replan.knowledge.folder import FolderRetriever
 from replan.log.report import VERSION
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
@@ -47,7 +48,7 @@ class UpkeepJobs:
             problem = "The memory of this team is not in mode 'summary'."
             fix = "Give the team memory: {mode: summary}, or remove the schedule."
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
-        if upkeep == "index" and self._prepare is None:
+        if upkeep == "index" and not isinstance(self._services.knowledge, FolderRetriever):
             problem = "The knowledge of this team has no index that a worker could maintain."
             fix = "Give the team knowledge: {folder: ...}, or remove the schedule."
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
@@ -81,11 +82,12 @@ class UpkeepJobs:
             logger.warning("summary not written", extra=fields)
 
     async def index(self, whose: str) -> None:
-        """Bring the index of the knowledge up to date, with all vectors that are missing."""
-        if self._prepare is None:
+        """Bring the index of the knowledge up to date."""
+        knowledge = self._services.knowledge
+        if not isinstance(knowledge, FolderRetriever):
             return
         try:
-            left_out = await asyncio.to_thread(self._prepare, tenant=whose)
+            _, _, left_out = await asyncio.to_thread(knowledge.looked_through, whose)
         except ReplanError as error:
             logger.warning("index not updated", extra={"tenant": whose, "error": str(error)})
         else:
@@ -94,10 +96,6 @@ class UpkeepJobs:
     @property
     def _services(self) -> Services:
         return cast("Services", services_in(self.graph))
-
-    @property
-    def _prepare(self) -> Callable[..., list[str]] | None:
-        return getattr(self._services.knowledge, "prepare", None)
 
     async def _put_job(
         self, kind: str, about: str, labels: Mapping[str, str], arguments: Mapping[str, JsonValue]
