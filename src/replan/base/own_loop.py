@@ -2,12 +2,13 @@
 
 import asyncio
 import gc
+import signal
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent import futures
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -50,6 +51,16 @@ def spare_collector() -> None:
     # What is there by now stays until the end.
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
+
+
+async def until_signalled() -> None:
+    """Wait for SIGINT or SIGTERM, in a process that does nothing but serve."""
+    spare_collector()
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal_number, ended.set)
+    await ended.wait()
 
 
 def is_work_left() -> bool:

@@ -1,10 +1,9 @@
 """Listens on an address, and ends without leaving runs in the middle."""
 
 import asyncio
-import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,6 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from replan.base.own_loop import spare_collector
 from replan.errors import InputError
 
 HEADER_SECONDS = 15.0
@@ -114,13 +112,3 @@ async def listening(
     finally:
         server.should_exit = True
         await serving
-
-
-async def until_signalled() -> None:
-    """Wait for SIGINT or SIGTERM, in a process that does nothing but serve."""
-    spare_collector()
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(signal_number, ended.set)
-    await ended.wait()

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replan.assembly.graphs import AnyTeam, Graph, build_graph
-from replan.base.own_loop import run_in_own_loop
+from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.errors import ConfigurationError
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.server.app import Part, open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
-from replan.server.listening import HEADER_SECONDS, bind_socket, listening, until_signalled
+from replan.server.listening import HEADER_SECONDS, bind_socket, listening
 from replan.server.served_teams import Queueing, ServedTeams, open_teams
 from replan.storage.opening import open_storage
 from replan.team.file_team import DEFAULT_TEAM

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from replan.assembly.graphs import AnyTeam
-from replan.base.own_loop import run_in_own_loop
+from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.errors import InputError
 from replan.ports.storage import Storage
 from replan.server.app import Part
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, read_tokens
-from replan.server.listening import until_signalled
 from replan.server.served_teams import ServedTeams
 from replan.server.serving import ServeOptions, named_teams, open_server
 from replan.storage.opening import open_storage

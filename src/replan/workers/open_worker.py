@@ -1,5 +1,6 @@
 """A worker with all that it needs: its team, its storage, its queue; six connections at most."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -12,7 +13,7 @@ from uuid import uuid4
 
 from replan.assembly.graphs import build_graph
 from replan.assembly.runtime import open_runtime
-from replan.base.own_loop import run_in_own_loop, spare_collector
+from replan.base.own_loop import run_in_own_loop, until_signalled
 from replan.errors import ConfigurationError
 from replan.runs.calling.compiled import services_in
 from replan.storage.opening import open_storage
@@ -24,8 +25,8 @@ from replan.workers.queued_runtime import queued_beside
 from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs
 from replan.workers.upkeep import UpkeepJobs
-from replan.workers.versions import check_published, published, version_of
-from replan.workers.worker import Worker, drained_by_signals
+from replan.workers.versions import check_published, version_of
+from replan.workers.worker import Worker, ended
 
 # With one that holds threads, one that listens for jobs, and one that takes them: six.
 _OF_STORAGE, _OF_QUEUE = 3, 1
@@ -115,12 +116,21 @@ def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
 
 
 async def _work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
-    async with open_worker(wanted) as worker, drained_by_signals(worker):
+    async def drain(worker: Worker) -> None:
+        await until_signalled()
+        await worker.drain()
+
+    async with open_worker(wanted) as worker:
         digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
+        draining = asyncio.ensure_future(drain(worker))
+        # Its signals are heard before it says so.
+        await asyncio.sleep(0)
         say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
         say("Ctrl-C or SIGTERM ends it; other workers continue its runs.")
-        spare_collector()
-        await worker.work()
+        try:
+            await worker.work()
+        finally:
+            await ended(draining)
 
 
 def publish(team: Path, storage: str) -> str:
@@ -130,7 +140,7 @@ def publish(team: Path, storage: str) -> str:
 
     async def done() -> str:
         async with open_queue(storage, connections=1) as queue:
-            is_new = await published(queue, version, read.identity.name)
+            is_new = await queue.publish(version.digest, read.identity.name, version.content)
         text = "published" if is_new else "was published before:"
         return f"{text} {read.identity.name} {version.digest}"
 

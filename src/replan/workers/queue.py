@@ -65,10 +65,11 @@ SELECT split_part(queue_name, ':', 2) AS digest, count(*) AS number FROM procras
 WHERE status = 'todo' AND task_name = 'run' GROUP BY 1
 """
 _CANCEL = """
-WITH gone AS (
-    DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s AND status = 'todo' RETURNING id
-)
-SELECT count(*) AS number FROM gone
+DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s AND status = 'todo' RETURNING id
+"""
+_PUBLISH = """
+INSERT INTO replan_teams (digest, name, content) VALUES (%(digest)s, %(name)s, %(content)s)
+ON CONFLICT DO NOTHING RETURNING digest
 """
 
 
@@ -166,7 +167,8 @@ class Queue:
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; return whether none of its lock waits there already."""
-        row = await self._queried_row(_TURN, queue=job.queue, tenant=job.tenant, level=job.level)
+        about = {"queue": job.queue, "tenant": job.tenant, "level": job.level}
+        (row,) = await self._rows(_TURN, **about)
         configured = self.app.configure_task(
             job.kind,
             queue=job.queue,
@@ -196,32 +198,20 @@ class Queue:
 
     async def cancel(self, lock: str) -> bool:
         """Take a job back that no worker has taken up; return whether there was one."""
-        return bool((await self._queried_row(_CANCEL, lock=lock))["number"])
+        return bool(await self._rows(_CANCEL, lock=lock))
 
     async def publish(self, digest: str, name: str, content: str) -> bool:
         """Record a version of a team; return whether it is new."""
-        row = await self._queried_row(
-            "WITH new AS (INSERT INTO replan_teams (digest, name, content) "
-            "VALUES (%(digest)s, %(name)s, %(content)s) ON CONFLICT DO NOTHING RETURNING 1) "
-            "SELECT count(*) AS number FROM new",
-            digest=digest,
-            name=name,
-            content=content,
-        )
-        return bool(row["number"])
+        return bool(await self._rows(_PUBLISH, digest=digest, name=name, content=content))
 
     async def is_published(self, digest: str) -> bool:
         """Whether a version of a team is on record."""
-        query = "SELECT EXISTS (SELECT 1 FROM replan_teams WHERE digest = %(digest)s) AS found"
-        return bool((await self._queried_row(query, digest=digest))["found"])
+        query = "SELECT digest FROM replan_teams WHERE digest = %(digest)s"
+        return bool(await self._rows(query, digest=digest))
 
     async def _rows(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
         with _storage_errors(self._where):
             return await self.app.connector.execute_query_all_async(query, **arguments)
-
-    async def _queried_row(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        with _storage_errors(self._where):
-            return await self.app.connector.execute_query_one_async(query, **arguments)
 
 
 @asynccontextmanager

@@ -23,11 +23,6 @@ def version_of(path: Path) -> Version:
     return Version(digest_of(content), path, content)
 
 
-async def published(queue: Queue, version: Version, name: str) -> bool:
-    """Record a version of a team, so that its runs can be queued; return whether it is new."""
-    return await queue.publish(version.digest, name, version.content)
-
-
 async def check_published(queue: Queue, version: Version) -> None:
     """Refuse an unpublished version of a team."""
     if not await queue.is_published(version.digest):

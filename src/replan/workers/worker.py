@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -136,27 +134,6 @@ class Worker:
     def _at_work(self) -> set[int]:
         running: Mapping[Any, JobContext] = self._working._running_jobs  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has no other name
         return {context.job.id for context in running.values() if context.job.id is not None}
-
-
-@asynccontextmanager
-async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
-    """Let SIGTERM and SIGINT drain a worker."""
-    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
-
-    def drain() -> None:
-        tasks.add(asyncio.ensure_future(worker.drain()))
-
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(signal_number, drain)
-    try:
-        yield
-    finally:
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):
-                loop.remove_signal_handler(signal_number)
-        if tasks:
-            await asyncio.wait(tasks)
 
 
 async def ended(*tasks: asyncio.Task[Any]) -> None:

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 
-from replan.server.listening import until_signalled
+from replan.base.own_loop import until_signalled
 
 
 async def test_the_garbage_collector_of_a_server_looks_at_less():
