@@ -1,7 +1,6 @@
 """A sentence of the language means exactly one thing; any other one is refused."""
 
 import sys
-from contextlib import suppress
 
 import pytest
 from hypothesis import given, strategies as st
@@ -172,20 +171,11 @@ def _bare(text):
     return [word for word in words if word not in ("and", "a")]
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    CASES["refused"],
-)
-def test_what_is_no_sentence_is_refused_where_it_leaves_the_language(said, told):
-    with pytest.raises(CannotAnswerError) as refusal:
-        parse(said)
-    assert told in str(refusal.value)
-
-
-@given(st.text(max_size=60))
-def test_any_text_is_read_or_refused(text):
-    with suppress(CannotAnswerError):
-        assert parse(text)
+def test_what_is_no_sentence_is_refused_where_it_leaves_the_language():
+    for said, told in CASES["refused"]:
+        with pytest.raises(CannotAnswerError) as refusal:
+            parse(said)
+        assert told in str(refusal.value)
 
 
 def test_without_lark_a_command_says_what_to_install(monkeypatch):

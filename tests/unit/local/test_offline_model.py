@@ -14,7 +14,6 @@ from replan.ports.built_in import built_in_models
 from replan.prompts.sections import Call, call_tag, section
 from replan.specialists.fact_tools import fact_tools, facts_text
 from replan_local import OfflineModel
-from replan_local.host.reply import reply_to
 
 CASES = cases_of(__file__)
 
@@ -73,17 +72,12 @@ def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
     assert step.brief == "Please count\nthe eggs"
 
 
-@pytest.mark.parametrize(
-    ("request_text", "told"),
-    CASES["refused"],
-)
-def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(
-    reply, plan_of, request_text, told
-):
-    assert plan_of(request_text).steps == ()
-    answer = reply("think", request_text)
-    assert told in answer
-    assert "The offline model cannot do this." in answer
+def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(reply, plan_of):
+    for request, told in CASES["refused"]:
+        assert plan_of(request).steps == ()
+        answer = reply("think", request)
+        assert told in answer
+        assert "The offline model cannot do this." in answer
 
 
 def test_a_name_that_the_error_proposes_is_put_in_once(reply):
@@ -206,11 +200,8 @@ def test_the_notice_is_one_line_that_says_how_to_get_a_real_model():
 
 
 def test_it_survives_a_caller_that_it_does_not_know():
-    assert (
-        "cannot do this"
-        in reply_to([SystemMessage('<call node="poet"/>'), HumanMessage("hi")]).text
-    )
-    assert "cannot do this" in reply_to([]).text
+    stranger = [SystemMessage('<call node="poet"/>'), HumanMessage("hi")]
+    assert "cannot do this" in OfflineModel().invoke(stranger).text
 
 
 PIECES = st.sampled_from(
@@ -227,4 +218,4 @@ def test_no_prompt_breaks_it_and_the_same_prompt_gives_the_same_reply(node, piec
         SystemMessage(f"{TEAM}\n{call_tag(Call(node=node))}"),
         HumanMessage("".join(pieces)),
     ]
-    assert reply_to(messages) == reply_to(messages)
+    assert OfflineModel().invoke(messages).text == OfflineModel().invoke(messages).text
