@@ -54,7 +54,7 @@ async def specialist(
             board.beside(partial(_follow_edit, steering, step))
         # All siblings of the super-step take their seats before any of them looks for one.
         await asyncio.sleep(0)
-        await board.complete(services.log)
+        await board.load(services.log)
         try:
             result = await (step.result() if early is None else early.outcome(step))
         except GraphDrained:
@@ -75,7 +75,7 @@ async def _follow_edit(steering: Steering, step: StepRun) -> EnhancedState:
         return {}
     await steering.edited.wait()
     edit = steering.waiting("edit")[0]
-    await board.complete(services.log)
+    await board.load(services.log)
     state = board.state_so_far
     plan = with_history(with_results_of_round(plan_of(state), state, services.clock()), state)
     try:

@@ -73,12 +73,6 @@ def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
     return cast("Runtime[Any]", runtime) if isinstance(runtime, Runtime) else None
 
 
-def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
-    """Let graphs inside a task take over its runtime, under no control and with this context."""
-    own_runtime = runtime.override(control=None, context=context)
-    return {**config, "configurable": {**configurable(config), _RUNTIME: own_runtime}}
-
-
 def checkpoint_of(runtime: Runtime[Any]) -> str:
     """The checkpoint at which a node began: the same if it begins again; empty outside a graph."""
     info = runtime.execution_info
@@ -114,13 +108,17 @@ def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
     # It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
     # without the grace that running steps have. LangGraph's bounds hold there as the caller gave
     # them. Nor does a context of the task's own kind bind another team's.
+    inside: dict[str, Any] = {**config}
+    for name, bound in zip(CallerBounds._fields, bounds_in(config), strict=True):
+        inside.pop(name, None)
+        if bound is not None:
+            inside[name] = bound
     runtime = runtime_in(config)
     if runtime is not None:
-        is_own = isinstance(runtime.context, own_context)
-        config = with_runtime(config, runtime, None if is_own else runtime.context)
-    inner_config = {key: value for key, value in config.items() if key not in CallerBounds._fields}
-    bounds = {key: bound for key, bound in bounds_in(config)._asdict().items() if bound is not None}
-    return cast(RunnableConfig, {**inner_config, **bounds})
+        context = None if isinstance(runtime.context, own_context) else runtime.context
+        own_runtime = runtime.override(control=None, context=context)
+        inside["configurable"] = {**configurable(config), _RUNTIME: own_runtime}
+    return cast(RunnableConfig, inside)
 
 
 def with_handlers(

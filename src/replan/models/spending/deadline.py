@@ -294,14 +294,16 @@ async def _stop(task: asyncio.Future[Any]) -> None:
         logger.warning("work that does not stop was left alone", extra={"seconds": GRACE})
 
 
-def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> Awaitable[T]:
+def watched(
+    work: Coroutine[Any, Any, T], about: Callable[[], Mapping[str, object]]
+) -> Awaitable[T]:
     """Await work, and log each time that it blocks the loop for over a second.
 
     Work that it starts as other tasks is not watched.
 
     Args:
         work: The work.
-        about: Whose work it is, for the log.
+        about: Says whose work it is, for the log.
     """
     return _Watched(work, about)
 
@@ -309,7 +311,7 @@ def watched(work: Coroutine[Any, Any, T], about: Mapping[str, object]) -> Awaita
 @dataclass(frozen=True)
 class _Watched(Generic[T]):
     work: Coroutine[Any, Any, T]
-    about: Mapping[str, object]
+    about: Callable[[], Mapping[str, object]]
 
     def __await__(self) -> Generator[Any, Any, T]:
         proceed: Callable[[Any], Any] = self.work.send
@@ -330,7 +332,7 @@ class _Watched(Generic[T]):
                 sent, proceed = error, self.work.throw
 
     def _warn(self, seconds: float) -> None:
-        about = {**self.about, "seconds": round(seconds, 1)}
+        about = {**self.about(), "seconds": round(seconds, 1)}
         logger.warning(
             "a step blocked the event loop; let it await, or run in a thread", extra=about
         )

@@ -118,6 +118,9 @@ class StepWork:
         step_id, attempt = self.context.plan_step.id, self.context.attempt
         return {"step_id": step_id, "specialist": self._name, "attempt": attempt}
 
+    def _about(self) -> dict[str, object]:
+        return {"run_id": self.context.run_id, **self.names}
+
     def new_meter(self, node: str, on_token: Callable[[str], None] | None = None) -> Meter:
         """Make what counts, charges and reports calls of models for the step."""
         services, calls = self.services, None
@@ -191,9 +194,8 @@ class StepWork:
         return min((bound for bound in bounds if bound is not None), default=None)
 
     async def _do(self, work: Work, config: RunnableConfig) -> SpecialistResult:
-        about = {"run_id": self.context.run_id, **self.names}
         try:
-            returned = await watched(work(self.context, config), about)
+            returned = await watched(work(self.context, config), self._about)
             kept_names: frozenset[str] = getattr(self.specialist, "kept_names", frozenset())
             return storable_result(SpecialistResult.model_validate(returned), kept_names)
         except SystemExit as error:
@@ -238,12 +240,9 @@ class Attempts:
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Make attempts until one succeeds, another cannot help, or none is left."""
-        refused = await self._ask_first() if self._asks_first else None
+        asks_first = self._step.ask_first or self._card.asks_first
+        refused = await self._ask_first() if asks_first else None
         return await self._run() if refused is None else refused
-
-    @property
-    def _asks_first(self) -> bool:
-        return self._step.ask_first or self._card.asks_first
 
     async def _run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         for doubt in (
@@ -379,10 +378,6 @@ class Attempts:
 
     def _attempt(self) -> StepWork:
         record, number = self.record, self.record.number
-
-        def tell(text: str) -> None:
-            self._emitter.stream(SpecialistToken, **record.names, text=text)
-
         is_heard = stream_is_heard(self._emitter.write, self.config)
         is_heard = is_heard or self._emitter.hooks.hears_tokens
         context = record.context
@@ -396,9 +391,12 @@ class Attempts:
             make_transcript=record.transcript,
             thread_id=record.thread_id,
             config=self.config,
-            on_token=tell if is_heard else None,
+            on_token=self._tell if is_heard else None,
             tries=TRIES - self._model_tries if self._model_tries else None,
         )
+
+    def _tell(self, text: str) -> None:
+        self._emitter.stream(SpecialistToken, **self.record.names, text=text)
 
     async def _try_once(self, attempt: StepWork) -> SpecialistResult | LedgerEntry | None:
         self._cause = None

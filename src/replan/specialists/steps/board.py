@@ -12,7 +12,6 @@ tool node does. If a version of LangGraph does not allow this, the whole state i
 import asyncio
 import heapq
 from collections.abc import (
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -42,7 +41,6 @@ from replan.state.results import (
     Assignment,
     ExecutionStatus,
     SpecialistResult,
-    known_results,
     newest_results,
 )
 
@@ -171,8 +169,12 @@ class Board:
         max_concurrency: int | None = None,
         early: "Board | None" = None,
     ) -> None:
-        self._known: dict[str, Any] = {}  # what was read of the log
         self.read(state)
+        # What was read of the log.
+        self.recorded = RecordedResults({})  # the results of the run
+        self.ledger: Sequence[LedgerEntry] = ()  # its attempts
+        self.noted: Mapping[str, JsonValue] = {}  # its questions, by the keys of their notes
+        self._is_loaded = False
         # The conversation as specialists see it; most of them see the same.
         self._seen: dict[MemoryPolicy, Seen] = {}
         self._seen_as_host: Seen | None = None
@@ -189,7 +191,7 @@ class Board:
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._seated = 0
-        self._recalling = asyncio.Lock()
+        self._loading = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
         self.begun = set[int]()  # the steps that somebody has begun in the round
         self.follows = frozenset[str]()  # the names of the edits that its plan has
@@ -200,7 +202,6 @@ class Board:
     def read(self, state: EnhancedState) -> None:
         """Take the state of the round; a resumed round may have other settings."""
         self.state = state  # the state at the start of the round, read once for all its tasks
-        self._known.pop("state", None)
         self._seen_as_host = None
         self.settings = state.get("settings") or RunSettings()
         self._plan = state.get("current_plan") or TaskPlan()
@@ -267,9 +268,8 @@ class Board:
         return await self._beside
 
     def read_again(self) -> None:
-        """Read results and attempts again when they are needed next."""
-        self._known.pop("results", None)
-        self._known.pop("ledger", None)
+        """Read the log again when it is needed next."""
+        self._is_loaded = False
 
     @property
     def state_so_far(self) -> EnhancedState:
@@ -283,34 +283,20 @@ class Board:
         if self._settle_seat(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
-    async def complete(self, log: RunLog) -> None:
-        """Make the results in the state whole, once a round."""
-        if any(result.excerpt for result in known_results(self.state).values()):
-            self.state = await self._once("state", lambda: whole_results(self.state, log))
-
-    async def recall(self, log: RunLog, state: EnhancedState) -> RecordedResults:
-        """What the log has of this run, read once a round."""
-
-        async def read() -> RecordedResults:
-            return RecordedResults.of(state, await log.results(state.get("run_id", "")))
-
-        return await self._once("results", read)
-
-    async def tried(self, log: RunLog, run_id: str) -> Sequence[LedgerEntry]:
-        """The attempts that the ledger has of this run, read once a round."""
-        return await self._once("ledger", lambda: log.ledger(run_id))
-
-    async def recall_questions(self, log: RunLog, run_id: str) -> Mapping[str, JsonValue]:
-        """The noted questions of this run, read once a round; by the keys of their notes."""
-        return await self._once("questions", lambda: log.notes(run_id, QUESTIONS))
-
-    async def _once(self, what: str, read: Callable[[], Awaitable[T]]) -> T:
+    async def load(self, log: RunLog) -> None:
+        """Read what the log has of the run, once a round; the results of the state become whole."""
         # Most callers come after it was read, and need no lock.
-        if what not in self._known:
-            async with self._recalling:
-                if what not in self._known:
-                    self._known[what] = await read()
-        return self._known[what]
+        if self._is_loaded:
+            return
+        async with self._loading:
+            if self._is_loaded:
+                return
+            run_id = self.state.get("run_id", "")
+            results = await log.results(run_id)
+            self.ledger = await log.ledger(run_id)
+            self.noted = await log.notes(run_id, QUESTIONS)
+            self.state = await whole_results(self.state, log)
+            self.recorded, self._is_loaded = RecordedResults.of(self.state, results), True
 
     async def outcome(self, key: str) -> Outcome:
         """Wait for a seat that is taken in this round; None if it is not."""
@@ -327,9 +313,8 @@ class Board:
         result = newest_results(self.state).get(key)
         return None if result is None or result.round != self.round else result
 
-    async def is_halted(self, log: RunLog) -> bool:
+    async def is_halted(self) -> bool:
         """Whether nothing more may start in this round: a request to revise, a halting failure."""
-        recorded = (await self.recall(log, self.state)).known
         # Nothing is awaited after it, so an edit that comes later finds the step begun.
         steering = here().steering
         # In its last round, a run follows nobody any longer.
@@ -341,7 +326,7 @@ class Board:
         stated = newest_results(self.state)
         known = (
             result
-            for result in (*recorded.values(), *stated.values())
+            for result in (*self.recorded.known.values(), *stated.values())
             if result.round == self.round
         )
         halts = self.settings.on_failure == "halt"

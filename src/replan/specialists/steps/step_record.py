@@ -91,12 +91,11 @@ class StepRecord:
 
     async def recall(self) -> None:
         """Read the record of earlier attempts, and the questions that they asked."""
-        state, step, log = self.board.state, self.context.plan_step, self.services.log
+        board = self.board
         self.questions = await self._known_questions()
-        ledger = await self.board.tried(log, self.context.run_id)
-        tried = attempts_of(ledger, step.id, self.specialist)
+        tried = attempts_of(board.ledger, self.context.plan_step.id, self.specialist)
         if tried:
-            self.before = (await self.board.recall(log, state)).before(state, self.key)
+            self.before = board.recorded.before(board.state, self.key)
             self._count_attempts(tried)
 
     @property
@@ -248,8 +247,7 @@ class StepRecord:
 
     async def _known_questions(self) -> tuple[Question, ...]:
         log, run_id = self.services.log, self.context.run_id
-        stated = self.board.state.get("questions")
-        noted = await self.board.recall_questions(log, run_id)
+        stated, noted = self.board.state.get("questions"), self.board.noted
         if not (stated or noted):
             return ()
         own_questions = questions_of(stated or {}, self.context.plan_step.id, self.specialist)

@@ -18,7 +18,7 @@ from replan.ports.run_context import here
 from replan.specialists.services import Services
 from replan.specialists.steps.attempts import Attempts, Recalled
 from replan.specialists.steps.board import Board, Outcome
-from replan.specialists.steps.on_record import RecordedResults, keys_in
+from replan.specialists.steps.on_record import keys_in
 from replan.specialists.steps.own_memory import own_memory
 from replan.specialists.steps.step_record import StepRecord
 from replan.state.enhanced import EnhancedState
@@ -78,7 +78,8 @@ class StepRun:
 
     async def result(self) -> SpecialistResult | None:
         """The recorded result, else the result of the step; None leaves the step pending."""
-        recorded = (await self._recorded_work()).known.get(self.key)
+        await self.board.load(self.services.log)
+        recorded = self.board.recorded.known.get(self.key)
         if recorded is not None:
             return self._recall(recorded)
         return await self._do_in_turn() or self.part
@@ -127,18 +128,17 @@ class StepRun:
                 case _:
                     return self._park(awaited)
         # Its dependencies may have run again with the same results.
-        recorded = (await self._recorded_work()).answer(
-            self.board.state, self.step, self.specialist, inputs
-        )
+        board = self.board
+        recorded = board.recorded.answer(board.state, self.step, self.specialist, inputs)
         if recorded is not None:
             return self._recall(recorded)
-        async with self.board.slots.take(self.step.priority):
+        async with board.slots.take(self.step.priority):
             if self.runtime.drain_requested:
                 # Not deferred: the round is not over, and continues here when the run does.
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
-            if await self.board.is_halted(self.services.log):
+            if await board.is_halted():
                 return self._park({})
-            self.board.begun.add(self.step.id)
+            board.begun.add(self.step.id)
             return await self._attempt(inputs)
 
     async def _attempt(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
@@ -212,7 +212,7 @@ class StepRun:
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
         """Wait for all specialists of a step; None for one without an outcome in this round."""
-        recorded = await self._recorded_work()
+        recorded = self.board.recorded
         # Tasks that LangGraph does not run again have no seat, and a skipped step has no result.
         otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
         outcomes: list[Outcome] = []
@@ -233,9 +233,6 @@ class StepRun:
             specialist=self.specialist,
             waiting_for=tuple(waiting_for),
         )
-
-    async def _recorded_work(self) -> RecordedResults:
-        return await self.board.recall(self.services.log, self.board.state)
 
 
 def context_of(

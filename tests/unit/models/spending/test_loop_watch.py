@@ -8,7 +8,9 @@ import pytest
 from replan.models.spending import deadline
 from replan.models.spending.deadline import watched
 
-STEP = {"step_id": 3, "specialist": "a"}
+
+def about():
+    return {"step_id": 3, "specialist": "a"}
 
 
 async def twice():
@@ -22,7 +24,7 @@ async def test_a_step_is_named_each_time_that_it_keeps_the_loop_too_long(
 ):
     monkeypatch.setattr(deadline, "LONGEST_BLOCK", longest)
     with caplog.at_level(logging.WARNING):
-        assert await watched(twice(), STEP) == "done"
+        assert await watched(twice(), about) == "done"
     told = [record for record in caplog.records if "blocked the event loop" in record.message]
     assert [(each.step_id, each.specialist) for each in told] == [(3, "a")] * named
 
@@ -38,7 +40,7 @@ async def test_errors_and_cancellations_reach_the_work_and_whoever_awaits_it():
             heard.append("cancelled")
             raise ValueError("in the end") from None
 
-    task = asyncio.ensure_future(watched(waits(), STEP))
+    task = asyncio.ensure_future(watched(waits(), about))
     await going.wait()
     task.cancel()
     with pytest.raises(ValueError, match="in the end"):

@@ -157,8 +157,8 @@ async def test_the_log_is_read_once_a_round_however_many_ask():
             await asyncio.sleep(0)
             return await super().results(run_id)
 
-    log, board = Counting(MemoryLogs()), Board({})
-    await asyncio.gather(*(board.recall(log, {"run_id": "r"}) for _ in range(9)))
+    log, board = Counting(MemoryLogs()), Board({"run_id": "r"})
+    await asyncio.gather(*(board.load(log) for _ in range(9)))
     assert log.read == 1
 
 
