@@ -1,8 +1,7 @@
 """The record of one step of one specialist: its attempts, questions and tool calls."""
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
@@ -27,7 +26,7 @@ from replan.log.run_log import ACTED, RunLog
 from replan.log.transcript import Transcript
 from replan.ports.ask_user import Waiting
 from replan.ports.elsewhere import AskedElsewhere
-from replan.ports.run_context import here, using
+from replan.ports.run_context import here
 from replan.specialists.services import Services
 from replan.specialists.steps.answer_events import report_answer
 from replan.specialists.steps.board import QUESTIONS, Board
@@ -307,12 +306,6 @@ class Asker:
         self._is_over = False
         # Tools that are called at the same time ask from several threads.
         self._guard = threading.Lock()
-
-    @contextmanager
-    def at_work(self) -> Generator[None]:
-        """Let the code of a block ask here."""
-        with closing(self), using(asker=self):
-            yield
 
     def close(self) -> None:
         """End it: code that outlives the attempt asks nothing more."""

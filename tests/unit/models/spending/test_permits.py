@@ -1,5 +1,6 @@
 """Who asks what: a question is known by its words, whatever the order in which it is asked."""
 
+from contextlib import closing
 from itertools import count
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from replan import Question, QuestionError, ask_user
 from replan.ports.ask_user import Waiting
+from replan.ports.run_context import using
 from replan.specialists.steps.step_record import Asker
 from replan.state.questions import fingerprint_of
 
@@ -64,7 +66,7 @@ def test_an_answer_without_words_goes_to_the_question_at_its_place():
 
 def test_a_try_that_is_over_asks_nothing_and_neither_does_one_that_asked_enough():
     one = asker(most=1)
-    with one.at_work():
+    with closing(one), using(asker=one):
         with pytest.raises(Waiting):
             one.ask("Which?", "question", None)
         with pytest.raises(QuestionError, match="enough"):
