@@ -36,7 +36,7 @@ from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, adopted
-from replan.sessions.session_runs import TURN, own_record
+from replan.sessions.session_runs import own_record, request_of_turn
 from replan.sessions.tool_calls import calls_on_record
 from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState
@@ -222,16 +222,16 @@ class StoragePlace:
         )
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        run_id, key = run.run_id, TURN + self.turn
-        note: Any = (await self.log.notes(run_id, key)).get(key)
-        if note is not None:
-            await self._report_again(run_id, datetime.fromisoformat(note["at"]))
-            return await self._answer_and_resume(run_id, note["answers"], None), True
+        said = await request_of_turn(self.log, run.run_id, self.turn)
+        if said is not None:
+            await self._report_again(run.run_id, said.at)
+            return await self._resumed(run.run_id, None), True
         if run.asked and (found := await self.snapshot()).interrupts:
             return at_rest(found), False
         if not run.waits:
-            await self._note(run_id, {})
-        return await self._resumed(run_id, None if run.waits else settings), False
+            # Nobody has to hear of it.
+            await self.log.take_requests([await self._say(run.run_id, {})], self.clock())
+        return await self._resumed(run.run_id, None if run.waits else settings), False
 
     async def answer(
         self,
@@ -243,8 +243,8 @@ class StoragePlace:
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, answers[ask.key]) for ask in asks if ask.key in answers
         }
-        await self._note(run_id, rows)
-        return await self._answer_and_resume(run_id, rows, settings)
+        await self._say(run_id, rows)
+        return await self._resumed(run_id, settings)
 
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self._thread_id))
@@ -255,30 +255,24 @@ class StoragePlace:
         followed: Following = {"tokens": each.tokens, "on_event": each.report}
         return followed if each.stop is None else {**followed, "stop": each.stop}
 
-    async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
-        """Record the request of this turn to a run, and its time."""
-        note: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
-        await self.log.note(run_id, TURN + self.turn, note)
+    async def _say(self, run_id: str, rows: dict[str, JsonValue]) -> Request:
+        """Put on record what this turn says to a run: it counts once, however often it is taken."""
+        now = self.clock()
+        request = Request(
+            run_id=run_id,
+            name=self.turn,
+            kind="answer",
+            # As exact as the times of events.
+            at=now.replace(microsecond=now.microsecond // 1000 * 1000),
+            by=self.following.labels.get("user", ""),
+            answers=rows,
+        )
+        await self.log.add_request(request)
+        return request
 
     async def _report_again(self, run_id: str, since: datetime | None) -> None:
         for event in await calls_on_record(self.storage.log, run_id, since):
             self.following.report_again(event)
-
-    async def _answer_and_resume(
-        self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None
-    ) -> State:
-        """Answer once in the name of the turn, even if the turn is taken several times."""
-        if rows:
-            request = Request(
-                run_id=run_id,
-                name=self.turn,
-                kind="answer",
-                at=self.clock(),
-                by=self.following.labels.get("user", ""),
-                answers=rows,
-            )
-            await self.storage.log.add_request(request)
-        return await self._resumed(run_id, settings)
 
     async def _resumed(self, run_id: str, settings: RunSettings | None) -> State:
         doing = self.runtime.resume(run_id, settings=settings, **self._followed)

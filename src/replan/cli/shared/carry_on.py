@@ -102,15 +102,7 @@ async def _continue_run(request: ResumeRequest, site: Site) -> int:
                 session = introduce(is_known=True)
                 results = await results_on_record(state, storage.log)
                 session.recall(report, _left_open(report, answers, correction), results)
-            begin = partial(
-                _result_of_continuing,
-                runtime,
-                state,
-                order,
-                request,
-                answers,
-                run_id=session.run_id,
-            )
+            begin = partial(_go_on, runtime, state, order, request, answers, run_id=session.run_id)
             return await exit_code_of_run(session.follow_run(begin), session.run_id, site)
 
 
@@ -148,7 +140,7 @@ async def _check_effects(
         raise InputError("Nothing was done.")
 
 
-async def _result_of_continuing(
+async def _go_on(
     runtime: Runtime,
     state: EnhancedState,
     order: Order,

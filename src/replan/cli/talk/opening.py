@@ -25,7 +25,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
+from replan.sessions.session_runs import labels_of, name_of_turn, run_in, thread_of
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
@@ -104,10 +104,11 @@ class Opened:
         key, run_id = SessionKey("", self.user, context.session_id), run_in(context)
         if not run_id or await self.storage.holds.is_held(thread_of(key)):
             return []
-        noted: Any = await self.storage.log.notes(run_id, TURN)
+        requests: Any = await self.storage.log.requests([run_id], taken=True)
         return [
-            (name.removeprefix(TURN), {key: row["answer"] for key, row in note["answers"].items()})
-            for name, note in noted.items()
+            (request.name, {key: row["answer"] for key, row in request.answers.items()})
+            for request in requests
+            if request.kind == "answer"
         ]
 
     def turn_named(self, session_id: str, turn_id: str) -> str:
