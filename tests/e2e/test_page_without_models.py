@@ -21,7 +21,8 @@ FILE = """\
 name: house
 host: {model: "openai:gpt-5"}
 specialists:
-  - {name: worker, intended_use: Works., chat_model: "openai:gpt-5"}
+  - {name: worker, intended_use: Works., chat_model: "openai:gpt-5",
+     tools: ["replan_local:search_notes"]}
   - {name: painter, intended_use: Paints., chat_model: "openai:gpt-5"}
   - {name: breaker, intended_use: Breaks., chat_model: "openai:gpt-5"}
 """

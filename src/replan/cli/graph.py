@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -103,28 +103,16 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
             "drawing with characters needs grandalf, which is not installed",
             'Install it with: pip install "replan[drawing]"; or draw with --format mermaid.',
         )
-    from langchain_core.language_models import BaseChatModel, FakeListChatModel
     from langgraph.store.memory import InMemoryStore
 
     from replan.assembly.graphs import build_graph
+    from replan.models.providers.missing_models import StandIns
     from replan.team.file_team import DEFAULT_TEAM
     from replan.team.team_file import read_team_file
 
-    class Drawn(FakeListChatModel):
-        """Says nothing, and takes the tools that are in a team."""
-
-        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-            return self
-
-    class ForDrawing:
-        """Returns a model for every name: a drawing needs no keys."""
-
-        def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
-            return Drawn(responses=[])
-
-    config = read_team_file(team or DEFAULT_TEAM, environment, imports=False).config
-    # Nor does it need tokens of tool servers.
-    config = config.model_copy(update={"tool_servers": {}})
-    # Nor a storage for facts.
-    drawing = build_graph(config, models=ForDrawing(), store=InMemoryStore()).get_graph()
+    read = read_team_file(team or DEFAULT_TEAM, environment, imports=False)
+    # A drawing needs no keys, no tokens of tool servers, and no storage for facts.
+    config = read.config.model_copy(update={"tool_servers": {}})
+    graph = build_graph(config, models=StandIns(read.models), store=InMemoryStore())
+    drawing = graph.get_graph()
     return drawing.draw_ascii() if ascii_art else drawing.draw_mermaid()

@@ -73,6 +73,18 @@ def test_a_path_that_is_too_long_is_one_message(tmp_path, words):
     assert "is too long for the file system. Choose shorter names." in refused.output
 
 
+def test_a_team_whose_models_call_tools_is_drawn_without_a_key(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (file := tmp_path / "team.yaml").write_text(
+        'host: {model: "openai:gpt"}\n'
+        "specialists: [{name: reader, intended_use: Reads., chat_model: 'openai:gpt',"
+        " tools: ['replan_local:search_notes']}]\n"
+    )
+    drawn = replan("graph", "--team", file)
+    assert drawn.exit_code == 0, drawn.stderr
+    assert "specialist_reader" in drawn.stdout
+
+
 @pytest.mark.skipif(importlib.util.find_spec("grandalf") is not None, reason="it is installed")
 def test_ascii_without_its_package_names_the_package():
     result = replan("graph", "--format", "ascii")

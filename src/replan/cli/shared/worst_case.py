@@ -83,14 +83,15 @@ def team_of(
         knowledge=config.knowledge,
         per_question=max(
             (
-                _calls_of_question(model, retries_of_models)
+                sum(map(calls_of_question, _retries_in(model, retries_of_models)))
                 for model in config.host.chat_models.values()
             ),
             default=0,
         ),
         merged=_is_merged(config),
         typed=config.host.output_type is not None,
-        per_summary=_calls_of_summary(summing_up) if memory.writes else 0,
+        # One attempt of each model that may be asked.
+        per_summary=calls_of_reply(0) * len(_retries_in(summing_up, {})) if memory.writes else 0,
         cards=tuple(specialist.card for specialist in config.specialists),
         revisable=settings.allow_dynamic_update,
         approval=settings.approval,
@@ -153,16 +154,7 @@ def dearest_token(config: "Team") -> float | None:
 
 
 def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
-    return sum(calls_of_reply(number) for number in _retries_in(model, retries))
-
-
-def _calls_of_question(model: Any, retries: Mapping[str, int]) -> int:
-    return sum(calls_of_question(number) for number in _retries_in(model, retries))
-
-
-def _calls_of_summary(model: Any) -> int:
-    """One attempt of each model that may be asked."""
-    return sum(calls_of_reply(0) for _ in _retries_in(model, {}))
+    return sum(map(calls_of_reply, _retries_in(model, retries)))
 
 
 def _retries_in(model: Any, retries: Mapping[str, int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Stand-ins for models that cannot be built here: their team can be looked at, but not run."""
 
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from langchain_core.language_models import BaseChatModel
 
@@ -16,6 +16,9 @@ class _MissingModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "missing"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Self:
+        return self
 
     def _generate(self, *_: Any, **__: Any) -> NoReturn:
         raise UsageError(self.problem)
