@@ -184,11 +184,10 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
 async def step(site: Site, request: Request) -> Response:
     """Show a step: as a page, or as the part of one."""
     reading, number = await reading_of(site, request), request.path_params["step"]
-    if not any(step_report.step.id == number for step_report in reading.run.steps):
+    if number not in reading.run.by_id:
         raise RefusedError(404, "unknown_step", f"There is no step {number} in this run.")
     values = run_values(reading, STEP) | step_values(reading.run, number)
-    is_part = request.headers.get("hx-request") == "true"
-    return site.page(request, "step_part" if is_part else "step", **values)
+    return site.page(request, f"step{_part(request)}", **values)
 
 
 async def prompt(site: Site, request: Request) -> Response:
@@ -201,10 +200,15 @@ async def prompt(site: Site, request: Request) -> Response:
     values: dict[str, Any] = {
         "said": [_message(part, run.texts) for event in call_events for part in prompt_of(event)],
         "replies": [_message(message, run.texts) for message in replies],
+        "event": event,
     }
-    is_part = request.headers.get("hx-request") == "true"
-    values |= run_values(reading, "steps") | {"event": event}
-    return site.page(request, "prompt_part" if is_part else "prompt", **values)
+    values |= run_values(reading, "steps")
+    return site.page(request, f"prompt{_part(request)}", **values)
+
+
+def _part(request: Request) -> str:
+    """What the name of a template ends with where only a part of a page is asked for."""
+    return "_part" if request.headers.get("hx-request") == "true" else ""
 
 
 async def compare(site: Site, request: Request) -> Response:

@@ -72,11 +72,11 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
     over = [wait for wait in waits if wait.since is None and wait.seconds >= LEAST_TOLD]
     waited = [f"{seconds(wait.seconds)} {wait.what}" for wait in over]
     waiting = [f"{w.what} since {time_text(w.since, report.began)}" for w in waits if w.since]
+    state = f"waits {', '.join(waiting)}" if waiting else step_states(report)[number].text
     return [
         f"step {number} {who}: {one_line(planned.description)}{after}",
-        f"{step_states(report)[number].text}{spent}",
+        f"{state}{spent}",
         *([f"waited {', '.join(waited)}"] if waited else ()),
-        *([f"waits {', '.join(waiting)}"] if waiting else ()),
         *history_lines(report, number),
         *_no_attempt_lines(step, report),
         *(f"{'  ' * depth}{line}" for depth, line in thread_lines(report.threads, number)),
