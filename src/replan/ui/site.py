@@ -42,6 +42,7 @@ from replan.views.run.overview import money, tokens, usage_text
 from replan.views.run.repairs import repair_of
 from replan.views.run.revision_diffs import lines_of
 from replan.views.session_messages import message_text
+from replan.views.step_texts import waits_in_words
 
 
 @dataclass
@@ -176,6 +177,7 @@ def templates() -> Environment:
         "word": result_word,
         "time": _time,
         "minute": minute,
+        "waits": waits_in_words,
         "tick": tick_text,
         "json": _json,
         "text": _text,

@@ -13,6 +13,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import layers
 from replan.views.cells import cut, folded, one_line
 from replan.views.run.overview import MARKS
+from replan.views.step_texts import waits_in_words
 
 _USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
 _LONGEST_LABEL = 200
@@ -73,10 +74,7 @@ def boxes(plan: TaskPlan, width: int) -> list[str]:
 
 
 def _box_texts(step: PlanStep) -> tuple[str, str, str]:
-    condition = step.condition
-    waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
-    waits += [f"if {condition.step} {condition.outcome}"] if condition else []
-    who = one_line(", ".join(step.specialists)) or "-"
+    who, waits = one_line(", ".join(step.specialists)) or "-", waits_in_words(step)
     return f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)
 
 

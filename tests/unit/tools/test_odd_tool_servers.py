@@ -150,7 +150,7 @@ def test_a_check_of_a_server_says_what_its_users_would_find():
     tools = "[f'{each}/{n}' for each in ('get', 'put') for n in range(1_500)]"
     # Each loop has its own bound: together they may be granted more.
     known = checked_server([["t/get/*"], ["t/put/*", "t/get/7"]], tools)
-    assert (len(known.tools), known.problem) == (3_000, "")
+    assert (len(known.tools), known.problem) == (3_000, None)
     assert any("these are the granted ones" in line for line in known.lines)
     known = checked_server([["t/get/7"]], tools)
     assert ([each.name for each in known.tools], known.is_whole) == (["get/7"], False)
@@ -159,7 +159,7 @@ def test_a_check_of_a_server_says_what_its_users_would_find():
     known = checked_server([["t/get/7", "t/none"]], tools)
     assert known.problem == "it has no tool t/none"
     known = checked_server([["t/pay"]], "['pay', 'order']")
-    assert (len(known.tools), known.is_whole, known.problem) == (2, True, "")
+    assert (len(known.tools), known.is_whole, known.problem) == (2, True, None)
 
 
 async def test_a_server_that_hangs_is_waited_for_once():

@@ -7,7 +7,6 @@ import pytest
 from golden import as_yaml, check_golden
 from replan.ui.drawn.graph import graph_of
 from replan.views.run.bars import timeline_of
-from replan.views.run.branches import branches_of
 from replan.views.run.revision_diffs import lines_of
 from shown_runs import RUNS
 
@@ -18,37 +17,9 @@ def revisions(run):
     ]
 
 
-def tree(run):
-    return [
-        {
-            "step": branch.number,
-            "spent": branch.spent,
-            "seconds": branch.seconds,
-            "calls": [*map(call_of, branch.calls)],
-            "attempts": [
-                {
-                    "number": each.report.entry.number,
-                    "text": each.text,
-                    "error": each.error,
-                    "spent": each.spent,
-                    "calls": [*map(call_of, each.calls)],
-                }
-                for each in branch.attempts
-            ],
-        }
-        for branch in branches_of(run)
-    ]
-
-
-def call_of(call):
-    told = {"name": call.name, "seq": call.seq, "first": call.first, "at": str(call.at)}
-    return {**told, "state": call.state, "text": call.text, "error": call.error}
-
-
 DRAWN = {
     "graph": graph_of,
     "timeline": timeline_of,
-    "tree": tree,
     "revisions": revisions,
 }
 

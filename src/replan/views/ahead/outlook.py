@@ -23,6 +23,7 @@ from replan.views.ahead.preview import (
     worst_case_seconds,
 )
 from replan.views.cells import amount, columns, counted, one_line
+from replan.views.step_texts import waits_in_words
 
 
 def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
@@ -92,13 +93,11 @@ def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ())
 
 
 def _step_cells(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
-    chosen, condition = chosen_for(step, team), step.condition
+    chosen = chosen_for(step, team)
     by_card = f"@{chosen} (by its card)" if chosen else "no specialist named"
     who = " ".join(f"@{name}" for name in step.specialists) or by_card
-    waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
-    waits += [f"if {condition.step} {condition.outcome}"] if condition else []
     mark = f"[{MARKS[step.status]}] {step.id}"
-    return mark, one_line(who), "; ".join(waits), one_line(step.description)
+    return mark, one_line(who), "; ".join(waits_in_words(step)), one_line(step.description)
 
 
 def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from replan.views.event_lines import who
 from replan.views.live.notices import notice, said_lines, warnings_shown_by
 from replan.views.run.below_answer import account, files, warnings
 from replan.views.run.error_lines import failed_above
+from replan.views.step_texts import waits_in_words
 
 _MARKS = {
     ExecutionStatus.SUCCESS: "[x]",
@@ -134,5 +135,5 @@ def _plan_text(event: events.PlanCreated | events.PlanUpdated) -> str:
 
 def _open_step(step: PlanStep) -> str:
     names = "".join(f" @{name}" for name in step.specialists)
-    after = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
+    after = "".join(f" ({wait})" for wait in waits_in_words(step))
     return f"[ ] {step.id} {one_line(step.description)}{names}{after}"

@@ -35,6 +35,7 @@ from replan.views.run.history import LEAST_TOLD, history_lines, time_text
 from replan.views.run.overview import attempt_line, incomplete_text, money
 from replan.views.run.step_states import step_states
 from replan.views.run.waits import waits_of
+from replan.views.step_texts import waits_in_words
 
 GONE = "(not kept any more)"
 NONE_KEPT = "No prompts and replies are kept of this: no model was called, or keep_prompts is off."
@@ -61,7 +62,7 @@ def step_lines(report: WholeReport, number: int) -> list[str]:
     """A step: its status, what it waited for, and what persons were asked and said."""
     step = report.by_id[number]
     planned, took = step.step, step.seconds
-    after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
+    after = "".join(f" ({wait})" for wait in waits_in_words(planned))
     who, tried = one_line(", ".join(step.specialists)), counted(len(step.attempts), "attempt")
     spent = (
         f", {tried}, took {seconds(took)}, cost {money(step.calls, report.currency)}"

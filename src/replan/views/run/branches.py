@@ -70,8 +70,9 @@ class Call:
         event = self.event
         if isinstance(event, ToolInvoked | ToolCompleted):
             return short_call_text(event.tool, event.arguments)
+        what = "reads knowledge" if event.node == "knowledge" else event.node
         return one_line(
-            event.model + ("" if event.node.startswith("specialist_") else f" ({event.node})")
+            event.model if what.startswith("specialist_") else f"{event.model} ({what})"
         )
 
     def took(self, currency: str) -> str:

@@ -25,6 +25,7 @@ from replan.views.cells import (
 )
 from replan.views.event_lines import steering_text
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text, why_text
+from replan.views.step_texts import waits_in_words
 
 MARKS = {
     StepStatus.PENDING: "[ ]",
@@ -223,8 +224,7 @@ def _step_lines(report: RunReport, width: int) -> list[str]:
 def step_cells(report: StepReport, run: RunReport, digits: int = 0) -> tuple[str, ...]:
     """A step as the cells of a row: its status and number, times, cost, who, and what."""
     step, took = report.step, report.seconds
-    options = [f"after {', '.join(map(str, step.awaits))}"] if step.awaits else []
-    options += ["optional"] if step.optional else []
+    options = [*waits_in_words(step), *(["optional"] if step.optional else ())]
     options += ["ask first"] if step.ask_first else []
     more = f" ({'; '.join(options)})" if options else ""
     return (

@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from replan.log.fold import Revision
 from replan.log.report import RunReport
 from replan.plan.model import PlanStep, TaskPlan
+from replan.views.step_texts import waits_in_words
 
 _IN_LINE = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
 _SAID_ELSEWHERE = {"created_at"}  # the revision says when
@@ -45,10 +46,7 @@ def _lines(plan: TaskPlan) -> list[str]:
 
 def step_lines(step: PlanStep) -> Iterator[str]:
     """A step as in a document, and below it its other fields."""
-    after = ", ".join(map(str, step.dependencies))
-    waits = [f"(after {after})"] if after else []
-    if step.condition is not None:
-        waits += [f"(if {step.condition.step} {step.condition.outcome})"]
+    waits = [f"({wait})" for wait in waits_in_words(step)]
     who = [f"@{name}" for name in step.specialists]
     yield " ".join([f"{step.id}.", *step.description.splitlines(), *who, *waits])
     rest = _IN_LINE | _SAID_ELSEWHERE
