@@ -94,8 +94,12 @@ def compile_graph(
     store: BaseStore | None,
     *,
     served: bool = False,
+    is_passing: bool = False,
 ) -> TeamGraph:
-    """Compile the graph of a team whose live things are bound."""
+    """Compile the graph of a team whose live things are bound.
+
+    `is_passing`: its threads live as long as their callers' work.
+    """
     opened = frozenset(team.client_overrides)
     services = replace(services, is_served=served, client_overrides=opened, store=store)
     check_prices(team.limits, services)
@@ -109,7 +113,7 @@ def compile_graph(
         problem = "there is no store for what is remembered"
         fix = "Give build_graph a storage from open_storage, or a LangGraph store."
         raise ConfigurationError(f"{place}.remembers", "true", problem, fix)
-    nodes = host_graph(services)
+    nodes = host_graph(services, is_passing=is_passing)
     SERIALIZER_LOG.addFilter(is_of_other_code)
     inner = [
         part

@@ -62,8 +62,14 @@ from replan.state.limits import RunSettings
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
 
-def host_graph(services: Services) -> HostGraph:
-    """Put the graph together: nodes in running order, then edges in running order."""
+def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
+    """Put the graph together: nodes in running order, then edges in running order.
+
+    Args:
+        services: The live things.
+        is_passing: Whether nobody sees a thread before its work comes to rest. Then a request
+            that `think` has answered is over in the same super-step.
+    """
     # No output schema: a server filters what Studio shows by it.
     graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
     specialists = {card.name: specialist_node(card.name) for card in services.team}
@@ -79,7 +85,9 @@ def host_graph(services: Services) -> HostGraph:
     leaves = ("plan_approval", *specialists.values(), *_ENTRIES[1:], *behind)
     in_one_step: dict[str, Any] = {"destinations": leaves} if one else {}
     graph.add_node("begin", one.get("begin", bound(begin)), **in_one_step)
-    graph.add_node("think", bound(think))
+    answered = _answered_at_once(graph, services) if is_passing and not one else {}
+    after_thought: dict[str, Any] = {"destinations": (*_BY_THOUGHT, *behind)} if answered else {}
+    graph.add_node("think", answered.get("think", bound(think)), **after_thought)
     graph.add_node("direct_answer", last(direct_answer), destinations=behind)
     graph.add_node("plan_creation", bound(plan_creation))
     graph.add_node("plan_approval", bound(plan_approval))
@@ -100,6 +108,8 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", last(final_answer), destinations=behind)
     graph.add_node("summarise", bound(summarise))
+    if not answered:
+        graph.add_conditional_edges("think", complexity_branch)
     _add_edges(graph, list(specialists.values()), {} if one else _BEHIND)
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
@@ -113,9 +123,7 @@ _ENTRIES = ("begin", "user_input", "result_collector")
 def _in_one(graph: HostGraph, services: Services) -> dict[str, Node]:
     """What these nodes do: each goes on as far as it can, since no model is asked."""
 
-    async def after_answer(state: EnhancedState) -> str:
-        return "summarise" if is_summary_due(state, {}, services.prompts) else END
-
+    after_answer = _after_answer(services)
     ways: dict[str, tuple[Node, Way]] = {
         "begin": (begin, _to("think")),
         "think": (think, _by(complexity_branch)),
@@ -129,6 +137,32 @@ def _in_one(graph: HostGraph, services: Services) -> dict[str, Node]:
     }
     stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
     return {name: in_one(name, _ENTRIES, stages, cast("Any", graph.channels)) for name in _ENTRIES}
+
+
+_BY_THOUGHT = ("direct_answer", "plan_creation")
+
+
+def _answered_at_once(graph: HostGraph, services: Services) -> dict[str, Node]:
+    """What `think` does where the answer in its reply ends the run."""
+
+    async def after_thought(state: EnhancedState, _: RunnableConfig) -> str | list[str]:
+        following = await complexity_branch(state)
+        # What asks a model has a super-step of its own.
+        is_answered = state.get("final_answer") is not None and services.output is None
+        return following if is_answered else [following]
+
+    stages: dict[str, tuple[Node, Way]] = {
+        "think": (partial(think, services=services), after_thought),
+        "direct_answer": (partial(direct_answer, services=services), _by(_after_answer(services))),
+    }
+    return {"think": in_one("think", ("think",), stages, cast("Any", graph.channels))}
+
+
+def _after_answer(services: Services) -> Callable[[EnhancedState], Awaitable[str]]:
+    async def after_answer(state: EnhancedState) -> str:
+        return "summarise" if is_summary_due(state, {}, services.prompts) else END
+
+    return after_answer
 
 
 def _to(node: str) -> Way:
@@ -185,7 +219,6 @@ def _add_edges(graph: HostGraph, specialists: list[str], behind: Mapping[str, st
     graph.add_edge(START, "begin")
     for node, following in (*behind.items(), ("summarise", END)):
         graph.add_edge(node, following)
-    graph.add_conditional_edges("think", complexity_branch)
     graph.add_conditional_edges("plan_creation", approval_branch)
     graph.add_conditional_edges("plan_approval", decision_branch)
     graph.add_conditional_edges(

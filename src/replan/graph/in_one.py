@@ -1,4 +1,4 @@
-"""Several nodes in one super-step: those of a team without a host, where no model is between them.
+"""Several nodes in one super-step, where no model is between them.
 
 Each super-step of LangGraph costs about as much as one of these nodes, and a checkpoint.
 """
