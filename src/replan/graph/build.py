@@ -122,7 +122,6 @@ _ENTRIES = ("begin", "user_input", "result_collector")
 
 def _in_one(graph: HostGraph, services: Services) -> dict[str, Node]:
     """What these nodes do: each goes on as far as it can, since no model is asked."""
-
     after_answer = _after_answer(services)
     ways: dict[str, tuple[Node, Way]] = {
         "begin": (begin, _to("think")),

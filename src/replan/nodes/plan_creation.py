@@ -75,7 +75,6 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     thinking = state.get("current_thinking_result") or ThinkingResult(
         thought="", complexity=TaskComplexity.COMPLEX, timestamp=services.clock()
     )
-    prompt: list[BaseMessage] = build_planning_prompt(thinking, state, services.prompts)
     text = thinking.thought
     # What was judged complex may be a plan in any form; else only what cannot be anything else.
     merged = services.prompts.merged_planning
@@ -84,6 +83,9 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     chat = services.models.planning
     hear_first_plan(state, call, chat)
 
+    def prompt() -> list[BaseMessage]:
+        return build_planning_prompt(thinking, state, services.prompts)
+
     def read(reply: str) -> PlanReading:
         return read_plan(reply, services.team, call.end)
 
@@ -91,7 +93,7 @@ async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
         if holds_plan or looks_like_plan(text):
             reading = await call.readable(chat, prompt, text, read)
         else:
-            reading = await call.ask_readable(chat, prompt, read)
+            reading = await call.ask_readable(chat, prompt(), read)
     except LimitReachedError as error:
         reading = PlanReading(wrong=str(error), done="a plan of one step")
         await call.report_unreadable(reading.wrong, reading.done)

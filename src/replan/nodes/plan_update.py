@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from langchain_core.messages import BaseMessage
+
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanParseWarning, PlanUpdated
 from replan.nodes.host.approvals import approval_of, revision_waits
@@ -100,13 +102,13 @@ async def _revise(
     wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
     if not document.strip() and (has_document or not wanted):
         return Revision(plan=old)
-    chat, prompt = (
-        services.models.planning,
-        build_plan_update_prompt(judged, state, services.prompts),
-    )
+    chat = services.models.planning
     seconds = settings_of(state).limits.step_timeout
     if judged.by != "person":
         hear_revision(state, call, chat)
+
+    def prompt() -> list[BaseMessage]:
+        return build_plan_update_prompt(judged, state, services.prompts)
 
     def read(reply: str) -> Revision:
         if call.end.cut:
@@ -119,7 +121,7 @@ async def _revise(
     try:
         if document.strip():
             return await call.readable(chat, prompt, document, read)
-        return await call.ask_readable(chat, prompt, read)
+        return await call.ask_readable(chat, prompt(), read)
     except (ModelCallError, LimitReachedError) as error:
         return await _reported(refused_revision(old, str(error)), call)
 

@@ -20,7 +20,13 @@ from replan.plan.statuses import with_statuses
 from replan.ports.run_context import here
 from replan.specialists.services import Services
 from replan.state.digests import collect
-from replan.state.enhanced import EnhancedState, new_version, plan_of, with_history
+from replan.state.enhanced import (
+    EnhancedState,
+    new_version,
+    plan_of,
+    with_history,
+    without_history,
+)
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.results import (
@@ -64,7 +70,7 @@ async def result_collector(
     await emitter.warn(*_warnings_about_secrets(results))
     stalls = state.get("stalls", 0)
     update: EnhancedState = {
-        "current_plan": plan.replace(update_history=()),
+        "current_plan": without_history(plan),
         "current_collected_results": collected,
         "execution_history": [
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)

@@ -321,8 +321,8 @@ def unread_warning(
     """Describe what an answer was made without because its prompt had no room; else empty."""
     shown, left_out, characters_each = _results(state, collected, budget)
     cut = [result for result in shown if len(result.marked_text or result.error) > characters_each]
-    visible = host.visible_messages(state).messages
-    is_whole = request_sections(visible) == request_sections(
+    whole = request_sections(visible := host.visible_messages(state).messages)
+    is_whole = max(map(len, whole)) <= budget or whole == request_sections(
         visible, earlier_budget=budget, budget=budget
     )
     parts = (

@@ -43,7 +43,7 @@ def repeats_instructions(reply: str, messages: Sequence[BaseMessage], request: s
     """
     # Nearly every reply has no order in it, and is not taken apart.
     orders, text = _orders(), _plain(reply)
-    if not any(order in text for order in orders) or _ASKS_FOR_THEM.search(request):
+    if not [order for order in orders if order in text] or _ASKS_FOR_THEM.search(request):
         return False
     sentences = [*_sentences(reply)]
     data = _plain(" ".join(message.text for message in messages if message.type != "system"))

@@ -88,7 +88,7 @@ class Call(Value):
 
 def section(tag: str, text: str, **attributes: object) -> str:
     """Mark a text as data of the kind `tag`; whatever in it looks like our tags is disarmed."""
-    marks = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
+    marks = "".join([f' {name}="{_attribute(value)}"' for name, value in attributes.items()])
     return f"<{tag}{marks}>\n{MARK.sub(DISARMED, text)}\n</{tag}>"
 
 
@@ -106,8 +106,8 @@ def sections_of(text: str) -> tuple[Section, ...]:
 
 def call_tag(call: Call) -> str:
     """The last line of every system message: it identifies the caller for logs and tests."""
-    fields = call.model_dump(exclude_none=True)
-    return "<call" + "".join(f' {name}="{_attribute(v)}"' for name, v in fields.items()) + "/>"
+    fields = [(name, value) for name, value in call.__dict__.items() if value is not None]
+    return "<call" + "".join([f' {name}="{_attribute(value)}"' for name, value in fields]) + "/>"
 
 
 def call_of(messages: Sequence[BaseMessage]) -> Call | None:
@@ -149,11 +149,11 @@ def _attribute(value: object) -> str:
 
 
 def request_text(messages: Sequence[BaseMessage]) -> str:
-    return "\n\n".join(message.text for message in messages if message.type == "human")
+    return "\n\n".join([message.text for message in messages if message.type == "human"])
 
 
 def instructions_in(messages: Sequence[BaseMessage]) -> str:
-    return "\n\n".join(message.text for message in messages if message.type == "system")
+    return "\n\n".join([message.text for message in messages if message.type == "system"])
 
 
 def request_sections(

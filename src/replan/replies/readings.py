@@ -19,7 +19,7 @@ from replan.replies.keys import (
     Key,
 )
 from replan.replies.reply import Reply, read_reply
-from replan.replies.wrapping import Fence, behind_thoughts, fence_around, unwrapped
+from replan.replies.wrapping import Fence, behind_thoughts, fence_around
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 THINK_FORM = """\
@@ -318,13 +318,9 @@ def read_specialist(text: str) -> SpecialistReading:
     fields = reply.fields
     status = ExecutionStatus(fields.get("status", ExecutionStatus.SUCCESS))
     is_success = status is ExecutionStatus.SUCCESS
-    # A JSON object is a report only with a result in it, and nothing else: it may be the data.
-    source = unwrapped(text)
-    inner = (fence_around(source) or Fence("", source)).inner
-    is_data = inner.lstrip().startswith("{") and bool(reply.odd or not reply.body)
     is_misfit = not _OF_SPECIALISTS.isdisjoint(reply.odd)
-    if not fields or is_data or (is_success and (reply.problem or is_misfit)):
-        body = behind_thoughts(source)
+    if not fields or _is_data(reply) or (is_success and (reply.problem or is_misfit)):
+        body = behind_thoughts(reply.whole)
         status = ExecutionStatus.SUCCESS if body else ExecutionStatus.FAILED
         # What says below its first lines that the work failed may not be a success.
         said = _MISPLACED.match(body)
@@ -341,6 +337,15 @@ def read_specialist(text: str) -> SpecialistReading:
         wrong=reply.problem,
         odd=reply.unread,
     )
+
+
+def _is_data(reply: Reply) -> bool:
+    """Whether a report is a JSON object that may be the data: one without a result, or with more.
+
+    What says how the work went stands beside a result, and nothing else does.
+    """
+    inner = (fence_around(reply.whole) or Fence("", reply.whole)).inner
+    return inner.lstrip().startswith("{") and bool(reply.odd or not reply.body)
 
 
 def _problem_of(reply: Reply, key: Key) -> str:

@@ -49,6 +49,7 @@ class Reply:
     """A reply in its parts."""
 
     body: str  # the text below the keys; all of the text if there are none
+    whole: str = ""  # the reply without what is around it: thoughts, tokens that end it
     # The values that fit, by the key's own name.
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     # What is told of a reply that is read all the same: keys that nobody knows, values that fit no
@@ -74,7 +75,7 @@ class _Line(NamedTuple):
 
 def read_reply(text: str, keys: Keys) -> Reply:
     """Read a reply with these keys; any text is a reply, and the time is linear in its length."""
-    source = unwrapped(text)
+    whole = source = unwrapped(text)
     reply = _read_parts(source, keys)
     if reply is None and (behind := behind_thoughts(source)) != source:
         source = behind
@@ -84,10 +85,10 @@ def read_reply(text: str, keys: Keys) -> Reply:
     block = fence_around(body)
     body = trimmed(block.inner) if block and block.language in ("md", "markdown") else body
     if reply is None:
-        return Reply(body=body)
+        return Reply(body=body, whole=whole)
     has_second = DELIMITER.match(body) and _read_head(body, keys)
     problem = reply.problem or ("There are two front matters." if has_second else "")
-    return replace(reply, body=body, problem=problem)
+    return replace(reply, body=body, problem=problem, whole=whole)
 
 
 def _read_parts(text: str, keys: Keys) -> Reply | None:

@@ -179,7 +179,13 @@ def plan_of(state: EnhancedState) -> TaskPlan:
 
 def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
     """The plan with its revisions: a run keeps them apart from it, so that each is stored once."""
-    return plan.replace(update_history=tuple(state.get("plan_history", [])))
+    history = tuple(state.get("plan_history", []))
+    return plan if history == plan.update_history else plan.replace(update_history=history)
+
+
+def without_history(plan: TaskPlan) -> TaskPlan:
+    """The plan as the state holds it while a run continues."""
+    return plan.replace(update_history=()) if plan.update_history else plan
 
 
 def new_version(
@@ -190,7 +196,7 @@ def new_version(
     Steps that began with it have `asked` the questions with these keys.
     """
     update: EnhancedState = {
-        "current_plan": new.replace(update_history=()),
+        "current_plan": without_history(new),
         "plan_history": [*new.update_history[len(old.update_history) :]],
     }
     questions = state.get("questions", {})

@@ -51,22 +51,31 @@ def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[S
 
 def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
     """Match a written name without regard to case and surrounding blanks; None if nobody has it."""
+    card = _card_of(name, team)
+    return None if card is None else card.name
+
+
+def _card_of(name: str, team: Sequence[SpecialistCard]) -> SpecialistCard | None:
     wanted = name.strip().casefold()
-    return next((card.name for card in team if card.name.casefold() == wanted), None)
+    for card in team:
+        if card.name.casefold() == wanted:
+            return card
+    return None
 
 
 def seats_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Seat, ...]:
     """Who does a step: the specialists that it names, else the one whose card fits it best."""
     if not step.specialists:
         return (_seat_by_card(step, team),)
-    named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
-    return tuple(_seat_by_name(name, step, team) for name in named)
+    seats: dict[str, Seat] = {}
+    for name in step.specialists:
+        card = _card_of(name, team)
+        seat = _seat_of_nobody(name, team) if card is None else _seat_with_model(card, step)
+        seats[seat.specialist] = seat
+    return tuple(seats.values())
 
 
-def _seat_by_name(name: str, step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
-    card = next((card for card in team if card.name == name), None)
-    if card is not None:
-        return _seat_with_model(card, step)
+def _seat_of_nobody(name: str, team: Sequence[SpecialistCard]) -> Seat:
     return Seat(name, _reason_against(name, team), "unknown_specialist", f"@{name}")
 
 

@@ -108,9 +108,8 @@ class _MemoryRows:
     """The rows of one run."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, LogRow] = {}  # by their numbers
         self._newest = 0  # the number of the newest row, also of one that is gone
-        self._by_key: dict[str, LogRow] = {}
+        self._by_key: dict[str, LogRow] = {}  # in the order in which they came
         self._events: list[LoggedEvent] = []
         self._totals: dict[str, Totals] = {}
         self._texts: dict[str, KeptText] = {}
@@ -120,9 +119,16 @@ class _MemoryRows:
             return False
         self._newest += 1
         at = datetime.fromtimestamp(time.time(), UTC)
-        new = LogRow(self._newest, row.key, row.kind, True, at, seq, row.event, row.value)  # noqa: FBT003
-        self._rows[new.number] = new
-        self._by_key[row.key] = new
+        self._by_key[row.key] = LogRow(
+            number=self._newest,
+            key=row.key,
+            kind=row.kind,
+            counts=True,
+            at=at,
+            seq=seq,
+            event=row.event,
+            value=row.value,
+        )
         if seq is not None:
             self._events.append(LoggedEvent(seq=seq, event=row.event))
         return True
@@ -130,7 +136,7 @@ class _MemoryRows:
     @property
     def newest_kind(self) -> str:
         """The kind of the newest row."""
-        return next(reversed(self._rows.values())).kind if self._rows else ""
+        return next(reversed(self._by_key.values())).kind if self._by_key else ""
 
     def has(self, key: str) -> bool:
         return key in self._by_key
@@ -148,7 +154,7 @@ class _MemoryRows:
         gone = [key for key in keys if first <= key < last and key in self._by_key]
         for key in gone:
             # Nobody reads what counts no longer, where nothing outlives the process.
-            del self._rows[self._by_key.pop(key).number]
+            del self._by_key[key]
         return len(gone)
 
     def newest_event(self) -> int:
@@ -158,7 +164,7 @@ class _MemoryRows:
         return self._events[after:]
 
     def recent_events(self, kinds: Sequence[str], among: int) -> Sequence[LoggedEvent]:
-        newest = [*self._rows.values()][-among:]
+        newest = [*self._by_key.values()][-among:]
         return [
             LoggedEvent(seq=row.seq, event=row.event)
             for row in newest
@@ -166,7 +172,7 @@ class _MemoryRows:
         ]
 
     def every(self, after: int) -> Sequence[LogRow]:
-        return [row for row in self._rows.values() if row.number > after]
+        return [row for row in self._by_key.values() if row.number > after]
 
     def totals(self) -> Mapping[str, Totals]:
         return dict(self._totals)
@@ -186,9 +192,7 @@ class _MemoryRows:
 
     def shrink(self) -> None:
         """Keep the attempts, and what must not be done twice."""
-        stays = [row for row in self._rows.values() if row.key.startswith(_STAYS)]
-        self._rows = {row.number: row for row in stays}
-        self._by_key = {row.key: row for row in stays}
+        self._by_key = {key: row for key, row in self._by_key.items() if key.startswith(_STAYS)}
         self._events, self._texts = [], {}
 
 

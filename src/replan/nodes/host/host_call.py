@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
@@ -62,7 +62,7 @@ class HostCall:
     seconds: float  # how long one turn of an attempt may take
     idle: float | None  # how long it may take without a sign of work
     run_id: str
-    request: str  # what was asked for
+    messages: list[AnyMessage]  # the conversation of the thread
     scope: Scope  # the run, and what of it is kept back for others
     tries: int = TRIES  # of a question; with one, its model makes no further calls either
     tried: int = 0  # how many of them the newest question has had
@@ -74,6 +74,11 @@ class HostCall:
     refused: LimitReachedError | None = None
     end: ReplyEnd = WHOLE  # how the newest reply ended
     plan: PlanStream | None = None  # hears the plan in the replies as it is written, or nobody
+
+    @property
+    def request(self) -> str:
+        """What was asked for."""
+        return request_text(request_messages({"messages": self.messages}))
 
     async def ask(
         self,
@@ -236,7 +241,7 @@ class HostCall:
     ) -> R:
         """Return the reading of a reply, or of a second one if the first is wrong."""
         text = await self.ask(chat, messages, answer, goes_on=goes_on)
-        return await self.readable(chat, messages, text, read, answer)
+        return await self.readable(chat, lambda: messages, text, read, answer)
 
     async def answer_in(
         self, chat: Chat, messages: list[BaseMessage], text: str, answer: AnswerStream
@@ -249,12 +254,12 @@ class HostCall:
                 return Reading(wrong=REPEATED, form=form, done="there is no answer")
             return read_answer(text)
 
-        return await self.readable(chat, messages, text, read, answer, goes_on=True)
+        return await self.readable(chat, lambda: messages, text, read, answer, goes_on=True)
 
     async def readable(
         self,
         chat: Chat,
-        messages: list[BaseMessage],
+        prompt: Callable[[], list[BaseMessage]],
         text: str,
         read: Callable[[str], R],
         answer: AnswerStream | None = None,
@@ -263,13 +268,13 @@ class HostCall:
     ) -> R:
         """Read a reply; one that is wrong is asked for again, and reported if that is in vain.
 
-        The model is shown its reply and what is wrong with it.
+        The model is shown its reply to the prompt, and what is wrong with it.
         """
         reading = read(text)
         if reading.wrong and not (goes_on and self.tried >= self.tries):
             self._restart(answer)
             shown = within_budget(text, RESULTS_BUDGET)
-            again, end = asked_again(messages, shown, reading.complaint), self.end
+            again, end = asked_again(prompt(), shown, reading.complaint), self.end
             try:
                 second = read(await self.ask(chat, again, answer, goes_on=goes_on))
                 if second.is_empty:
@@ -398,7 +403,7 @@ def host_call(
         seconds=limits.step_timeout,
         idle=limits.idle_timeout,
         run_id=state.get("run_id", ""),
-        request=request_text(request_messages(state)),
+        messages=state.get("messages", []),
         scope=run_scope(limits, services, closing=can_answer),
     )
 

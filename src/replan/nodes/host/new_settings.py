@@ -85,7 +85,8 @@ def with_settings_of_call(
 ) -> EnhancedState:
     """The state with the settings that came with the call, within what the team allows."""
     kept = within_team(state, runtime, services)
-    return {**kept, **changed_settings(kept, settings_of_call(runtime, services))}
+    changed = changed_settings(kept, settings_of_call(runtime, services))
+    return {**kept, **changed} if changed else kept
 
 
 def host_node(caller: Caller) -> Callable[[HostNode], Node]:
@@ -122,9 +123,9 @@ def _wrapped_node(node: Callable[..., Any], call: Callable[..., Awaitable[Any]])
         services: Services,
     ) -> dict[str, Any]:
         new = with_settings_of_call(state, runtime, services)
-        changes: dict[str, Any] = {
-            name: new.get(name) for name in _SETTLED if new.get(name) != state.get(name)
-        }
+        changes: dict[str, Any] = {}
+        if new is not state:
+            changes = {n: new.get(n) for n in _SETTLED if new.get(n) != state.get(n)}
         warnings = await _report_warnings(state, new, runtime, services)
         whole = await whole_results(state, services.log)
         node_state = {**whole, **changes, "warnings": [*state.get("warnings", []), *warnings]}
@@ -157,7 +158,9 @@ async def _report_warnings(
     """Report what new settings loosen, and what a client wants in vain, by one event each."""
     kept, reported = within_team(state, runtime, services), state.get("warnings", [])
     by = "a client" if services.is_served else "the context of a call"
-    new = loosening_warnings(settings_of(kept), settings_of(settled), by, services.clock())
+    new = list[str]()
+    if settled is not state:
+        new = loosening_warnings(settings_of(kept), settings_of(settled), by, services.clock())
     if services.is_served:
         refusals = [
             *refused(settings_of(state), settings_of(kept)),
