@@ -9,6 +9,7 @@ from replan.plan.changes import renumbered, title_key, unstarted
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import unsealed
+from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.option_table import STRUCTURAL, removed_options
 
@@ -22,7 +23,8 @@ def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
     """
     steps = tuple(unstarted(step, created_at=at, updated_at=at) for step in plan.steps)
     content = unsealed(plan.content)
-    return refresh_content(plan.replace(steps=steps, content=content, created_at=at, updated_at=at))
+    new = plan.replace(steps=steps, content=content, created_at=at, updated_at=at)
+    return new if shows(new) else refresh_content(new)
 
 
 def merge_revision(old: TaskPlan, new: TaskPlan) -> tuple[TaskPlan, tuple[PlanStep, ...]]:

@@ -284,6 +284,8 @@ def is_rejected(state: EnhancedState) -> bool:
 def missing_from(state: EnhancedState) -> str:
     """One line for each required step that was not done, and why; empty if all were."""
     plan = plan_of(state)
+    if not (unmet := unmet_steps(plan)):
+        return ""
     blocked = {step.id for step in blocked_steps(plan)}
     limit = state.get("limit_reached", "")
     if not limit and not is_rejected(state):
@@ -292,7 +294,7 @@ def missing_from(state: EnhancedState) -> str:
     lines = [
         f"- {step.id}. {step.description}: "
         f"{_why_undone(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
-        for step in unmet_steps(plan)
+        for step in unmet
     ]
     return _limited_list(lines)
 

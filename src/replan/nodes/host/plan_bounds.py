@@ -91,9 +91,11 @@ def _looser_work(
     timeout = max(step_timeout, (before and before.timeout) or 0)
     if step.timeout is not None and step.timeout > timeout:
         yield "timeout", _Looser(WORDS["timeout"], step.timeout, timeout)
+    if not step.max_retries:
+        return
     is_unsafe = not _unsafe_members(services).isdisjoint(step.specialists)
     retries = max(0 if is_unsafe else step_retries, _given_retries(step, before))
-    if (step.max_retries or 0) > retries:
+    if step.max_retries > retries:
         yield "max_retries", _Looser(WORDS["max_retries"], step.max_retries, retries)
 
 
