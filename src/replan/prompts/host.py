@@ -24,7 +24,7 @@ from replan.memory.conversation import (
     visible_messages,
 )
 from replan.plan.markdown.rendering import render_for_model
-from replan.plan.model import TaskPlan
+from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.option_table import PROMPTED
 from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
@@ -223,8 +223,8 @@ def _revision_body(plan: TaskPlan) -> str:
 
 def _reference(state: EnhancedState) -> str:
     """The offer to name a step instead of writing its result again, where there is one."""
-    plan, results = plan_of(state), newest_results(state).values()
-    named = [result.step_id for result in results if can_be_answer(result, plan)]
+    steps, results = plan_of(state).by_id, newest_results(state).values()
+    named = [result.step_id for result in results if can_be_answer(result, steps)]
     return f" {render(load('by_reference'), step=max(named))}" if named else ""
 
 
@@ -270,6 +270,7 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
     plan = plan_of(state)
+    steps = plan.by_id
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
     seen = host.visible_messages(state)
@@ -277,7 +278,7 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     return data_message(
         summary_section(seen.summary),
         *request_sections(seen.messages, earlier_budget=budget, budget=budget),
-        *(_result(result, plan, each) for result in shown),
+        *[_result(result, steps.get(result.step_id), each) for result in shown],
         f"[… {len(left_out)} more results left out]" if left_out else "",
         KEEP_MARKS if any(result.sources for result in shown) else "",
         section("plan", within_budget(_judged_plan(plan, shown), budget)),
@@ -355,21 +356,21 @@ def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[Spec
     return sorted(ordered, key=lambda result: (result.round, place[result.step_id]))
 
 
-def _result(result: SpecialistResult, plan: TaskPlan, budget: int) -> str:
+def _result(result: SpecialistResult, step: PlanStep | None, budget: int) -> str:
     text = within_budget(result.marked_text or result.error, budget)
     if result.text and result.error:
         text += f"\n\nError: {result.error}"
     if result.artifacts:
         text += "\n\nFiles: " + ", ".join(artifact.path for artifact in result.artifacts)
-    return section("result", text, step=result.step_id, **_beside_plan(result, plan))
+    return section("result", text, step=result.step_id, **_beside_plan(result, step))
 
 
-def _beside_plan(result: SpecialistResult, plan: TaskPlan) -> dict[str, object]:
+def _beside_plan(result: SpecialistResult, step: PlanStep | None) -> dict[str, object]:
     """What to say about a result that the plan beside it does not say already.
 
     The line of its step names the specialist. A result is a success if no status stands there.
     """
-    step, status = plan.by_id.get(result.step_id), result.status
+    status = result.status
     is_named = step is not None and step.specialists == (result.specialist_name,)
     is_plain = result.confidence == _CONFIDENCE.get(status)
     said = {

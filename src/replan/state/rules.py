@@ -5,6 +5,7 @@ required step can still run.
 """
 
 import math
+from collections.abc import Mapping
 
 from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out, unmet_steps
 from replan.plan.markdown.document import PlanDocument
@@ -231,9 +232,9 @@ def has_reports(state: EnhancedState) -> bool:
     return any(result.text for result in newest_results(state).values())
 
 
-def can_be_answer(result: SpecialistResult, plan: TaskPlan) -> bool:
+def can_be_answer(result: SpecialistResult, steps: Mapping[int, PlanStep]) -> bool:
     """Whether a result is whole and of a finished step, so that it may be the answer as it is."""
-    step = plan.by_id.get(result.step_id)
+    step = steps.get(result.step_id)
     is_whole = not (result.cut or result.excerpt) and result.text.strip() != ""
     is_success = result.status is ExecutionStatus.SUCCESS
     return is_success and is_whole and step is not None and step.status is StepStatus.COMPLETED

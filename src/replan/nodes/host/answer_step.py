@@ -81,10 +81,10 @@ def _wrong_in_reply(reading: FeedbackReading, end: ReplyEnd) -> str:
 
 def _wrong_with_step(number: int | None, state: EnhancedState, shape: Shape | None) -> str:
     """Why the result of a step cannot be the answer, or an empty text."""
-    plan, results = plan_of(state), _results(number, state)
-    if number not in plan.by_id:
+    steps, results = plan_of(state).by_id, _results(number, state)
+    if number not in steps:
         return f"The plan has no step {number}."
-    if len(results) != 1 or not can_be_answer(results[0], plan):
+    if len(results) != 1 or not can_be_answer(results[0], steps):
         return f"Step {number} has no single whole result of a success."
     if KNOWN.occur_in(results[0].text):
         return f"The result of step {number} holds a secret value."

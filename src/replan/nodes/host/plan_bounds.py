@@ -53,14 +53,15 @@ def bounded_plan(
     before, document = before or TaskPlan(), PlanDocument.recover(plan.content)
     prose = prose_between(plan.content if text is None else text)
     lost = [warning for warning in prose if warning.text not in before.content]
-    steps = dict(plan.by_id)
-    for at, step in plan.by_id.items():
-        for field, looser in _looser_work(step, before.by_id.get(at), services, step_timeout):
+    written, known = plan.by_id, before.by_id
+    steps = dict(written)
+    for at, step in written.items():
+        for field, looser in _looser_work(step, known.get(at), services, step_timeout):
             steps[at] = steps[at].replace(**{field: looser.kept or None})
             option = f"{looser.name} {_shown(looser.name, looser.wanted)}"
             line = document.line_of(at) or 1
             lost.append(ParseWarning(line=line, kind=_KINDS[field], step=at, text=option))
-    if steps != plan.by_id:
+    if steps != written:
         plan = with_fitting_document(plan.replace(steps=tuple(steps.values())))
     return plan, tuple(lost)
 
