@@ -7,6 +7,7 @@ and is ours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from langchain_core.messages import (
     AIMessage,
@@ -88,6 +89,11 @@ class HostPrompts:
     as_json: frozenset[Caller] = frozenset()  # whose replies are JSON, as the provider enforces
     foresees: bool = False  # whether a plan may name the step whose result will be the answer
     memory: MemoryOptions = _AS_BUILT_IN  # what the host sees of the conversation
+
+    @cached_property
+    def team_section(self) -> str:
+        """The cards of the team, as data: the same in all prompts."""
+        return section("team", "\n".join(map(_card, self.team)))
 
     def memory_in(self, state: EnhancedState) -> MemoryPolicy:
         """What it sees of the conversation in a run."""
@@ -233,14 +239,19 @@ def _about_team(
 ) -> tuple[str, ...]:
     """What the host is told in all calls about plans, at the beginning because of prompt caches."""
     settings = state.get("settings")
-    plan_format = render(
+    max_steps = settings.limits.max_steps if settings else 100
+    plan_format = _plan_format(host.plan_template, max_steps) if has_plan else ""
+    return ("" if replaced else load("host"), plan_format, host.team_section)
+
+
+@lru_cache(maxsize=64)
+def _plan_format(template: str, max_steps: int) -> str:
+    return render(
         load("plan_format"),
-        plan_template=host.plan_template or load("plan_template"),
+        plan_template=template or load("plan_template"),
         options=PROMPTED,
-        max_steps=settings.limits.max_steps if settings else 100,
+        max_steps=max_steps,
     )
-    team = section("team", "\n".join(_card(card) for card in host.team))
-    return ("" if replaced else load("host"), plan_format if has_plan else "", team)
 
 
 def _card(card: SpecialistCard) -> str:
