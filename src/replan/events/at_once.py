@@ -14,15 +14,15 @@ from replan.events.types import Event
 class Listener:
     """Takes events in the loop that it was made in, from whatever thread, until it is closed."""
 
-    def __init__(self, take: Callable[[Event], None], *, hears_texts: bool) -> None:
+    def __init__(self, take: Callable[[Event], None], *, hears_models: bool) -> None:
         """Prepare.
 
         Args:
             take: Takes an event at once, and raises nothing.
-            hears_texts: Whether it wants the prompts and replies of models.
+            hears_models: Whether it wants the calls of models, with their prompts and replies.
         """
         self._take: Callable[[Event], None] | None = take
-        self.hears_texts = hears_texts
+        self.hears_models = hears_models
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
     def __call__(self, event: Event) -> None:

@@ -45,6 +45,8 @@ class CallReporter:
     def called(
         self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
     ) -> None:
+        if not self.emitter.hears_models:
+            return
         self._began[call] = time.monotonic()
         prompt = tuple(map(message_as_text, messages)) if self.emitter.reports_texts else ()
         again = isinstance(messages[-1], AskedAgain) if messages else False
@@ -59,6 +61,8 @@ class CallReporter:
         reported: Tokens,
         cost: float | None,
     ) -> None:
+        if not self.emitter.hears_models:
+            return
         counted = reported if any(reported[:2]) else None
         failed = isinstance(came, BaseException)
         self._report(

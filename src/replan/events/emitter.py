@@ -70,12 +70,22 @@ class Emitter:
         if not self.keeps_prompts:
             return False
         is_traced = self.trace is not None and self.trace.hears_texts
-        listens = not isinstance(self.write, Listener) or self.write.hears_texts
-        return is_traced or self.hooks.hears_events or (listens and self._is_received)
+        return is_traced or self._receives_models
+
+    @property
+    def hears_models(self) -> bool:
+        """Whether something listens to the calls of models."""
+        return self.trace is not None or self._receives_models
 
     @property
     def _is_received(self) -> bool:
         return self.hooks.hears_events or not is_unread(self.write)
+
+    @property
+    def _receives_models(self) -> bool:
+        if isinstance(self.write, Listener):
+            return self.write.hears_models or self.hooks.hears_events
+        return self._is_received
 
     async def warn(self, *texts: str) -> None:
         """Report something that a person may not expect."""

@@ -114,11 +114,11 @@ async def followed(  # noqa: PLR0913 - how a run is followed and stopped
     grace: float = GRACE,  # seconds that running steps have to end once `stop` is set
     at_once: asyncio.Event | None = None,  # set it to wait for them no longer
     begins: bool = False,  # whether it begins on a new thread, with a checked input
-    texts: bool = True,  # whether events contain the prompts and replies of models
+    models: bool = True,  # whether there are events of the calls of models
     is_passing: bool = False,  # whether its thread lives as long as its caller's work
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and return its state."""
-    listener = Listener(take, hears_texts=texts)
+    listener = Listener(take, hears_models=models)
 
     async def work(control: RunControl) -> dict[str, Any]:
         ready = call if begins else await prepared(graph, call)

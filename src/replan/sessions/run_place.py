@@ -127,7 +127,7 @@ class CallPlace:
             "metadata": {"run_id": run_id},
         }
         call = Call(given, settings, config, run_id)
-        options: Any = {"stop": each.stop, "begins": begins, "texts": each.tokens}
+        options: Any = {"stop": each.stop, "begins": begins, "models": each.tokens}
         return dict(await followed(self.graph, call, each.report, is_passing=True, **options))
 
 
