@@ -18,7 +18,7 @@ summarise -> END
 # and declares no node that takes both the runtime and the configuration, though it runs them.
 # pyright: reportUnknownMemberType=false, reportArgumentType=false, reportCallIssue=false
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, cast
 
@@ -81,18 +81,21 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
         return _with_summary(bound(node), services.prompts)
 
     behind = ("summarise", END)
-    one = _in_one(graph, services) if services.is_direct else {}
+    one = _in_one(graph, services, is_passing=is_passing)
     leaves = ("plan_approval", *specialists.values(), *_ENTRIES[1:], *behind)
-    in_one_step: dict[str, Any] = {"destinations": leaves} if one else {}
-    graph.add_node("begin", one.get("begin", bound(begin)), **in_one_step)
-    answered = _answered_at_once(graph, services) if is_passing and not one else {}
-    after_thought: dict[str, Any] = {"destinations": (*_BY_THOUGHT, *behind)} if answered else {}
-    graph.add_node("think", answered.get("think", bound(think)), **after_thought)
+    leaves = ("direct_answer", "plan_creation", *behind) if "think" in one else leaves
+
+    def add(name: str, node: Node) -> None:
+        drawn: dict[str, Any] = {"destinations": leaves} if name in one else {}
+        graph.add_node(name, one.get(name, bound(node)), **drawn)
+
+    add("begin", begin)
+    add("think", think)
     graph.add_node("direct_answer", last(direct_answer), destinations=behind)
     graph.add_node("plan_creation", bound(plan_creation))
     graph.add_node("plan_approval", bound(plan_approval))
     graph.add_node("plan_execution", bound(plan_execution))
-    graph.add_node("user_input", one.get("user_input", bound(user_input)), **in_one_step)
+    add("user_input", user_input)
     boards = Boards()
     for card in services.team:
         graph.add_node(
@@ -102,15 +105,12 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
             ),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
-    collector = one.get("result_collector", bound(result_collector))
-    graph.add_node("result_collector", collector, **in_one_step)
+    add("result_collector", result_collector)
     graph.add_node("feedback", bound(feedback))
     graph.add_node("plan_update", bound(plan_update))
     graph.add_node("final_answer", last(final_answer), destinations=behind)
     graph.add_node("summarise", bound(summarise))
-    if not answered:
-        graph.add_conditional_edges("think", complexity_branch)
-    _add_edges(graph, list(specialists.values()), {} if one else _BEHIND)
+    _add_edges(graph, list(specialists.values()), one)
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
     return graph
@@ -120,29 +120,8 @@ _ENTRIES = ("begin", "user_input", "result_collector")
 """The nodes at which a super-step begins in a team without a host."""
 
 
-def _in_one(graph: HostGraph, services: Services) -> dict[str, Node]:
-    """What these nodes do: each goes on as far as it can, since no model is asked."""
-    after_answer = _after_answer(services)
-    ways: dict[str, tuple[Node, Way]] = {
-        "begin": (begin, _to("think")),
-        "think": (think, _by(complexity_branch)),
-        "plan_creation": (plan_creation, _by(approval_branch)),
-        "plan_execution": (plan_execution, specialist_branch),
-        "user_input": (user_input, _to("plan_execution")),
-        "result_collector": (result_collector, _to("feedback")),
-        "feedback": (feedback, _by(reflection_branch)),
-        "plan_update": (plan_update, _by(approval_branch)),
-        "final_answer": (final_answer, _by(after_answer)),
-    }
-    stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
-    return {name: in_one(name, _ENTRIES, stages, cast("Any", graph.channels)) for name in _ENTRIES}
-
-
-_BY_THOUGHT = ("direct_answer", "plan_creation")
-
-
-def _answered_at_once(graph: HostGraph, services: Services) -> dict[str, Node]:
-    """What `think` does where the answer in its reply ends the run."""
+def _in_one(graph: HostGraph, services: Services, *, is_passing: bool) -> dict[str, Node]:
+    """The nodes that go on as far as they can in their own super-step, while no model is asked."""
 
     async def after_thought(state: EnhancedState, _: RunnableConfig) -> str | list[str]:
         following = await complexity_branch(state)
@@ -150,18 +129,31 @@ def _answered_at_once(graph: HostGraph, services: Services) -> dict[str, Node]:
         is_answered = state.get("final_answer") is not None and services.output is None
         return following if is_answered else [following]
 
-    stages: dict[str, tuple[Node, Way]] = {
-        "think": (partial(think, services=services), after_thought),
-        "direct_answer": (partial(direct_answer, services=services), _by(_after_answer(services))),
-    }
-    return {"think": in_one("think", ("think",), stages, cast("Any", graph.channels))}
-
-
-def _after_answer(services: Services) -> Callable[[EnhancedState], Awaitable[str]]:
-    async def after_answer(state: EnhancedState) -> str:
+    async def after_answer(state: EnhancedState, _: RunnableConfig) -> str:
         return "summarise" if is_summary_due(state, {}, services.prompts) else END
 
-    return after_answer
+    entries: tuple[str, ...] = ("think",)
+    ways: dict[str, tuple[Node, Way]] = {
+        "think": (think, after_thought),
+        "direct_answer": (direct_answer, after_answer),
+    }
+    if services.is_direct:
+        entries = _ENTRIES
+        ways = {
+            "begin": (begin, _to("think")),
+            "think": (think, _by(complexity_branch)),
+            "plan_creation": (plan_creation, _by(approval_branch)),
+            "plan_execution": (plan_execution, specialist_branch),
+            "user_input": (user_input, _to("plan_execution")),
+            "result_collector": (result_collector, _to("feedback")),
+            "feedback": (feedback, _by(reflection_branch)),
+            "plan_update": (plan_update, _by(approval_branch)),
+            "final_answer": (final_answer, after_answer),
+        }
+    elif not is_passing:
+        return {}
+    stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
+    return {name: in_one(name, entries, stages, cast("Any", graph.channels)) for name in entries}
 
 
 def _to(node: str) -> Way:
@@ -214,10 +206,14 @@ def _drawn_with_its_graph(node: Node, specialist: SpecialistPort) -> Node:
 _BEHIND = {"begin": "think", "user_input": "plan_execution", "result_collector": "feedback"}
 
 
-def _add_edges(graph: HostGraph, specialists: list[str], behind: Mapping[str, str]) -> None:
+def _add_edges(graph: HostGraph, specialists: list[str], one: Collection[str]) -> None:
+    """Add the edges; what goes on in its own super-step has none."""
     graph.add_edge(START, "begin")
-    for node, following in (*behind.items(), ("summarise", END)):
-        graph.add_edge(node, following)
+    for node, following in (*_BEHIND.items(), ("summarise", END)):
+        if node not in one:
+            graph.add_edge(node, following)
+    if "think" not in one:
+        graph.add_conditional_edges("think", complexity_branch)
     graph.add_conditional_edges("plan_creation", approval_branch)
     graph.add_conditional_edges("plan_approval", decision_branch)
     graph.add_conditional_edges(

@@ -119,16 +119,8 @@ class _MemoryRows:
             return False
         self._newest += 1
         at = datetime.fromtimestamp(time.time(), UTC)
-        self._by_key[row.key] = LogRow(
-            number=self._newest,
-            key=row.key,
-            kind=row.kind,
-            counts=True,
-            at=at,
-            seq=seq,
-            event=row.event,
-            value=row.value,
-        )
+        new = LogRow(self._newest, row.key, row.kind, True, at, seq, row.event, row.value)  # noqa: FBT003
+        self._by_key[row.key] = new
         if seq is not None:
             self._events.append(LoggedEvent(seq=seq, event=row.event))
         return True
