@@ -1,6 +1,6 @@
 """Finding and changing messages of a thread."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replan.base.texts.storable import storable_text
@@ -9,14 +9,6 @@ from replan.failures import reason_of
 from replan.pipelines.host_utils import HostUtils
 from replan.pipelines.response import MessageUpdate
 from replan.state.pipeline.threads import Thread, ThreadMessage
-
-
-def _find(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage] | None:
-    """Find a message in a thread, or in a sub-thread of it at any depth; and who has it."""
-    if (place := thread.place_of(message_id)) is not None:
-        return thread, thread.messages[place]
-    found = (_find(sub_thread, message_id) for _, sub_thread in thread.sub_threads())
-    return next((each for each in found if each is not None), None)
 
 
 def message_in(thread: Thread, message_id: str) -> ThreadMessage:
@@ -29,10 +21,18 @@ def message_in(thread: Thread, message_id: str) -> ThreadMessage:
 
 
 def _holder_and_message(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage]:
-    if (found := _find(thread, message_id)) is None:
-        problem = f"neither it nor a sub-thread of it has a message '{message_id}'"
-        raise ThreadError(thread.id, problem, "Use the id of a message that is there.")
-    return found
+    for holder in _levels(thread):
+        if (place := holder.place_of(message_id)) is not None:
+            return holder, holder.messages[place]
+    problem = f"neither it nor a sub-thread of it has a message '{message_id}'"
+    raise ThreadError(thread.id, problem, "Use the id of a message that is there.")
+
+
+def _levels(thread: Thread) -> Iterator[Thread]:
+    """Yield a thread, and its sub-threads at any depth."""
+    yield thread
+    for _, sub_thread in thread.sub_threads():
+        yield from _levels(sub_thread)
 
 
 def change_message(

@@ -76,12 +76,7 @@ class FencedJobs(JobManager):
         await self.connector.execute_query_async(query, id=job.id, worker=job.worker_id)
 
     async def retry_job(
-        self,
-        job: Job,
-        retry_at: datetime | None = None,
-        priority: int | None = None,
-        queue: str | None = None,
-        lock: str | None = None,
+        self, job: Job, retry_at: datetime | None = None, *args: Any, **kwargs: Any
     ) -> None:
         """Give a job back, unless another worker has it by now."""
         await self._return(_OWN, id=job.id, worker=job.worker_id, at=retry_at)

@@ -91,13 +91,11 @@ class RunJobs:
     async def _begin(self, record: RunRecord, notes: JobNotes) -> Run:
         snapshot = await snapshot_of(self.runtime.graph, record)
         begins = not snapshot.values and not snapshot.tasks
-        if not begins and not notes.prior_events:
+        run_input = cast("Any", notes.input) if begins else None
+        if run_input is None and (begins or not notes.prior_events):
             return await self.runtime.resume(
                 record.run_id, wait=False, settings=notes.settings, by=notes.by
             )
-        run_input = cast("Any", notes.input) if begins else None
-        if begins and run_input is None:
-            return await self.runtime.resume(record.run_id, wait=False, settings=notes.settings)
         if run_input is not None:
             fields = run_input["input"]
             run_input = {**fields, "messages": messages_from_dict(fields["messages"])}

@@ -24,14 +24,13 @@ def check_response(
         name: Who returned it.
         following: The phases that it may suggest.
     """
-    phase = working_thread.phase
     if not isinstance(response, Response):
         problem = f"{name} returned {type(response).__name__}, not a Response"
-        raise PhaseError(working_thread.id, phase, problem, "Return Response(text).")
+        raise _unusable(working_thread, problem, "Return Response(text).")
     if response.is_failed:
         return response
-    for problem, fix in _problems(response, name):
-        raise PhaseError(working_thread.id, phase, problem, fix)
+    if problem := _problem_of(response):
+        raise _unusable(working_thread, f"{name} returned {problem[0]}", problem[1])
     if (update := response.message_update) is not None:
         message_in(working_thread, update.message_id)
     try:
@@ -41,7 +40,7 @@ def check_response(
             check_suggestion(working_thread, each, following, name)
         if len(wanted) > 1:
             problem = f"{name} suggests several phases: {', '.join(sorted(map(str, wanted)))}"
-            raise PhaseError(working_thread.id, phase, problem, "Suggest one.")
+            raise _unusable(working_thread, problem, "Suggest one.")
     except ThreadError:
         working_thread.settings.pop(SUGGESTION, None)
         raise
@@ -62,33 +61,36 @@ def check_sub_response(
     for what in (each for each, is_wrong in wrong.items() if is_wrong):
         problem = f"{name} returned {what}, which only the main thread has"
         fix = "Return the whole text: Response(await adapter.chat(...))."
-        raise PhaseError(working_thread.id, working_thread.phase, problem, fix)
+        raise _unusable(working_thread, problem, fix)
     return found
 
 
-def _problems(response: Response, name: str) -> list[tuple[str, str]]:
-    """Return the first problem of a response that has no failure, with its fix."""
+def _unusable(thread: Thread, problem: str, fix: str) -> PhaseError:
+    return PhaseError(thread.id, thread.phase, problem, fix)
+
+
+def _problem_of(response: Response) -> tuple[str, str] | None:
+    """What is wrong with a response that has no failure, and its fix."""
     text = cast("object", response.text)
     if not isinstance(text, str):
-        problem = f"{name} returned a Response whose text is of type {type(text).__name__}"
-        return [(problem, "Return Response(text).")]
-    if not (
-        text.strip() or response.is_stream or response.skips_message or UPDATE in response.meta
-    ):
-        return [(f"{name} returned an empty text", "Return some text.")]
+        problem = f"a Response whose text is of type {type(text).__name__}"
+        return problem, "Return Response(text)."
+    is_elsewhere = response.is_stream or response.skips_message or UPDATE in response.meta
+    if not text.strip() and not is_elsewhere:
+        return "an empty text", "Return some text."
     for task in cast("list[object]", response.next_tasks):
         if not isinstance(task, Task):
-            problem = f"{name} returned a Response of which a next task is of type"
-            return [(f"{problem} {type(task).__name__}", "Add a Task(name=...).")]
+            problem = f"a Response of which a next task is of type {type(task).__name__}"
+            return problem, "Add a Task(name=...)."
     try:
         frozen_meta(response.message_meta)
     except ValueError as error:
-        return [(f"{name} returned a Response whose {error}", "Give JSON.")]
+        return f"a Response whose {error}", "Give JSON."
     try:
         _ = response.message_update
     except ValidationError as error:
         wrong = error.errors()[-1]
         where = ".".join(map(str, wrong["loc"]))
-        problem = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
-        return [(f"{problem}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
-    return []
+        problem = f"a Response whose {UPDATE} is wrong at '{where}': {wrong['msg']}"
+        return problem, "Give MessageUpdate(message_id=..., text=...)."
+    return None

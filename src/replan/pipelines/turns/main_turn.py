@@ -160,14 +160,8 @@ class Turn:
         """Where work is: the deepest thread that is not completed, its phase, its last text."""
         thread, phase, said = self._thread, next_phase(self._thread), ""
         while True:
-            done = [
-                message
-                for message in thread.messages
-                if message.meta.get(PLACEHOLDER, False) is False
-            ]
-            said = next(
-                (message.text for message in reversed(done) if message.sender == "bot"), said
-            )
+            done = (m for m in thread.messages if m.meta.get(PLACEHOLDER, False) is False)
+            said = [said, *(message.text for message in done if message.sender == "bot")][-1]
             open_ones = [
                 sub
                 for path, sub in thread.sub_threads()
@@ -259,9 +253,8 @@ class Turn:
         if update is not None:
             message = update_message(thread, update, response.text, meta)
             response.text = message.text
-        else:
-            message = add_message(thread, utils, "bot", response.text, meta)
-        return message
+            return message
+        return add_message(thread, utils, "bot", response.text, meta)
 
     def _set_tasks(self, tasks: list[Task]) -> None:
         written = [task.model_dump(mode="json", exclude_defaults=True) for task in tasks]
