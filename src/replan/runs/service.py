@@ -278,6 +278,7 @@ class Runtime(Generic[T_co]):
         *,
         settings: RunSettings | None = None,
         by: str = "",
+        name: str = "",
         **following: Unpack[Following],
     ) -> Run[T_co]:
         """Answer questions of a run. The run continues, here or in the process that works on it.
@@ -289,6 +290,7 @@ class Runtime(Generic[T_co]):
                 or a `Decision`, under its whole key; or a mapping with its `fingerprint`.
             settings: Changed settings, if the run continues here.
             by: The person who answers.
+            name: What tells it from other answers to the run: sent again, it counts once.
             following: How to follow and stop the run, if it continues here; see `start`.
 
         Raises:
@@ -301,7 +303,7 @@ class Runtime(Generic[T_co]):
         rows: dict[str, JsonValue] = {
             ask.key: answer_row(ask, answer_of[ask.key]) for ask in asks if ask.key in answer_of
         }
-        await self._runs_at_work.ask(run_id, "answer", by, answers=rows)
+        await self._runs_at_work.ask(run_id, "answer", by, name, answers=rows)
         await self._runs_at_work.wait_if_resting(run_id)
         job = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following

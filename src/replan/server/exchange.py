@@ -20,6 +20,7 @@ from replan.events import types as events
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
+from replan.runs.asked.requests import request_named
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.served_teams import ServedTeams
@@ -174,15 +175,13 @@ class Exchange:
         try:
             answers = bound_answers(reply, report.pending_questions, shown=waiting.shown)
             # Before it is answered: a repetition may come at any time.
-            await self._note_answered(names, now)
-            run = await answer_run(self.served, self.who, report, answers, tokens=self.tokens)
-        except ReplanError as error:
-            # Nothing was answered.
-            for name in names.noted(answers=True):
-                await self.served.storage.store.adelete(self._notes_namespace, _digest(name))
-            if isinstance(error, InputError):
-                return replace(now, problem=str(error))
-            raise
+            name = next((_digest(known) for known in names.noted(answers=True)), "")
+            await self._note_answered(names, now, name)
+            run = await answer_run(
+                self.served, self.who, report, answers, name=name, tokens=self.tokens
+            )
+        except InputError as error:
+            return replace(now, problem=str(error))
         return replace(now, run=run, names=names, has_answered=True)
 
     async def resume(self, report: RunReport, names: Names) -> Begun:
@@ -217,6 +216,8 @@ class Exchange:
             is_named = name != names.history
             # The same history again is a new request, once the run of the first one rests.
             if not (is_named or noted.get("answered") or report.outcome == "running"):
+                continue
+            if report.outcome == "waiting" and not await self._has_taken(run_id, noted):
                 continue
             run = self.served.run_of(record)
             if is_named and report.is_killed and report.outcome == "interrupted":
@@ -282,9 +283,17 @@ class Exchange:
             return None
         return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
 
-    async def _note_answered(self, names: Names, now: Begun) -> None:
+    async def _has_taken(self, run_id: str, noted: Mapping[str, Any]) -> bool:
+        """Whether a run has taken the answer that came; its process may have ended before."""
+        name, log = noted.get("request"), self.served.storage.log
+        if not name:
+            return True
+        request = await request_named(log, run_id, name)
+        return request is not None and request not in await log.requests([run_id])
+
+    async def _note_answered(self, names: Names, now: Begun, request: str = "") -> None:
         value = {"run_id": now.run.run_id, "after": now.after, "answered": True}
-        await self._note_request(names, value)
+        await self._note_request(names, {**value, "request": request})
 
     async def _note_request(self, names: Names, value: dict[str, Any]) -> None:
         for name in names.noted(answers=bool(value.get("answered"))):

@@ -74,9 +74,10 @@ async def answer_run(
     record: RunRecord | RunReport,
     answers: Mapping[str, JsonValue],
     *,
+    name: str = "",
     tokens: bool = False,
 ) -> Run:
-    """Answer a run, and continue it.
+    """Answer a run, and continue it; an answer of the same name counts once.
 
     Raises:
         RefusedError: Nothing is left of the allowance of who began it.
@@ -89,7 +90,7 @@ async def answer_run(
         plan = plan_of(await state_of(record.run_id, runtime.resources))
         check_changed_plan(asks, answers, team_services(runtime), plan)
     lease, settings = await reserve_for(served, who, record)
-    options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
+    options: Any = {"settings": settings, "by": who.person, "name": name, "tokens": tokens}
     return await start_with_lease(
         served, lease, lambda: runtime.answer(record.run_id, {**answers}, **options)
     )

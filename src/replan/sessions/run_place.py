@@ -24,7 +24,7 @@ from replan.log.run_log import RunLog
 from replan.ports.ownership import unowned
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
-from replan.runs.asked.requests import answer_row
+from replan.runs.asked.requests import answer_row, request_named
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call, check_storable
@@ -36,7 +36,7 @@ from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, adopted
-from replan.sessions.session_runs import own_record, request_of_turn
+from replan.sessions.session_runs import own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.specialists.steps.step_record import ANSWERS
 from replan.state.enhanced import EnhancedState
@@ -222,7 +222,7 @@ class StoragePlace:
         )
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        said = await request_of_turn(self.log, run.run_id, self.turn)
+        said = await request_named(self.log, run.run_id, self.turn)
         if said is not None:
             await self._report_again(run.run_id, said.at)
             return await self._resumed(run.run_id, None), True

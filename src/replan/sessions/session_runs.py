@@ -6,11 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from replan.errors import InputError
-from replan.log.rows import Request
-from replan.log.run_log import RunLog
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
+from replan.runs.asked.requests import request_named
 from replan.sessions.carried_run import RUN
 from replan.state.session.context import AgentContext
 
@@ -49,12 +48,6 @@ async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -
     return record
 
 
-async def request_of_turn(log: RunLog, run_id: str, turn: str) -> Request | None:
-    """What a turn said to a run that waited, or was stopped; None if it has said nothing yet."""
-    requests = await log.requests([run_id], taken=True)
-    return next((request for request in requests if request.name == turn), None)
-
-
 async def forget_run(
     storage: Storage, key: SessionKey, context: AgentContext, turn: str = ""
 ) -> None:
@@ -65,7 +58,7 @@ async def forget_run(
     run_id = run_in(context)
     if not run_id or await own_record(storage, run_id, labels_of(key)) is None:
         return
-    if not (turn and await request_of_turn(storage.log, run_id, turn)):
+    if not (turn and await request_named(storage.log, run_id, turn)):
         await storage.runs.remove(run_id)
 
 

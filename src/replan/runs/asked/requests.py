@@ -32,6 +32,12 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
     }
 
 
+async def request_named(log: RunLog, run_id: str, name: str) -> Request | None:
+    """The request of a name to a run, taken or not; None if there is none."""
+    requests = await log.requests([run_id], taken=True)
+    return next((request for request in requests if request.name == name), None)
+
+
 async def note_answers(request: Request, log: RunLog) -> None:
     """Record the answers to questions of steps, in case the run is killed before it reads them."""
     # LangGraph gets the others when it asks.

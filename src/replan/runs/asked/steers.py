@@ -15,6 +15,7 @@ from replan.nodes.host.steered_plan import merged_edit
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
+from replan.runs.asked.requests import request_named
 from replan.runs.calling.new_or_continued import check_storable
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
@@ -171,11 +172,7 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
     Raises:
         InputError: That one was refused, or says something else.
     """
-    requests = await log.requests([request.run_id], taken=True)
-    earlier = next(
-        (waiting_request for waiting_request in requests if waiting_request.name == request.name),
-        None,
-    )
+    earlier = await request_named(log, request.run_id, request.name)
     if earlier is None:
         return False
     if earlier.text != request.text:
