@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -43,4 +44,4 @@ def _plain(value: Any) -> Any:
             return f"{value:%Y-%m-%d %H:%M:%S}"
         case float():
             return round(value, 4)
-    return value
+    return value.value if isinstance(value, Enum) else value

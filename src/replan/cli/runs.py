@@ -130,9 +130,10 @@ async def _check_labels(labels: Mapping[str, str], storage: Storage) -> None:
 
 
 def _outcomes(given: list[str]) -> list[str]:
+    from replan.ports.run_book import NOT_OVER
     from replan.state.outcomes import Outcome
 
-    known = ("running", "waiting", "interrupted", *get_args(Outcome))
+    known = (*NOT_OVER, *get_args(Outcome))
     if unknown := [name for name in given if name not in known]:
         raise InputError(f"--outcome {unknown[0]} does not exist. Use one of: {', '.join(known)}.")
     return given

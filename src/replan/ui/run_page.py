@@ -19,8 +19,8 @@ from replan.plan.model import StepStatus
 from replan.runs.reports import WholeReport, with_texts
 from replan.server.problems import RefusedError
 from replan.state.questions import fingerprint_of
-from replan.ui.drawn.graph import graph_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
+from replan.ui.plan_graph import graph_of
 from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site
@@ -97,7 +97,7 @@ async def changes(site: Site, request: Request) -> Response:
         "whole": is_whole,
         # Where a graph is drawn already, the place that it has been scrolled to stays.
         "is_drawn": not any(event.type == "plan_created" for event in redrawn),
-        "boxes": [box for box in boxes if box.step in steps],
+        "boxes": [box for box in boxes if box.step.id in steps],
         "branches": [branch for branch in branches if is_whole or branch.number in steps],
         "rows": tab == "timeline" and bool(new),
     }

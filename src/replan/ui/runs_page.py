@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.log.report import RunReport
-from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
+from replan.ports.run_book import NOT_OVER, RunOrder, RunOutcome, RunRecord
 from replan.runs.reports import read_summary
 from replan.server.problems import bad_field
 from replan.server.request_body import read_query
@@ -22,7 +22,7 @@ from replan.ui.site import Site
 from replan.views.cells import counted
 from replan.views.run.overview import remarks_of
 
-OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
+OUTCOMES = (*NOT_OVER, *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {
     "outcome": "Outcome",
     "began": "Began",

@@ -10,6 +10,16 @@ from replan.runs.reports import WholeReport
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import Question, fingerprint_of
 
+DECISIONS = {
+    "approve": "Approve",
+    "edit": "Approve with these arguments",
+    "reject": "Reject",
+    "run again": "Run it again",
+    "done": "It is done",
+    "fail": "It has failed",
+}
+"""The words of a page for what can be answered to a question."""
+
 
 def ask_fingerprint(ask: Question) -> str:
     """Identify exactly what is asked."""

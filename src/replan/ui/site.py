@@ -27,7 +27,7 @@ from replan.ui.entering import PAGES, Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
-from replan.ui.shown import argument_text, ask_fingerprint, verdict_effects
+from replan.ui.shown import DECISIONS, argument_text, ask_fingerprint, verdict_effects
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import amount, day_and_time, minute, seconds, sentence
@@ -189,6 +189,7 @@ def templates() -> Environment:
         "limit": raised_limit,
         "details": details_shown,
         "leads": verdict_effects,
+        "decision": DECISIONS.__getitem__,
         "arguments": changeable_arguments,
         "argument": argument_text,
         "lines": lines_of,

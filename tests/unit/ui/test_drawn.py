@@ -7,7 +7,7 @@ from made_runs import at, attempt, event, whole
 from replan.log.calls import Calls
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.reports import ThreadView
-from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw
+from replan.ui.plan_graph import BOX_HEIGHT, BOX_WIDTH, draw
 from replan.ui.site import with_sign
 from replan.views.run.bars import LEGEND, timeline_of
 from replan.views.run.branches import branches_of, thread_lines
@@ -30,8 +30,8 @@ def plans(draw):
 @given(plans())
 def test_boxes_never_overlap_and_stand_behind_all_that_they_wait_for(plan):
     graph = draw(plan, {})
-    places = {box.step: box for box in graph.boxes}
-    assert [box.step for box in graph.boxes] == [step.id for step in plan.steps]
+    places = {box.step.id: box for box in graph.boxes}
+    assert [box.step.id for box in graph.boxes] == [step.id for step in plan.steps]
     for box in graph.boxes:
         assert 0 <= box.x <= graph.width - BOX_WIDTH
         assert 0 <= box.y <= graph.height - BOX_HEIGHT
@@ -98,7 +98,7 @@ def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
     tops = [PlanStep(id=n, description="t") for n in (1, 2, 3)]
     below = [PlanStep(id=n, description="b", dependencies=(14 - n - 10,)) for n in (11, 12, 13)]
     graph = draw(TaskPlan(steps=(*tops, *below)), {})
-    rows = {box.step: box.y for box in graph.boxes}
+    rows = {box.step.id: box.y for box in graph.boxes}
     assert all(rows[edge.source] == rows[edge.target] for edge in graph.edges)
 
 

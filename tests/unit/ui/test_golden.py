@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from golden import as_yaml, check_golden
-from replan.ui.drawn.graph import graph_of
+from replan.ui.plan_graph import graph_of
 from replan.views.run.bars import timeline_of
 from replan.views.run.revision_diffs import lines_of
 from shown_runs import RUNS

@@ -16,21 +16,13 @@ from replan.state.person.answers import CHANGED, arguments_of
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import PLAN, Question
 from replan.ui.acts.acting import call_for, confirm, form_of_act, refuse_stale, to_run
-from replan.ui.shown import argument_text, ask_fingerprint
+from replan.ui.shown import DECISIONS, argument_text, ask_fingerprint
 from replan.ui.site import Site, page_path
 from replan.views.run.evidence import Evidence, changeable_arguments, evidence_of
 from replan.views.run.revision_diffs import difference
 
 GONE = "This is not asked any more, or was answered meanwhile."
 OTHER = "The question has changed since the page was loaded."
-_WORDS = {
-    "approve": "Approve",
-    "edit": "Approve with these arguments",
-    "reject": "Reject",
-    "run again": "Run it again",
-    "done": "It is done",
-    "fail": "It has failed",
-}
 LETS_HAPPEN = ("approve", "edit", "run again")
 
 
@@ -158,13 +150,13 @@ def confirm_answer(
     return confirm(
         site,
         request,
-        title=f"{_WORDS[fields['action']]}?",
+        title=f"{DECISIONS[fields['action']]}?",
         does=[does, asked.lacks or "The run continues, and what it calls may cost."],
         shown=shown,
         lines=lines,
         action=page_path(request),
         fields={**fields, "sure": "1"},
-        button=_WORDS[fields["action"]],
+        button=DECISIONS[fields["action"]],
         back=asked.back,
         ask=None if is_plan else ask,
         evidence={ask.key: asked.evidence},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from replan.log.report import RunReport
-from replan.plan.model import TaskPlan
+from replan.plan.model import PlanStep, TaskPlan
 from replan.plan.order import layers
 from replan.views.run.step_states import StepState, step_states
 
@@ -18,9 +18,7 @@ _SWEEPS = 4  # through all columns, forth and back in turns
 class Box:
     """A step at its place."""
 
-    step: int
-    title: str
-    who: str
+    step: PlanStep
     standing: StepState
     x: int
     y: int
@@ -61,9 +59,7 @@ def draw(plan: TaskPlan, standing: Mapping[int, StepState]) -> Graph:
     return Graph(
         boxes=tuple(
             Box(
-                step=step.id,
-                title=step.description,
-                who=", ".join(step.specialists),
+                step=step,
                 standing=standing.get(step.id, unknown),
                 x=places[step.id][0],
                 y=places[step.id][1],
