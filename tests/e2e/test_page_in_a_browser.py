@@ -317,21 +317,22 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             }
             await (await runtime.answer("r1", answers, by=harm("by")))
             async with shown(hostile, storage) as client:
-                seen += await _harmless(client, chromium)
+                # What models were sent is as it was.
+                seen += await _harmless(client, chromium, prompts=False)
         found = {place for mark, place in harm.marks if f"{mark} " in seen}
         assert found >= {"answer in a chat", "said in a chat", "argument of a call", "its name"}
         assert found >= {"typed argument", "typed no JSON", "why not"}
         assert len(found) >= 40, sorted({place for _, place in harm.marks} - found)
 
 
-async def _harmless(client, chromium):
+async def _harmless(client, chromium, *, prompts=True):
     """Open all pages of a run, see that nothing happens, and give what people see."""
     page, sent, seen = await entered(client, chromium), [], []
     own = str(client.base_url)
     page.on("request", lambda each: sent.append((each.method, each.url)))
     page.on("dialog", lambda _: sent.append(("dialog", "")))
     paths = ["", *(f"runs/r1?tab={each}" for each in VIEWS), "runs/r1/steps/1"]
-    events_kept = [e for e in await _events(client) if e]
+    events_kept = await _events(client) if prompts else []
     for path in [*paths, *(f"runs/r1/prompts/{seq}" for seq in events_kept)]:
         await page.goto(f"{own}{path}")
         await page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")

