@@ -11,6 +11,7 @@ its text: a text, or what `_done` knows; of a list, the first entry at first. Fu
     $ resume TEXT           the same as LangGraph's own resumption, which names nothing
     $ ask TEXT with {...}   asks with answers that are handed in
     $ go on                 calls the graph again without a word
+    $ shown NAME NAME       what the interrupt shows of what is asked
     $ prompt NODE 2 | grep  a part of what the second call of a node was told
     $ state NAME NAME       what the state has, and `document` that of its plan
 
@@ -112,23 +113,33 @@ class Asked:
         """What a command is answered."""
         command, *parts = typed.removeprefix("$ ").split(" | ")
         word, _, text = command.partition(" ")
-        match word:
-            case "ask":
-                told = await self._followed(self._request(text))
-            case "answer":
-                told = await self._followed(await said(self._graph, self._meant(text), THREAD))
-            case "go":
-                told = await self._followed(None)
-            case "resume":
-                told = await self._followed(Command(resume=self._meant(text)))
-            case "prompt":
-                told = self._prompt(*text.split())
-            case "state":
-                state = (await self._graph.aget_state(THREAD)).values
-                told = [line for name in text.split() for line in _shown(state, name)]
+        if word in ("prompt", "shown", "state"):
+            told = await self._looked(word, text.split())
+        else:
+            told = await self._followed(await self._given(word, text))
         for part in parts:
             told = part_of("".join(f"{line}\n" for line in told), part).splitlines()
         return told
+
+    async def _given(self, word: str, text: str) -> Any:
+        """What the graph is given."""
+        match word:
+            case "ask":
+                return self._request(text)
+            case "answer":
+                return await said(self._graph, self._meant(text), THREAD)
+            case "resume":
+                return Command(resume=self._meant(text))
+        return None
+
+    async def _looked(self, word: str, names: list[str]) -> list[str]:
+        if word == "prompt":
+            return self._prompt(*names)
+        state = await self._graph.aget_state(THREAD)
+        if word == "shown":
+            (interrupted,) = state.interrupts
+            return [f"{name}: {json.dumps(interrupted.value[name])}" for name in names]
+        return [line for name in names for line in _shown(state.values, name)]
 
     def _request(self, text: str) -> dict[str, Any]:
         text, _, answers = text.partition(" with ")
