@@ -62,8 +62,8 @@ test: $(DEV) ## Run all tests
 	@$(PYTEST) $(ARGS)
 
 # What reads the texts of others: replies, plans, answers, team files, formulas and notes.
-FUZZED := $(addprefix tests/unit/,replies team texts plan/test_plan_document_properties.py \
-  host/test_approvals.py state/test_questions.py local/test_expressions.py local/test_grammar.py local/test_notes.py)
+FUZZED := $(addprefix tests/unit/,replies team base/texts plan/test_plan_document_properties.py \
+  nodes/host/test_approvals.py state/test_questions.py local/test_expressions.py local/test_grammar.py local/test_notes.py)
 
 check: $(DEV) ## Run what a change must pass: format, lint, types, imports, tests with coverage, fuzzing
 	@echo "ruff format"; $(BIN)/ruff format --check --quiet .
