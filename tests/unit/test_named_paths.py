@@ -25,3 +25,12 @@ def lost(line):
         if not there:
             yield named
         folders += [path if path.is_dir() else path.parent for path in there]
+
+
+def test_what_make_check_fuzzes_is_there():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (named,) = re.findall(r"(?ms)^FUZZED := \$\(addprefix (\S+?),(.*?)\)$", makefile)
+    before, paths = named
+    fuzzed = paths.replace("\\", " ").split()
+    assert len(fuzzed) > 5
+    assert [each for each in fuzzed if not (ROOT / f"{before}{each}").exists()] == []
