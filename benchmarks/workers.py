@@ -234,7 +234,7 @@ async def checked(house: House, runtime: Runtime, names: list[str]) -> Row:
 
 
 async def killed(house: House, args: Namespace) -> list[Row]:
-    """Kill one of four workers every few seconds while runs are there, and PostgreSQL twice."""
+    """Kill one of four workers every second while runs are there, and PostgreSQL twice."""
     drawn, kills, restarts = random.Random(args.seed), 0, 0  # noqa: S311
     names, in_time = list[str](), True
     async with opened(house) as (runtime, queue):
@@ -246,7 +246,7 @@ async def killed(house: House, args: Namespace) -> list[Row]:
             await begun(runtime, more)
             over = asyncio.ensure_future(ended(queue))
             while not over.done():
-                await asyncio.wait({over}, timeout=drawn.uniform(1.0, 3.0))
+                await asyncio.wait({over}, timeout=drawn.uniform(0.5, 1.5))
                 number = drawn.randrange(4)
                 workers[number].kill()
                 workers[number].join()

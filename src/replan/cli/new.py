@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -109,7 +110,8 @@ def starter_texts(starter: str, words: Mapping[str, str] | None = None) -> dict[
 def _texts(
     folder: Traversable, words: Mapping[str, str] | None, target: Path = Path()
 ) -> Iterator[tuple[Path, str]]:
-    for file in folder.iterdir():
+    # No file system promises an order.
+    for file in sorted(folder.iterdir(), key=attrgetter("name")):
         path = target / file.name.removesuffix(".txt")
         text = "" if file.is_dir() else file.read_text("utf-8")
         if words is not None:
