@@ -48,7 +48,9 @@ class Following(TypedDict, total=False):
 
     tokens: bool  # whether texts are reported piece by piece
     on_event: EventListener  # receives each event as it is, once it is on record
-    stop: asyncio.Event  # set it to stop the run; also set if the run is stopped by other means
+    stop: (
+        asyncio.Event | None
+    )  # set it to stop the run; also set if the run is stopped by other means
 
 
 JobStatus = Literal["waits", "at work"]

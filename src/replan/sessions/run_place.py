@@ -252,8 +252,7 @@ class StoragePlace:
     @property
     def _followed(self) -> Following:
         each = self.following
-        followed: Following = {"tokens": each.tokens, "on_event": each.report}
-        return followed if each.stop is None else {**followed, "stop": each.stop}
+        return {"tokens": each.tokens, "on_event": each.report, "stop": each.stop}
 
     async def _say(self, run_id: str, rows: dict[str, JsonValue]) -> Request:
         """Put on record what this turn says to a run: it counts once, however often it is taken."""

@@ -3,7 +3,6 @@
 import asyncio
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -142,7 +141,7 @@ class StatelessAgent:
         except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
             return AgentResult(success=False, response="", error=describe(error))
 
-    async def stream(
+    def stream(
         self,
         user_input: UserInput,
         context: AgentContext | Mapping[str, Any],
@@ -156,9 +155,7 @@ class StatelessAgent:
         def process(report: Callable[[Event], None]) -> Coroutine[Any, Any, AgentResult]:
             return self.process(user_input, context, **{**options, "on_event": report})
 
-        async with aclosing(stream_of(process)) as parts:
-            async for part in parts:
-                yield part
+        return stream_of(process)
 
     async def _turn(
         self, message: UserMessage, session: AgentContext, options: TurnOptions

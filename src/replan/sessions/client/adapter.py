@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, Unpack
@@ -127,7 +126,7 @@ class ClientAgentAdapter(UserSessions):
             result = await self._agent.process(user_input, turn.context, **turn_options)
             return await self._keep(turn, result)
 
-    async def stream(
+    def stream(
         self,
         session_id: str,
         user_input: UserInput,
@@ -146,9 +145,7 @@ class ClientAgentAdapter(UserSessions):
             all_options: TurnOptions = {**options, "on_event": report}
             return self.process(session_id, user_input, turn_id=turn_id, edit=edit, **all_options)
 
-        async with aclosing(stream_of(process)) as parts:
-            async for part in parts:
-                yield part
+        return stream_of(process)
 
     async def _turn(
         self,
