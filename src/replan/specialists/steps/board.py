@@ -41,6 +41,7 @@ from replan.state.results import (
     Assignment,
     ExecutionStatus,
     SpecialistResult,
+    known_results,
     newest_results,
 )
 
@@ -295,7 +296,8 @@ class Board:
             results = await log.results(run_id)
             self.ledger = await log.ledger(run_id)
             self.noted = await log.notes(run_id, QUESTIONS)
-            self.state = await whole_results(self.state, log)
+            if known_results(self.state):
+                self.state = await whole_results(self.state, log)
             self.recorded, self._is_loaded = RecordedResults.of(self.state, results), True
 
     async def outcome(self, key: str) -> Outcome:
