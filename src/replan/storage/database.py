@@ -5,22 +5,14 @@ changes nothing but the database.
 """
 
 import asyncio
+import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
-
-from tenacity import (
-    AsyncRetrying,
-    Retrying,
-    retry_if_exception,
-    stop_after_delay,
-    wait_exponential_jitter,
-)
 
 from replan.errors import StorageError
 from replan.log.uninterrupted import to_its_end
@@ -31,6 +23,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _NEWS = 1.0  # seconds for which it is believed that a database is away, without asking it
+_FIRST_PAUSE, _LONGEST_PAUSE, _JITTER = 0.02, 1.0, 0.05  # seconds from one attempt to the next
 
 EPOCH = "SELECT epoch FROM replan_threads WHERE thread_id = ?"
 """The number of the newest take of a thread."""
@@ -80,8 +73,7 @@ class Job(Generic[T]):
     writes: bool
     lasting: bool  # whether it must outlast a failure of power once it is done
     owner: Owner | None  # for whom it writes: refused if the thread is another's now
-    loop: asyncio.AbstractEventLoop | None  # that of `future`; None: a thread waits
-    future: "asyncio.Future[T] | Future[T]"
+    future: "asyncio.Future[T]"
 
     def run(self, connection: Connection) -> T:
         """Do the work, inside a transaction."""
@@ -96,13 +88,10 @@ Done = tuple[Job[Any], Any, BaseException | None]
 
 def settle(done: Sequence[Done]) -> None:
     """Tell who waits how their jobs ended, from whatever thread."""
-    for loop in {job.loop for job, *_ in done}:
-        done_in_loop = [each for each in done if each[0].loop is loop]
-        if loop is None:
-            _settle_here(done_in_loop)
-        else:
-            with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-                loop.call_soon_threadsafe(_settle_here, done_in_loop)
+    for loop in {job.future.get_loop() for job, *_ in done}:
+        done_in_loop = [each for each in done if each[0].future.get_loop() is loop]
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            loop.call_soon_threadsafe(_settle_here, done_in_loop)
 
 
 def _settle_here(done: Sequence[Done]) -> None:
@@ -129,56 +118,29 @@ class Retrier:
 
     async def run(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         """Make attempts until one succeeds, cannot succeed, or it takes too long; cut off none."""
-        try:
-            done = await self._attempt(attempt)
-        except Exception as error:
-            fault = fault_of(error)
-            if fault is None:
-                raise
-            is_hopeless = not fault.is_transient or self._given_up is not None
-            return self._fail(error) if is_hopeless else await self._retry(attempt)
-        self._given_up = None
-        return done
-
-    def run_here(self, attempt: Callable[[], T]) -> T:
-        """Do so in a thread, where an attempt and the pause after it may take long."""
-        try:
-            done = self._attempt_here(attempt)
-        except Exception as error:
-            fault = fault_of(error)
-            if fault is None:
-                raise
-            is_hopeless = not fault.is_transient or self._given_up is not None
-            return self._fail(error) if is_hopeless else self._retry_here(attempt)
-        self._given_up = None
-        return done
-
-    async def _retry(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
-        loop = AsyncRetrying(**_attempts(self.seconds))
-        try:
-            done: T = await loop(self._attempt, attempt)
-        except Exception as error:  # noqa: BLE001 - what it is, is told from a fault
-            return self._fail(error)
-        self._given_up = None
-        return done
-
-    def _retry_here(self, attempt: Callable[[], T]) -> T:
-        loop = Retrying(**_attempts(self.seconds))
-        try:
-            done = loop(lambda: self._attempt_here(attempt))
-        except Exception as error:  # noqa: BLE001 - what it is, is told from a fault
-            return self._fail(error)
-        self._given_up = None
-        return done
-
-    def _fail(self, error: Exception) -> Any:
-        fault = fault_of(error)
-        if fault is None:
-            raise error
-        # A database that was waited for in vain is not waited for by each write that is left.
-        self._given_up = fault if fault.is_transient else None
-        self._failed_at = time.monotonic()
-        raise storage_error(self.where, fault, is_opening=self._is_opening) from error
+        failed_at, pause = None, _FIRST_PAUSE
+        while True:
+            try:
+                done = await self._attempt(attempt)
+            except Exception as error:
+                fault = fault_of(error)
+                if fault is None:
+                    raise
+                now = time.monotonic()
+                if failed_at is None:
+                    # A database that was waited for in vain is not waited for by each write that
+                    # is left.
+                    failed_at = now if self._given_up is None else now - self.seconds
+                if not fault.is_transient or now - failed_at >= self.seconds:
+                    self._given_up = fault if fault.is_transient else None
+                    self._failed_at = now
+                    is_opening = self._is_opening
+                    raise storage_error(self.where, fault, is_opening=is_opening) from error
+            else:
+                self._given_up = None
+                return done
+            await asyncio.sleep(pause + _JITTER * random.random())  # noqa: S311 - no secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _attempt(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         self._check()
@@ -188,10 +150,6 @@ class Retrier:
         self._in_flight.add(future)
         future.add_done_callback(self._in_flight.discard)
         return await to_its_end(future)
-
-    def _attempt_here(self, attempt: Callable[[], T]) -> T:
-        self._check()
-        return attempt()
 
     def _check(self) -> None:
         """Raise a `StorageError` if no work is accepted now."""
@@ -256,23 +214,23 @@ class Database(ABC):
         """Run a transaction that changes nothing."""
         return await self._run(work, writes=False, lasting=False, owner=None)
 
-    def run_here(self, work: Work[T], *, writes: bool, owner: Owner | None = None) -> T:
-        """Run a transaction from a thread that may wait for it, also for a later attempt."""
-        owner = (owner or owner_in(self.where)) if writes else None
+    def here(self, work: Coroutine[Any, Any, T], otherwise: str) -> T:
+        """Do work on this database in a thread that may wait for it.
 
-        def attempt() -> T:
-            future = Future[T]()
-            self._submit(Job(work, writes, lasting=True, owner=owner, loop=None, future=future))
-            return future.result()
-
-        return self.retrier.run_here(attempt)
+        Raises:
+            asyncio.InvalidStateError: An event loop would wait; says what to do `otherwise`.
+        """
+        if not is_in_loop():
+            return asyncio.run(work)
+        work.close()
+        raise asyncio.InvalidStateError(otherwise)
 
     async def _run(self, work: Work[T], *, writes: bool, lasting: bool, owner: Owner | None) -> T:
         loop = asyncio.get_running_loop()
 
         def attempt() -> "asyncio.Future[T]":
             future: asyncio.Future[T] = loop.create_future()
-            self._submit(Job(work, writes, lasting, owner, loop, future))
+            self._submit(Job(work, writes, lasting, owner, future))
             return future
 
         return await self.retrier.run(attempt)
@@ -286,15 +244,10 @@ class Database(ABC):
         await self.retrier.end()
 
 
-def _attempts(seconds: float) -> dict[str, Any]:
-    return {
-        "retry": retry_if_exception(_can_pass),
-        "stop": stop_after_delay(seconds),
-        "wait": wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
-        "reraise": True,
-    }
-
-
-def _can_pass(error: BaseException) -> bool:
-    fault = fault_of(error)
-    return fault is not None and fault.is_transient
+def is_in_loop() -> bool:
+    """Whether this thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

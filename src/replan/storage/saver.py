@@ -20,6 +20,7 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Collection,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -80,6 +81,12 @@ T = TypeVar("T")
 
 _STRATEGIES = ("keep_latest", "delete")
 
+_AWAIT = (
+    "Synchronous calls to the saver are only allowed from a thread without an event loop. "
+    "Use the asynchronous interface here, for example `await checkpointer.aget_tuple(...)` or "
+    "`await graph.ainvoke(...)`."
+)
+
 
 class Saver(BaseCheckpointSaver[str]):
     """Keeps checkpoints in a database."""
@@ -99,7 +106,7 @@ class Saver(BaseCheckpointSaver[str]):
         self.database = database
         self.holds = holds
         self._logs = logs
-        self._loop = _running_loop()  # where threads are held
+        self._loop = asyncio.get_running_loop()  # where threads are held
 
     def lock(self, thread_id: str) -> AbstractAsyncContextManager[Owner]:
         """Hold a thread while this lasts."""
@@ -195,7 +202,7 @@ class Saver(BaseCheckpointSaver[str]):
                 await self._write(name, work)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return _above(self._read_here(self._find(config)))
+        return self._here(self.aget_tuple(config))
 
     def list(
         self,
@@ -205,7 +212,7 @@ class Saver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        yield from self._read_here(self._find_all(config, filter, before, limit))
+        yield from self._here(self.database.read(self._find_all(config, filter, before, limit)))
 
     def put(
         self,
@@ -214,9 +221,7 @@ class Saver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        new = self._new_checkpoint(config, checkpoint, metadata, new_versions)
-        self._write_here(new.thread_key.thread_id, partial(self._write_new, new=new))
-        return config_of(new.thread_key, checkpoint["id"])
+        return self._here(self.aput(config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self,
@@ -225,25 +230,26 @@ class Saver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        new = self._new_writes(config, writes, task_id, task_path)
-        self._write_here(new.thread_key.thread_id, new.write)
+        self._here(self.aput_writes(config, writes, task_id, task_path))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self._read_here(self._history(config, channels)) if channels else {}
+        return self._here(self.aget_delta_channel_history(config=config, channels=channels))
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread and the runs on it; a run that works on it is left alone."""
-        name = str(thread_id)
-        self._check_may_wait()
-        if self._loop is not None and not isinstance(self.database, MemoryDatabase):
+        self._here(self._delete_where_held(str(thread_id)))
+
+    async def _delete_where_held(self, thread_id: str) -> None:
+        if not isinstance(self.database, MemoryDatabase):
             # Where threads are held, also against other processes.
-            asyncio.run_coroutine_threadsafe(self.adelete_thread(name), self._loop).result()
+            deleting = asyncio.run_coroutine_threadsafe(self.adelete_thread(thread_id), self._loop)
+            await asyncio.wrap_future(deleting)
             return
-        if self.holds.owner_of(name) is not owner_in(self.database.where, name):
-            raise ThreadBusyError(name)
-        self._write_here(name, partial(delete_thread, thread_id=name))
+        if self.holds.owner_of(thread_id) is not owner_in(self.database.where, thread_id):
+            raise ThreadBusyError(thread_id)
+        await self._write(thread_id, partial(delete_thread, thread_id=thread_id))
 
     def _find(self, config: RunnableConfig) -> Work[tuple[CheckpointTuple | None, str | None]]:
         thread_key, wanted = thread_key_in(config), get_checkpoint_id(config)
@@ -325,29 +331,8 @@ class Saver(BaseCheckpointSaver[str]):
     async def _write(self, thread_id: str, work: Work[None]) -> None:
         await self.database.write(work, owner=self.holds.owner_of(thread_id))
 
-    def _write_here(self, thread_id: str, work: Work[None]) -> None:
-        self._check_may_wait()
-        self.database.run_here(work, writes=True, owner=self.holds.owner_of(thread_id))
-
-    def _read_here(self, work: Work[T]) -> T:
-        self._check_may_wait()
-        return self.database.run_here(work, writes=False)
-
-    def _check_may_wait(self) -> None:
-        """Refuse to block an event loop."""
-        if _running_loop() is not None and not isinstance(self.database, MemoryDatabase):
-            raise asyncio.InvalidStateError(
-                "Synchronous calls to the saver are only allowed from a thread without an event "
-                "loop. Use the asynchronous interface here, for example "
-                "`await checkpointer.aget_tuple(...)` or `await graph.ainvoke(...)`."
-            )
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+    def _here(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.database.here(work, _AWAIT)
 
 
 def _reading(work: Work[T]) -> Work[T]:

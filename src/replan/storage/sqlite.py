@@ -5,16 +5,18 @@ In memory it is the same database on one connection, whose work is done where it
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from threading import RLock, Thread
-from typing import Any
+from typing import Any, TypeVar
 
-from replan.storage.database import Connection, Database, Done, Job, Row, settle
+from replan.storage.database import Connection, Database, Done, Job, Row, is_in_loop, settle
+
+T = TypeVar("T")
 
 BUSY = 10.0  # seconds that SQLite waits by itself for another process to end its write
 _GROUP = 100  # transactions at most that are committed together
@@ -193,6 +195,16 @@ class MemoryDatabase(Database):
             job.future.set_exception(error)
         else:
             job.future.set_result(value)
+
+    def here(self, work: Coroutine[Any, Any, T], otherwise: str) -> T:
+        """Do work on this database, also in an event loop: it waits for nothing."""
+        if not is_in_loop():
+            return super().here(work, otherwise)
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return end.value
+        return super().here(work, otherwise)
 
     def _connected(self) -> SqliteConnection:
         if self._connection is None:

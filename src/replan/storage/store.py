@@ -30,7 +30,6 @@ from replan.failures import describe
 from replan.storage.database import Connection, Database, Row, moment
 from replan.storage.encryption import Cipher
 from replan.storage.faults import UnreadableRecordError, fault_of, storage_error
-from replan.storage.sqlite import MemoryDatabase
 from replan.storage.store_operations import Namespace, checked, has, listed
 
 T = TypeVar("T")
@@ -40,6 +39,11 @@ _KEPT, _SMALL = 20_000, 2_000
 """How many items stay decrypted and read, and how large these are at most, in bytes."""
 
 _FEW = 50  # rows up to which the event loop encrypts or reads them itself
+
+_AWAIT = (
+    "The event loop cannot wait for the storage without standing still. "
+    "Use the asynchronous method, such as `await store.aget(...)`."
+)
 
 _SELECT = "SELECT namespace, key, value, created_at, updated_at FROM replan_items"
 
@@ -121,22 +125,20 @@ class Store(BaseStore):
             asyncio.InvalidStateError: It is called in an event loop, which the database would hold
                 up.
         """
-        if _in_event_loop() and not isinstance(self._database, MemoryDatabase):
-            raise asyncio.InvalidStateError(
-                "The event loop cannot wait for the storage without standing still. "
-                "Use the asynchronous method, such as `await store.aget(...)`."
-            )
         batch = self._batch([checked(op) for op in ops])
-        return self._results(batch.ops, self._database.run_here(batch.run, writes=batch.writes))
+        return self._results(batch.ops, self._database.here(self._run(batch), _AWAIT))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do operations: all reads see what was there before, and the last put of a key counts."""
         operations = [checked(op) for op in ops]
         puts = sum(isinstance(op, PutOp) for op in operations)
         batch = await _in_thread_if_many(puts, lambda: self._batch(operations))
-        rows = await (self._database.write if batch.writes else self._database.read)(batch.run)
+        rows = await self._run(batch)
         count = sum(map(len, rows))
         return await _in_thread_if_many(count, lambda: self._results(operations, rows))
+
+    async def _run(self, batch: _Batch) -> list[Rows]:
+        return await (self._database.write if batch.writes else self._database.read)(batch.run)
 
     def _batch(self, ops: Sequence[Op]) -> _Batch:
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
@@ -259,11 +261,3 @@ def _texts_in(value: object) -> Iterable[str]:
 async def _in_thread_if_many(count: int, work: Callable[[], T]) -> T:
     """Do work on this many rows; in a thread, if it would hold up the event loop."""
     return await asyncio.to_thread(work) if count > _FEW else work()
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

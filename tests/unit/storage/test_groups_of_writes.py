@@ -132,7 +132,7 @@ async def test_a_thread_that_waits_is_in_a_group_too(tmp_path):
     async with grouped(path) as (database, one_group):
         async with one_group():
             here = [
-                asyncio.ensure_future(asyncio.to_thread(database.run_here, put(name), writes=True))
+                asyncio.ensure_future(asyncio.to_thread(asyncio.run, database.write(put(name))))
                 for name in ("a", "salt")
             ]
         ends = await asyncio.gather(*here, return_exceptions=True)

@@ -46,10 +46,9 @@ async def saver(request, opened):
         yield saver
 
 
-def rows(saver, table):
-    return saver.database.run_here(
-        lambda connection: connection.query(f"SELECT * FROM {table}"),  # noqa: S608 - ours
-        writes=False,
+async def rows(saver, table):
+    return await saver.database.read(
+        lambda connection: connection.query(f"SELECT * FROM {table}")  # noqa: S608 - ours
     )
 
 
@@ -95,7 +94,7 @@ async def test_a_value_stands_once_for_each_version_and_never_in_the_checkpoint(
     at = await saver.aput(PLACE, checkpoint, {}, versions)
     later = {**checkpoint, **{key: empty_checkpoint()[key] for key in ("id", "ts")}}
     await saver.aput(at, later, {}, {})
-    assert len(rows(saver, "replan_channels")) == 2
+    assert len(await rows(saver, "replan_channels")) == 2
     found = [each async for each in saver.alist(PLACE)]
     assert [each.checkpoint["channel_values"] for each in found] == [
         {"short": 7, "long": [WORD]}
@@ -110,11 +109,14 @@ async def test_with_a_key_no_table_holds_a_word_of_what_was_said(saver):
     await saver.aput_writes(at, [("text", WORD), (ERROR, ValueError(WORD))], "task")
     for table in ("replan_checkpoints", "replan_channels", "replan_writes"):
         stored = [
-            bytes(cell) for row in rows(saver, table) for cell in row if isinstance(cell, bytes)
+            bytes(cell)
+            for row in await rows(saver, table)
+            for cell in row
+            if isinstance(cell, bytes)
         ]
         assert stored
         assert WORD.encode() not in b"".join(stored)
-        assert WORD not in str(rows(saver, table))
+        assert WORD not in str(await rows(saver, table))
     found = await saver.aget_tuple(PLACE)
     assert (found.metadata["note"], found.metadata["said"]) == (WORD, WORD)
     assert [each async for each in saver.alist(PLACE, filter={"note": WORD})] == [found]
@@ -126,7 +128,7 @@ async def test_without_a_key_they_do(saver):
     at = await put(saver, text=WORD)
     await saver.aput_writes(at, [("text", WORD)], "task")
     for table in ("replan_channels", "replan_writes"):
-        assert WORD in str(rows(saver, table))
+        assert WORD in str(await rows(saver, table))
 
 
 COLUMNS = [
@@ -266,7 +268,7 @@ async def test_all_threads_are_listed_in_one_order(saver):
 
 async def test_a_deleted_thread_leaves_no_row_and_its_runs_neither(saver):
     await put(saver, {"configurable": {"thread_id": "other", "checkpoint_ns": ""}}, text=WORD)
-    before = {each: rows(saver, each) for each in ("replan_checkpoints", "replan_channels")}
+    before = {each: await rows(saver, each) for each in ("replan_checkpoints", "replan_channels")}
     at = await put(saver, text=WORD)
     await saver.aput_writes(at, [("text", WORD)], "task")
     for name in ("t", "other"):
@@ -291,11 +293,11 @@ async def test_a_deleted_thread_leaves_no_row_and_its_runs_neither(saver):
     async with saver.lock("t") as owner:
         first = owner.epoch
     await saver.adelete_thread("t")
-    assert {each: rows(saver, each) for each in before} == before
-    assert {str(row[0]).endswith("other") for each in OF_A_RUN for row in rows(saver, each)} == {
-        True
-    }
-    assert [row[0] for row in rows(saver, "replan_threads")] == ["other"]
+    assert {each: await rows(saver, each) for each in before} == before
+    assert {
+        str(row[0]).endswith("other") for each in OF_A_RUN for row in await rows(saver, each)
+    } == {True}
+    assert [row[0] for row in await rows(saver, "replan_threads")] == ["other"]
     async with saver.lock("t") as owner:
         assert owner.epoch != first
 
@@ -427,12 +429,12 @@ async def test_pruning_keeps_what_the_newest_checkpoint_is_made_of(saver):
     graph, thread = counting_graph(saver), {"configurable": {"thread_id": "t"}}
     for turn in range(14):
         await graph.ainvoke({"words": [f"u{turn}"]}, thread)
-    before, many = await graph.aget_state(thread), len(rows(saver, "replan_checkpoints"))
+    before, many = await graph.aget_state(thread), len(await rows(saver, "replan_checkpoints"))
     await saver.aprune(["t"])
     after = await graph.aget_state(thread)
     assert (after.values, after.config) == (before.values, before.config)
-    assert 1 < len(rows(saver, "replan_checkpoints")) < many / 2
-    assert len(rows(saver, "replan_channels")) < many
+    assert 1 < len(await rows(saver, "replan_checkpoints")) < many / 2
+    assert len(await rows(saver, "replan_channels")) < many
     assert (await graph.ainvoke({"words": ["on"]}, thread))["count"] == 15
     with pytest.raises(ValueError, match="Unknown strategy"):
         await saver.aprune(["t"], strategy="all")
@@ -447,12 +449,12 @@ async def test_a_run_that_is_taken_back_leaves_its_thread_as_it_was(saver):
     await graph.ainvoke({"words": ["u0"]}, of_run("first"))
     before = (await graph.aget_state(of_run(""))).values
     stored = {
-        each: len(rows(saver, each))
+        each: len(await rows(saver, each))
         for each in ("replan_checkpoints", "replan_channels", "replan_writes")
     }
     await graph.ainvoke({"words": ["u1"]}, of_run("second"))
     for _ in range(2):
         await saver.adelete_for_runs(["second"])
         assert (await graph.aget_state(of_run(""))).values == before
-        assert {each: len(rows(saver, each)) for each in stored} == stored
+        assert {each: len(await rows(saver, each)) for each in stored} == stored
     assert (await graph.ainvoke({"words": ["u1"]}, of_run("third")))["count"] == 2
