@@ -32,7 +32,8 @@ def test_numbers(text, expected):
     CASES["dates"],
 )
 def test_dates(text, expected):
-    assert [str(day) for day, _ in dates_in(text, TODAY)] == [expected] * (expected is not None)
+    found = [str(day) for day, _ in dates_in(text, TODAY) if day is not None]
+    assert found == [expected] * (expected is not None)
 
 
 SPOKEN_NUMBERS = CASES["spoken_numbers"]
@@ -43,7 +44,7 @@ def test_numbers_and_dates_as_they_are_spoken():
     for text, numbers in SPOKEN_NUMBERS.items():
         assert [number for number, _ in numbers_in(text)] == numbers, text
     for text, day in SPOKEN_DATES.items():
-        found = {str(each) for each, _ in dates_in(text, TODAY)}
+        found = {str(each) for each, _ in dates_in(text, TODAY) if each is not None}
         assert (found.pop() if len(found) == 1 else None) == day, text
 
 

@@ -147,8 +147,10 @@ def claim_forms(claims: Claims) -> None:
     # What is said to be unwanted is no value, and no part of one; nor is a day that is vague.
     claims.add(
         Claim(span)
-        for span, _, slot in found
-        if _is_rejected(text, span[0]) or (slot.type == "date" and is_approximate(text, span))
+        for span, value, slot in found
+        if value is None
+        or _is_rejected(text, span[0])
+        or (slot.type == "date" and is_approximate(text, span))
     )
     found.sort(key=lambda match: (match[0][0] - match[0][1], match[0]))
     for span, group in groupby(found, key=lambda match: match[0]):
@@ -202,7 +204,7 @@ def _values_of_form(slot: Slot, claims: Claims) -> list[tuple[Span, JsonValue]]:
         )
         found = [(span, choice) for choice, span in spans]
     elif slot.type == "date":
-        found = [(span, day.isoformat()) for day, span in dates_in(text, claims.wanted.today)]
+        found = [(span, day and str(day)) for day, span in dates_in(text, claims.wanted.today)]
     elif (form := form_of(slot.pattern)) is not None:
         found = [(match.span(), match[0]) for match in form.finditer(text)]
     elif (

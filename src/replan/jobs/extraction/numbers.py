@@ -1,4 +1,4 @@
-"""Numbers as people write them, in English and Chinese; approximate ones are not numbers."""
+"""Numbers as people write them, in English and Chinese; one that may not be exact is none."""
 
 import re
 import tomllib
@@ -16,25 +16,20 @@ WORDS: dict[str, Any] = tomllib.loads(
 """The words of numbers and days."""
 
 _SPOKEN = WORDS["numbers"]
-_SMALL: dict[str, int] = {word: number for number, word in enumerate(_SPOKEN["units"])} | {
-    word: 10 * number for number, word in enumerate(_SPOKEN["tens"], start=2)
-}
-_LARGE: dict[str, int] = _SPOKEN["large"]
+_SMALL: dict[str, int] = {word: number for number, word in enumerate(_SPOKEN["units"])}
+_TENS: dict[str, int] = {word: 10 * n for n, word in enumerate(_SPOKEN["tens"], start=2)}
 _SIGNS: dict[str, int] = {
     **{sign: number for number, sign in enumerate(_SPOKEN["signs"])},
     **_SPOKEN["other_signs"],
 }
-_SIGN_UNITS: dict[str, int] = _SPOKEN["sign_units"]
-_LARGE_SIGNS: dict[str, int] = _SPOKEN["large_signs"]
-_HALF = 0.5
+_TEN = "十"
 
-_ANY_UNIT = "".join(_SIGN_UNITS | _LARGE_SIGNS)
-_ANY_SIGN = "".join(_SIGNS) + _ANY_UNIT
-_TIMES = rf"\s?(?P<times>{'|'.join(_LARGE)}|k)\b|(?P<signs>[{_ANY_UNIT}]{{1,3}})"
+_ANY_SIGN = "".join(_SIGNS) + _TEN + _SPOKEN["large_signs"]
 _DIGITS = re.compile(
     r"(?<![\w-])(?<!\w\.)(?<!\d,)(?P<digits>[+-]?\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,9})?(?![\d.]*\d)"
     r"|[+-]?\d{1,15}(?:\.\d{1,9})?(?!\d|[.,]\d))"
-    rf"(?:{_TIMES}|(?![A-Za-z_-]))",
+    rf"(?:(?P<times>\s?(?:{'|'.join(_SPOKEN['large'])}|k)\b|[{_TEN}{_SPOKEN['large_signs']}])"
+    r"|(?![A-Za-z_-]))",
     re.ASCII | re.IGNORECASE,
 )
 # A full-width comma is no part of a number: it ends what is before it.
@@ -49,25 +44,21 @@ _APPROXIMATE = {
 _AROUND = 40  # characters around a number that can make it approximate
 # It is a thousand to some, and one to others.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-_WORD = "|".join((*_SMALL, *_LARGE))
+_WORD = "|".join((*_SMALL, *_TENS, *_SPOKEN["large"]))
 # 'The red one' is not a number, and neither is 'one moment'.
 _NO_ONE = r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bno )(?<!\bany )(?<!\beach )"
 _WORDS = re.compile(
-    rf"{_NO_ONE}\b(?P<minus>minus )?"
-    rf"(?P<words>(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD})){{0,8}})\b"
-    rf"(?: point(?P<part>(?: (?:{'|'.join(_SPOKEN['units'][:10])})\b){{1,9}}))?"
-    r"(?P<half> and a half\b)?",
+    rf"{_NO_ONE}\b(?P<words>(?:minus )?(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD})){{0,8}})\b"
+    r"(?P<more> point \w+| and a half\b)?",
     re.IGNORECASE,
 )
 _ONE_WORD = re.compile(r"\bthe \w+ one$|^one (?:moment|second|sec|minute|more|of|by)\b")
 _RUN = re.compile(rf"[{''.join(_SIGNS)}]+")
 _LONGEST_RANGE = 3
 _CHINESE = re.compile(
-    rf"(?<![{_SPOKEN['ordinal']}{_ANY_SIGN}.\d])"
-    rf"(?P<minus>{_SPOKEN['minus']})?(?:{_SPOKEN['percent']})?"
-    rf"(?P<signs>[{''.join(_SIGNS)}十拾][{_ANY_SIGN}]{{0,15}})"
-    rf"(?:{_SPOKEN['point']}(?P<part>[{''.join(_SIGNS)}]{{1,9}}))?"
-    rf"(?P<half>{_SPOKEN['half']})?(?P<next>[\u4e00-\u9fff]?)"
+    rf"(?<![{_SPOKEN['ordinal']}{_ANY_SIGN}.\d])(?P<before>{_SPOKEN['before']})?"
+    rf"(?P<signs>[{''.join(_SIGNS)}{_TEN}][{_ANY_SIGN}]{{0,15}})"
+    rf"(?P<more>{_SPOKEN['more']})?(?P<next>[\u4e00-\u9fff]?)"
 )
 
 
@@ -82,7 +73,10 @@ def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
 
 
 def all_numbers_in(text: str) -> list[tuple[Number | None, Span]]:
-    """Find the numbers of a text, each with where it is; None in place of an approximate one."""
+    """Find the numbers of a text, each with where it is; None in place of one that is not exact.
+
+    In words and signs, numbers are read up to 99; a larger one has a place, and no number.
+    """
     text = folded(text)
     found = sorted(_any_numbers_in(text), key=lambda number_and_span: number_and_span[1])
     vague = {span for _, span in found if is_approximate(text, span)}
@@ -107,7 +101,7 @@ def _any_numbers_in(text: str) -> Iterator[tuple[Number | None, Span]]:
     for found in _WORDS.finditer(text):
         is_free = not any(start < found.end() and found.start() < end for start, end in taken)
         if is_free and not _is_pronoun(found, text):
-            yield _in_words(found), found.span()
+            yield None if found["more"] else _in_words(found["words"]), found.span()
     for found in _CHINESE.finditer(text):
         if _is_number(found):
             yield _in_signs(found), (found.start(), found.start("next"))
@@ -122,15 +116,9 @@ def is_approximate(text: str, span: Span) -> bool:
 
 
 def _written(found: re.Match[str]) -> Number | None:
-    if _THOUSANDS.fullmatch(found["digits"]):
+    if found["times"] or _THOUSANDS.fullmatch(found["digits"]):
         return None
-    digits = found["digits"].replace(",", "")
-    number = float(digits) if "." in digits else int(digits)
-    times = _LARGE.get((found["times"] or "").casefold(), 1_000 if found["times"] else 1)
-    for sign in found["signs"] or "":
-        times *= {**_SIGN_UNITS, **_LARGE_SIGNS}[sign]
-    # Without what the multiplication of fractions adds.
-    number = round(number * times, 9)
+    number = float(found["digits"].replace(",", ""))
     return int(number) if number == int(number) else number
 
 
@@ -143,25 +131,13 @@ def _is_pronoun(found: re.Match[str], text: str) -> bool:
     return _ONE_WORD.search(before) is not None or _ONE_WORD.match(after) is not None
 
 
-def _in_words(found: re.Match[str]) -> Number:
-    number: Number = _english(found["words"].casefold())
-    if found["part"]:
-        digits = "".join(str(_SMALL[word]) for word in found["part"].casefold().split())
-        number = float(f"{number}.{digits}")
-    number += _HALF if found["half"] else 0
-    return -number if found["minus"] else number
-
-
-def _english(words: str) -> int:
-    total, part = 0, 0
-    for word in re.split(r"[ -]+", words.replace(" and ", " ")):
-        if word in _SMALL:
-            part += _SMALL[word]
-        elif word == "hundred":
-            part = max(part, 1) * 100
-        else:
-            total, part = total + max(part, 1) * _LARGE[word], 0
-    return total + part
+def _in_words(words: str) -> int | None:
+    """Such as 'seven' or 'twenty-one'."""
+    tens, _, units = words.casefold().replace("-", " ").rpartition(" ")
+    if not tens:
+        return {**_SMALL, **_TENS}.get(units)
+    is_whole = tens in _TENS and 0 < _SMALL.get(units, 0) < 10  # noqa: PLR2004 - a digit
+    return _TENS[tens] + _SMALL[units] if is_whole else None
 
 
 def _is_number(found: re.Match[str]) -> bool:
@@ -169,19 +145,23 @@ def _is_number(found: re.Match[str]) -> bool:
     signs, after = found["signs"], found["next"]
     if signs + after == _SPOKEN["very"]:
         return False
-    is_lone = signs == _SPOKEN["signs"][1] and not (found["part"] or found["half"])
+    is_lone = signs == _SPOKEN["signs"][1] and not found["more"]
     return not (is_lone and after and after not in _SPOKEN["counted"])
 
 
-def _in_signs(found: re.Match[str]) -> Number | None:
+def _in_signs(found: re.Match[str]) -> int | None:
+    """Such as 两, 三十二, or in digits 二〇二六."""
     signs, after = found["signs"], found["next"]
-    if (after and after in _SPOKEN["vague"]) or any(map(_is_range, _RUN.findall(signs))):
+    is_vague = after and after in _SPOKEN["vague"]
+    if is_vague or found["before"] or found["more"] or any(map(_is_range, _RUN.findall(signs))):
         return None
-    number: Number = chinese(signs)
-    if found["part"]:
-        number = float(f"{number}.{''.join(str(_SIGNS[sign]) for sign in found['part'])}")
-    number += _HALF if found["half"] else 0
-    return -number if found["minus"] else number
+    if not all(sign in _SIGNS or sign == _TEN for sign in signs):
+        return None
+    tens, ten, units = signs.partition(_TEN)
+    if not ten:
+        return int("".join(str(_SIGNS[sign]) for sign in signs))
+    digits = [_SIGNS.get(part) for part in (tens or _SPOKEN["signs"][1], units or "零")]
+    return None if None in digits else 10 * (digits[0] or 0) + (digits[1] or 0)
 
 
 def _is_range(run: str) -> bool:
@@ -189,33 +169,3 @@ def _is_range(run: str) -> bool:
     digits = [_SIGNS[sign] for sign in run]
     is_short = 1 < len(digits) <= _LONGEST_RANGE and digits[0] > 0
     return is_short and all(one < next_ for one, next_ in pairwise(digits))
-
-
-def chinese(signs: str) -> int:
-    """Read a number such as 三百二十, 一万五 or 二〇二六."""
-    if not any(sign in _SIGN_UNITS or sign in _LARGE_SIGNS for sign in signs):
-        return int("".join(str(_SIGNS[sign]) for sign in signs))
-    for sign, times in sorted(_LARGE_SIGNS.items(), key=lambda pair: -pair[1]):
-        high, found, low = signs.partition(sign)
-        if found:
-            return (chinese(high) if high else 1) * times + _rest(low, times)
-    total, digit, unit = 0, 0, 1
-    for place, sign in enumerate(signs):
-        if sign in _SIGN_UNITS:
-            unit = _SIGN_UNITS[sign]
-            total, digit = total + (digit or 1) * unit, 0
-        elif place == len(signs) - 1:
-            return total + _rest(sign, unit)
-        else:
-            digit = _SIGNS[sign]
-            unit = 1 if digit == 0 else unit
-    return total
-
-
-def _rest(low: str, times: int) -> int:
-    """What follows a unit: alone, a digit counts the tenths of it, as in 一百五."""
-    is_tenth = len(low) == 1 and low in _SIGNS and times > _TEN
-    return chinese(low) * times // _TEN if is_tenth else chinese(low) if low else 0
-
-
-_TEN = 10
