@@ -165,8 +165,9 @@ async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, 
             await update(run_id, outcome, at)
 
         async def added(request):
-            await add(request)
+            stored = await add(request)
             leave.set()
+            return stored
 
         monkeypatch.setattr(runtime.storage.runs, "update", late)
         monkeypatch.setattr(runtime.storage.log, "add_request", added)
@@ -315,6 +316,39 @@ async def test_stop_and_answers_reach_the_owner_through_the_storage(bench, tmp_p
         result = await other.resume(run.run_id)
         assert (result.outcome, result.results[2].text) == ("completed", "Attic is grey")
         assert bench.did == [3]
+
+
+async def test_a_named_answer_that_comes_again_in_other_words_is_refused(
+    bench, tmp_path, monkeypatch
+):
+    where = tmp_path / "runs.db"
+    async with (
+        open_runtime(bench.team(), storage=where) as owner,
+        open_runtime(bench.team(), storage=where) as other,
+    ):
+        bench.leave.clear()
+        run = await owner.start(ASKS)
+        async for event in run.events():
+            if getattr(event, "key", None) == "2/painter/1":
+                break
+        reads, requests = asyncio.Event(), owner.storage.log.requests
+
+        async def late(run_ids, **options):
+            await reads.wait()
+            return await requests(run_ids, **options)
+
+        monkeypatch.setattr(owner.storage.log, "requests", late)
+        words = {"1/painter/1": "blue", "2/painter/1": "grey"}
+        elsewhere = await other.answer(run.run_id, words, name="n")
+        try:
+            with pytest.raises(InputError, match="Another answer has this name"):
+                await owner.answer(run.run_id, {**words, "1/painter/1": "red"}, name="n")
+            await owner.answer(run.run_id, words, name="n")
+        finally:
+            bench.leave.set()
+            reads.set()
+        assert (await run).results[1].text == "Hall is blue"
+        assert (await elsewhere).outcome == "completed"
 
 
 async def test_runs_of_one_conversation_are_told_apart(bench, where):

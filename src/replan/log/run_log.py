@@ -440,11 +440,20 @@ class RunLog:
         """Remove the long texts of the events of all runs that were stored before a time."""
         await self._store.forget_texts(before)
 
-    async def add_request(self, request: Request) -> None:
-        """Append a request to a run, until the owner of the run takes it."""
+    async def add_request(self, request: Request) -> Request:
+        """Append a request to a run, until the owner of the run takes it.
+
+        The first request of a name counts, and is returned.
+        """
         value = request.model_dump(mode="json", exclude={"run_id"})
         row = NewRow(f"{REQUEST}{request.name}", "request", value)
-        await self._write(request.run_id, lambda rows: rows.append(row))
+
+        def work(rows: Rows) -> Request:
+            if rows.append(row):
+                return request
+            return Request(run_id=request.run_id, **rows.value(row.key))
+
+        return await self._write(request.run_id, work)
 
     async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
         """The requests to these runs that no process has taken, in their order.

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
-from replan.runs.asked.requests import BEAT
+from replan.runs.asked.requests import BEAT, check_same_words
 from replan.runs.asked.steers import check_steer, refuse_second_edit
 from replan.runs.calling.compiled import services_in
 from replan.runs.log.event_log import EventLog
@@ -111,8 +111,11 @@ class RunsAtWork:
         """Record a person's request to a run, and handle it if this process works on the run.
 
         A request that has the name of an earlier one is that one.
+
+        Raises:
+            InputError: The earlier one says something else.
         """
-        request = Request(
+        new = Request(
             run_id=run_id,
             name=name or self._resources.new_id(),
             kind=kind,
@@ -120,7 +123,8 @@ class RunsAtWork:
             by=by,
             **fields,
         )
-        await self._resources.log.add_request(request)
+        request = await self._resources.log.add_request(new)
+        check_same_words(new, request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
         await self._handle(request)
         return request

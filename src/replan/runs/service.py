@@ -294,8 +294,8 @@ class Runtime(Generic[T_co]):
             following: How to follow and stop the run, if it continues here; see `start`.
 
         Raises:
-            InputError: There is no such run, it asks nothing, or the answer fits nothing that is
-                asked now. Nothing was answered.
+            InputError: There is no such run, it asks nothing, the answer fits nothing that is asked
+                now, or another answer has its name. Nothing was answered.
         """
         record = await kept_record_of(run_id, self._resources)
         asks = (await self.get(run_id)).pending_questions

@@ -266,8 +266,7 @@ class StoragePlace:
             by=self.following.labels.get("user", ""),
             answers=rows,
         )
-        await self.log.add_request(request)
-        return request
+        return await self.log.add_request(request)
 
     async def _report_again(self, run_id: str, since: datetime | None) -> None:
         for event in await calls_on_record(self.storage.log, run_id, since):

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.errors import InputError
 from replan.log.rows import Request
 from replan.log.run_log import RunLog
 from replan.specialists.steps.step_record import ANSWERS
@@ -36,6 +37,17 @@ async def request_named(log: RunLog, run_id: str, name: str) -> Request | None:
     """The request of a name to a run, taken or not; None if there is none."""
     requests = await log.requests([run_id], taken=True)
     return next((request for request in requests if request.name == name), None)
+
+
+def check_same_words(request: Request, earlier: Request) -> None:
+    """Refuse a request with the name of an earlier one that says something else."""
+    if _words_of(request) != _words_of(earlier):
+        raise InputError(f"Another {earlier.kind} has this name. Give this one a name of its own.")
+
+
+def _words_of(request: Request) -> object:
+    answers = {key: cast("Any", row)["answer"] for key, row in request.answers.items()}
+    return request.kind, request.text, request.version, answers
 
 
 async def note_answers(request: Request, log: RunLog) -> None:

@@ -15,7 +15,7 @@ from replan.nodes.host.steered_plan import merged_edit
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
-from replan.runs.asked.requests import request_named
+from replan.runs.asked.requests import check_same_words, request_named
 from replan.runs.calling.new_or_continued import check_storable
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
@@ -175,8 +175,7 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
     earlier = await request_named(log, request.run_id, request.name)
     if earlier is None:
         return False
-    if earlier.text != request.text:
-        raise InputError("Another message has this name. Give this one a name of its own.")
+    check_same_words(request, earlier)
     key = f"{OUTCOME}{request.name}"
     outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
     waits = any(
