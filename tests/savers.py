@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from databases import opened_database
-from replan.storage.encryption import Cipher, SealedSerializer
+from replan.storage.cipher import Cipher
+from replan.storage.encryption import SealedSerializer
 from replan.storage.holds import FileHolds, ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.saver import Saver

@@ -16,7 +16,7 @@ from typing import Any, Self
 from pydantic import Field, JsonValue
 
 from replan.base.secrets.known import MASK
-from replan.base.values import Value
+from replan.base.values import Value, restored
 from replan.events.types import Event, RunSteered, ToolCompleted
 from replan.log.amounts import Spending
 from replan.log.calls import Calls, with_charged
@@ -31,7 +31,8 @@ from replan.log.fold import (
     Revision,
     counts_in,
 )
-from replan.log.rows import LedgerEntry, Request
+from replan.log.kept_events import events_of
+from replan.log.rows import REPORT, LedgerEntry, Request, Rows, requests_in, spent_in
 from replan.log.step_reports import AttemptReport, StepReport
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.artifacts import Artifact
@@ -404,6 +405,28 @@ class RunReport(StateFacts):
     def unusable(self) -> Mapping[int, str]:
         """What was done instead of using a reply, by the number of the end of its call."""
         return self.fold.counts.unusable
+
+
+def kept_report(rows: Rows, run_id: str, last: int | None = None) -> Mapping[str, Any] | None:
+    """What a log has of the report of a run that is over; None if the run went on since.
+
+    Args:
+        rows: Its rows.
+        run_id: The run.
+        last: How many of its last events are read, and no requests; None: everything.
+    """
+    newest = rows.newest_event()
+    key = f"{REPORT}{newest}"
+    if not rows.has(key):
+        return None
+    facts = restored(StateFacts, rows.value(key))
+    logged = rows.events(0 if last is None else max(0, newest - last))
+    return {
+        **dict(facts),
+        "spent": dict(spent_in(rows)),
+        "requests": masked(requests_in(rows, run_id), facts.questions) if last is None else (),
+        "events": tuple(events_of(run_id, logged)),
+    }
 
 
 def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tuple[Request, ...]:

@@ -1,7 +1,7 @@
 """The rows of a log, and what keeps them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -217,6 +217,34 @@ class Rows(Protocol):
     def text(self, ref: str) -> str | None:
         """A long text; None if it is not kept, or no longer."""
         ...
+
+
+_BEHIND_ALL = "~"  # no key begins with it or with what comes behind it
+
+
+def span(prefix: str) -> tuple[str, str]:
+    """The first key with a prefix, and the first one behind all with it."""
+    return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", _BEHIND_ALL)
+
+
+def below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
+    """The keys with a prefix and the values of their rows, in their order."""
+    return rows.between(*span(prefix))
+
+
+def spent_in(rows: Rows) -> Mapping[str, Spending]:
+    """What each scope has spent, open reservations in full."""
+    return {scope: settled + reserved for scope, (settled, reserved) in rows.totals().items()}
+
+
+def requests_in(rows: Rows, run_id: str) -> Sequence[Request]:
+    """All that was ever asked of a run, in the order in which it was."""
+    return in_order(Request(run_id=run_id, **value) for _, value in below(rows, REQUEST))
+
+
+def in_order(requests: Iterable[Request]) -> Sequence[Request]:
+    """Requests in the order in which they were made."""
+    return sorted(requests, key=lambda request: (request.at, request.name))
 
 
 Append = Callable[[Rows, NewRow], bool]

@@ -28,6 +28,7 @@ from replan.log.amounts import (
 )
 from replan.log.kept_events import entry_of
 from replan.log.recent_results import RecentResults
+from replan.log.report import kept_report
 from replan.log.rows import (
     ATTEMPT,
     END,
@@ -55,6 +56,11 @@ from replan.log.rows import (
     Rows,
     Totals,
     begun_already,
+    below,
+    in_order,
+    requests_in,
+    span,
+    spent_in,
 )
 from replan.log.uninterrupted import uninterrupted
 from replan.plan.model import Value
@@ -68,7 +74,6 @@ ACTED = "acted/"  # the prefix of the notes about tools that did something that 
 DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
 
 _FAMILIES = (ATTEMPT, END, RESULT, RESERVED, SETTLED, REQUEST, TAKEN, EVENT, SUPERSEDED, REPORT)
-_BEHIND_ALL = "~"  # no key begins with it or with what comes behind it
 NEXT = "\x01"  # a key with this behind it is the first one behind that key alone
 
 
@@ -142,7 +147,7 @@ class RunLog:
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
         """The values whose keys have this prefix, in the order in which they came."""
-        pairs = await self._read(run_id, lambda rows: _below(rows, prefix))
+        pairs = await self._read(run_id, lambda rows: below(rows, prefix))
         return {key: value for key, value in pairs if prefix or not key.startswith(_FAMILIES)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
@@ -150,7 +155,7 @@ class RunLog:
         row = NewRow(f"{SUPERSEDED}{secrets.token_hex(8)}", "superseded", prefix)
 
         def work(rows: Rows) -> None:
-            if rows.supersede(*_range(prefix)):
+            if rows.supersede(*span(prefix)):
                 rows.append(row)
 
         await self._write(run_id, work)
@@ -163,16 +168,12 @@ class RunLog:
 
         await self._write(run_id, work)
 
-    async def report(self, run_id: str, most: int) -> tuple[JsonValue, Sequence[LoggedEvent]]:
-        """What was kept for a report as of the newest event, or None; and so many last events."""
+    async def report(self, run_id: str, last: int) -> Mapping[str, Any] | None:
+        """What a report of a run that is over shows of it and of so many of its last events.
 
-        def work(rows: Rows) -> tuple[JsonValue, Sequence[LoggedEvent]]:
-            newest = rows.newest_event()
-            key = f"{REPORT}{newest}"
-            value = rows.value(key) if rows.has(key) else None
-            return value, rows.events(max(0, newest - most))
-
-        return await self._read(run_id, work)
+        None for a run that went on since.
+        """
+        return await self._read(run_id, lambda rows: kept_report(rows, run_id, last))
 
     async def started(
         self, attempt: Attempt, key: str = "", announced: Announcement | None = None
@@ -264,7 +265,7 @@ class RunLog:
         def work(rows: Rows) -> dict[str, SpecialistResult]:
             return {
                 key.removeprefix(RESULT): restored(SpecialistResult, value)
-                for key, value in _below(rows, RESULT)
+                for key, value in below(rows, RESULT)
             }
 
         return await self._read(run_id, work)
@@ -300,8 +301,7 @@ class RunLog:
         """What a report shows of a run, all as of one moment; its events from a number on."""
 
         def work(rows: Rows) -> Reported:
-            requests = [Request(run_id=run_id, **value) for _, value in _below(rows, REQUEST)]
-            return Reported(rows.events(after), _in_order(requests), _spent(rows))
+            return Reported(rows.events(after), requests_in(rows, run_id), spent_in(rows))
 
         return await self._read(run_id, work)
 
@@ -355,13 +355,13 @@ class RunLog:
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         """What each scope has spent, reservations that are not settled in full."""
-        return await self._read(run_id, _spent)
+        return await self._read(run_id, spent_in)
 
     async def charged(self, run_id: str) -> Mapping[str, Charged]:
         """What each scope has spent, and the reservations in it, all as of one moment."""
 
         def work(rows: Rows) -> tuple[Mapping[str, Totals], Sequence[tuple[str, Any]]]:
-            return rows.totals(), _below(rows, RESERVED)
+            return rows.totals(), below(rows, RESERVED)
 
         spent, reservations = await self._read(run_id, work)
         held: dict[str, dict[str, Spending]] = {scope: {} for scope in spent}
@@ -464,7 +464,7 @@ class RunLog:
         def work(rows: Rows) -> list[Any]:
             return [
                 value
-                for _, value in _below(rows, REQUEST)
+                for _, value in below(rows, REQUEST)
                 if taken or not rows.has(f"{TAKEN}{value['name']}")
             ]
 
@@ -474,7 +474,7 @@ class RunLog:
             for name, values in values_by_run.items()
             for value in values
         ]
-        return _in_order(requests)
+        return in_order(requests)
 
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         """Mark requests as taken: they were handled, or came too late."""
@@ -559,31 +559,14 @@ NO_TOTALS: Totals = (NOTHING, NOTHING)
 
 def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
     """The attempts of a run, in the order in which they began."""
-    begun = [restored(LedgerEntry, value) for _, value in _below(rows, ATTEMPT)]
+    begun = [restored(LedgerEntry, value) for _, value in below(rows, ATTEMPT)]
     merged = {(entry.key, entry.number): entry for entry in begun}
-    for _, value in _below(rows, END):
+    for _, value in below(rows, END):
         end = restored(LedgerEntry, value)
         recorded = merged.setdefault((end.key, end.number), end)
         if recorded.outcome in UNKNOWN_ENDS:
             merged[end.key, end.number] = end.replace(started_at=recorded.started_at)
     return [*merged.values()]
-
-
-def _spent(rows: Rows) -> Mapping[str, Spending]:
-    return {scope: settled + reserved for scope, (settled, reserved) in rows.totals().items()}
-
-
-def _in_order(requests: Iterable[Request]) -> Sequence[Request]:
-    return sorted(requests, key=lambda request: (request.at, request.name))
-
-
-def _below(rows: Rows, prefix: str) -> Sequence[tuple[str, Any]]:
-    return rows.between(*_range(prefix))
-
-
-def _range(prefix: str) -> tuple[str, str]:
-    """The first key with a prefix, and the first one behind all with it."""
-    return (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else ("", _BEHIND_ALL)
 
 
 def _key_of(family: str, attempt: Attempt) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, JsonValue
 
@@ -82,6 +82,22 @@ class RunRecord(Value):
     def team_name(self) -> str:
         """The name of its team; empty if none is known."""
         return "" if self.team is None else self.team.name
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """What a report of the run has of it."""
+        return {
+            "run_id": self.run_id,
+            "title": self.title,
+            "team": self.team_name,
+            "team_source": self.team.source if self.team else "",
+            "unsafe": self.team.unsafe if self.team else (),
+            "currency": self.currency,
+            "outcome": self.outcome,
+            "started_at": self.started_at,
+            "last_seen_at": self.updated_at,
+            "labels": self.labels,
+        }
 
     @property
     def currency(self) -> str:

@@ -18,7 +18,7 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import open_asks, state_at_rest
 from replan.runs.asked.requests import BEAT
 from replan.runs.calling.compiled import shapes_of
-from replan.runs.reports import of_record, read_run, with_equal_calls
+from replan.runs.reports import read_run, with_equal_calls
 from replan.runs.result import RunResult, result_of
 from replan.runs.run_at_work import Resources
 from replan.runs.snapshots import snapshot_of
@@ -69,9 +69,7 @@ async def _report_without_storage(
 ) -> RunReport:
     """What is known of a run that ends with its call."""
     return RunReport(
-        **of_record(record),
-        outcome=record.outcome,
-        last_seen_at=record.updated_at,
+        **record.reported,
         spent={},
         is_held=is_here,
         requests=(),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic import Field
 
 from replan.base.secrets.known import MASK
-from replan.base.values import Value, restored
+from replan.base.values import Value
 from replan.events.types import Event
 from replan.log.equal_calls import CALLS, EqualCall, call_in, equal_call
 from replan.log.kept_events import events_of, references
@@ -88,20 +88,6 @@ def facts_of(
         origin=state.get("source_run_id", ""),
         is_final=is_final(state),
     )
-
-
-def of_record(record: RunRecord) -> dict[str, Any]:
-    """What a report has of the entry of its run in the list of runs, whatever became of it."""
-    return {
-        "run_id": record.run_id,
-        "title": record.title,
-        "team": record.team_name,
-        "team_source": record.team.source if record.team else "",
-        "unsafe": record.team.unsafe if record.team else (),
-        "currency": record.currency,
-        "started_at": record.started_at,
-        "labels": record.labels,
-    }
 
 
 async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
@@ -185,11 +171,11 @@ async def _report(
     rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
     events = (*known, *events_of(record.run_id, rows.events))
     seen_at = at if run.is_held else await _last_sign_of_life(record, events, log)
+    entered: dict[str, Any] = record.reported
+    entered |= {"outcome": run.outcome, "last_seen_at": seen_at}
     return RunReport(
         **dict(facts),
-        **of_record(record),
-        outcome=run.outcome,
-        last_seen_at=seen_at,
+        **entered,
         spent=dict(rows.spent),
         pending_questions=run.questions,
         is_held=run.is_held,
@@ -235,19 +221,10 @@ async def read_summary(
     graph: Graph, storage: Storage, record: RunRecord, at: datetime
 ) -> RunReport:
     """Read what a list shows of a run: of one that is over, without its state."""
-    kept = None
     if record.outcome in get_args(Outcome):
-        kept, ends = await storage.log.report(record.run_id, LAST_EVENTS)
+        kept = await storage.log.report(record.run_id, LAST_EVENTS)
         if kept is not None:
-            return RunReport(
-                **dict(restored(StateFacts, kept)),
-                **of_record(record),
-                outcome=record.outcome,
-                last_seen_at=record.updated_at,
-                spent=dict(await storage.log.spent(record.run_id)),
-                requests=(),
-                events=tuple(events_of(record.run_id, ends)),
-            )
+            return RunReport(**record.reported, **kept)
     return await read_run(graph, storage, record, at)
 
 

@@ -29,7 +29,8 @@ from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import MOST_BYTES, ValueReader
 from replan.state.session.session import SEALED
 from replan.state.tightening import tightened
-from replan.storage.encryption import Cipher, cipher_of
+from replan.storage.cipher import Cipher
+from replan.storage.encryption import cipher_of
 from replan.storage.faults import UnreadableRecordError
 
 RUN = "run"

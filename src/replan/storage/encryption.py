@@ -1,11 +1,6 @@
-"""What is written of people's words and models' replies: plain, or encrypted with a key.
-
-Values of our own columns are bound to their row: copied to another one, they cannot be read.
-"""
+"""Whether storage is encrypted, and with which key; LangGraph's serializer that encrypts."""
 
 import hashlib
-import hmac
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,10 +9,10 @@ from typing import Any, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from pydantic import JsonValue
 
 from replan.errors import ConfigurationError, StorageError
-from replan.storage.faults import Part, UnreadableRecordError
+from replan.storage.cipher import Cipher
+from replan.storage.faults import UnreadableRecordError
 from replan.storage.serializer import PackedSerializer, StrictSerializer, strict_serializer
 
 Key = str | bytes | None
@@ -27,54 +22,7 @@ _SALT_SIZE = 16
 _TOKEN = "replan"  # noqa: S105 - what is encrypted to recognise a wrong key
 # Costs about 16 MB and 50 ms once, and makes guessing a weak key slow.
 _WORK: dict[str, int] = {"n": 2**14, "r": 8, "p": 1}
-_NONCE = 16
 _MARK = "aes"  # what the types of encrypted values end with
-
-
-class Cipher:
-    """Writes JSON into columns: with a key as AES-256 with a tag, bound to its row and column."""
-
-    def __init__(self, key: bytes | None = None) -> None:
-        self.key = key  # 32 bytes; None: nothing is encrypted
-
-    def encrypt(self, value: JsonValue, *location: Part) -> bytes:
-        """Write a value for its place: its table, the key of its row, its column."""
-        # As ASCII, which holds every string, also a half character.
-        data = json.dumps(value, separators=(",", ":")).encode("ascii")
-        if self.key is None:
-            return data
-        cipher = _aes(self.key, location)
-        text, tag = cipher.encrypt_and_digest(data)
-        return bytes(cipher.nonce) + tag + text
-
-    def decrypt(self, data: bytes, *location: Part) -> Any:
-        """Read a value from its place.
-
-        Raises:
-            UnreadableRecordError: It was written for another place, with another key, or changed.
-        """
-        try:
-            if self.key is not None:
-                nonce, tag, text = data[:_NONCE], data[_NONCE : 2 * _NONCE], data[2 * _NONCE :]
-                data = _aes(self.key, location, nonce=nonce).decrypt_and_verify(text, tag)
-            return json.loads(data)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise UnreadableRecordError(str(error), location) from error
-
-    def digest(self, name: str) -> str:
-        """What the digest of a text is in a column: with a key, it tells nothing about the text."""
-        if self.key is None:
-            return name
-        return hmac.new(self.key, f"name/{name}".encode("ascii"), "sha256").hexdigest()
-
-
-def _aes(key: bytes, location: tuple[Part, ...], **options: bytes) -> Any:
-    from Crypto.Cipher import AES  # noqa: PLC0415 - an extra
-
-    made: Any = AES
-    cipher = made.new(key, made.MODE_GCM, **options)
-    cipher.update(json.dumps(location).encode("ascii"))
-    return cipher
 
 
 class SealedSerializer(EncryptedSerializer):

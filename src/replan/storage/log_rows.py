@@ -11,8 +11,8 @@ from replan.failures import describe
 from replan.log.amounts import Spending
 from replan.log.rows import EVENT, LoggedEvent, LogRow, NewRow, Rows, Totals
 from replan.ports.ownership import owner_in
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, moment
-from replan.storage.encryption import Cipher
 from replan.storage.faults import UnreadableRecordError, readable
 from replan.storage.log_texts import (
     RememberedTexts,
@@ -109,8 +109,8 @@ class SqlLogs:
             connection.query(_LOCK, [run_id])
         return self._rows(connection, run_id)
 
-    def _rows(self, connection: Connection, run_id: str) -> "_SqlRows":
-        return _SqlRows(connection, self._cipher, run_id, self._texts)
+    def _rows(self, connection: Connection, run_id: str) -> "SqlRows":
+        return SqlRows(connection, self._cipher, run_id, self._texts)
 
     async def read(self, run_ids: Collection[str], work: Callable[[Rows], T]) -> dict[str, T]:
         def every(connection: Connection) -> dict[str, T]:
@@ -130,7 +130,7 @@ class SqlLogs:
         """Keep everything: the run stays to be looked at until it is removed."""
 
 
-class _SqlRows:
+class SqlRows:
     """The rows of one run in one transaction."""
 
     def __init__(

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from replan.log.run_log import RunLog
 from replan.ports.run_book import RunBook
+from replan.storage.cipher import Cipher
 from replan.storage.database import Database
-from replan.storage.encryption import Cipher
 from replan.storage.holds import ThreadLocks
 from replan.storage.memory import memory_database
 from replan.storage.memory_log import MemoryLogs

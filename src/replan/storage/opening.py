@@ -13,8 +13,9 @@ from replan.base.secrets.sources import learn_address, learn_values
 from replan.errors import ConfigurationError
 from replan.log.run_log import RunLog
 from replan.ports.storage import Storage
+from replan.storage.cipher import Cipher
 from replan.storage.database import Database
-from replan.storage.encryption import Cipher, Key, new_facts, opened_with
+from replan.storage.encryption import Key, new_facts, opened_with
 from replan.storage.holds import FileHolds, ThreadLocks
 from replan.storage.log_rows import SqlLogs
 from replan.storage.memory import memory_database

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from replan.log.uninterrupted import uninterrupted
 from replan.state.pipeline.thread_rows import Changes, Rows
 from replan.state.pipeline.threads import Thread
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, first
-from replan.storage.encryption import Cipher
 from replan.storage.row_repository import MAIN, RowRepository
 from replan.storage.sqlite import MemoryDatabase
 

@@ -8,8 +8,8 @@ from replan.base.values import restored
 from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
 from replan.storage import schema
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, marks, moment
-from replan.storage.encryption import Cipher
 
 _COLUMNS = "run_id, thread_id, title, team_order, team, outcome, started_at, updated_at"
 _BEGIN = (
@@ -21,7 +21,8 @@ _LABEL = (
     "INSERT INTO replan_labels (run_id, name, value) VALUES (?, ?, ?)"
     " ON CONFLICT (run_id, name) DO NOTHING"
 )
-_NEWEST_FIRST = "started_at DESC, run_id"
+NEWEST_FIRST = "started_at DESC, run_id"
+WITH_PREFIX = f"WHERE substr(run_id, 1, ?) = ? ORDER BY {NEWEST_FIRST}"
 
 
 class Runs:
@@ -82,9 +83,7 @@ class Runs:
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
         """The runs whose ids have this prefix, the newest first."""
-        return await self._records(
-            f"WHERE substr(run_id, 1, ?) = ? ORDER BY {_NEWEST_FIRST}", [len(prefix), prefix]
-        )
+        return await self._records(WITH_PREFIX, [len(prefix), prefix])
 
     async def recent(
         self,
@@ -124,7 +123,7 @@ class Runs:
             values += [name, value]
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         ahead = "" if place is None else f"{place} DESC, "
-        tail = f"{where} ORDER BY {ahead}{_NEWEST_FIRST} LIMIT ?"
+        tail = f"{where} ORDER BY {ahead}{NEWEST_FIRST} LIMIT ?"
         return await self._records(tail, [*values, limit])
 
     def _place_in(self, order: RunOrder) -> str:
@@ -196,27 +195,34 @@ class Runs:
         await self._database.write(work)
 
     async def _records(self, tail: str, values: Sequence[object]) -> Sequence[RunRecord]:
-        def work(connection: Connection) -> list[RunRecord]:
-            rows = connection.query(f"SELECT {_COLUMNS} FROM replan_runs {tail}", values)
-            labels = _labels(connection, [row[0] for row in rows])
-            return [self._record(row, labels.get(row[0], {})) for row in rows]
-
-        return await self._database.read(work)
-
-    def _record(self, row: Row, labels: Mapping[str, str]) -> RunRecord:
-        run_id, thread_id, title, order, team, outcome, started_at, updated_at = row
-        team = self._cipher.decrypt(team, "replan_runs", run_id, "team")
-        return RunRecord(
-            run_id=run_id,
-            thread_id=thread_id,
-            title=self._cipher.decrypt(title, "replan_runs", run_id, "title"),
-            order=self._cipher.decrypt(order, "replan_runs", run_id, "team_order"),
-            team=team and restored(TeamIdentity, team),
-            outcome=outcome,
-            started_at=datetime.fromisoformat(started_at),
-            updated_at=datetime.fromisoformat(updated_at),
-            labels=dict(labels),
+        return await self._database.read(
+            lambda connection: records(connection, self._cipher, tail, values)
         )
+
+
+def records(
+    connection: Connection, cipher: Cipher, tail: str, values: Sequence[object]
+) -> list[RunRecord]:
+    """The runs that the tail of a query finds, in its order."""
+    rows = connection.query(f"SELECT {_COLUMNS} FROM replan_runs {tail}", values)
+    labels = _labels(connection, [row[0] for row in rows])
+    return [_record(cipher, row, labels.get(row[0], {})) for row in rows]
+
+
+def _record(cipher: Cipher, row: Row, labels: Mapping[str, str]) -> RunRecord:
+    run_id, thread_id, title, order, team, outcome, started_at, updated_at = row
+    team = cipher.decrypt(team, "replan_runs", run_id, "team")
+    return RunRecord(
+        run_id=run_id,
+        thread_id=thread_id,
+        title=cipher.decrypt(title, "replan_runs", run_id, "title"),
+        order=cipher.decrypt(order, "replan_runs", run_id, "team_order"),
+        team=team and restored(TeamIdentity, team),
+        outcome=outcome,
+        started_at=datetime.fromisoformat(started_at),
+        updated_at=datetime.fromisoformat(updated_at),
+        labels=dict(labels),
+    )
 
 
 def _labels(connection: Connection, run_ids: Sequence[Any]) -> dict[str, dict[str, str]]:

@@ -10,8 +10,8 @@ from replan.base.values import restored
 from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.session.context import AgentContext, Message, ToolExecution
 from replan.state.session.context_updates import HISTORIES, MAPPINGS
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Row, first, marks
-from replan.storage.encryption import Cipher
 
 OF_SESSION = "tenant = ? AND user_id = ? AND session_id = ?"
 """The rows of a session; takes its key."""

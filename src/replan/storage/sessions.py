@@ -15,8 +15,8 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, marks, moment
-from replan.storage.encryption import Cipher
 from replan.storage.faults import readable
 from replan.storage.session_rows import (
     OF_SESSION,

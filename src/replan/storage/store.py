@@ -27,8 +27,8 @@ from pydantic import JsonValue
 from replan.base.texts.ranking import rank
 from replan.base.texts.storable import LARGEST
 from replan.failures import describe
+from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, moment
-from replan.storage.encryption import Cipher
 from replan.storage.faults import UnreadableRecordError, fault_of, storage_error
 from replan.storage.store_operations import Namespace, checked, has, listed
 

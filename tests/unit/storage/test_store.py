@@ -22,7 +22,7 @@ from databases import opened_database
 from replan import StorageError
 from replan.errors import UsageError
 from replan.storage import schema
-from replan.storage.encryption import Cipher
+from replan.storage.cipher import Cipher
 from replan.storage.sqlite import MemoryDatabase
 from replan.storage.store import Store
 from stored_tables import changing
