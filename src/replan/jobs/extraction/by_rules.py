@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -16,18 +16,10 @@ from replan.jobs.extraction.claims import (
     is_open,
     pieces_of,
 )
-from replan.jobs.extraction.names import (
-    NAME,
-    Mark,
-    aliases,
-    marks_in,
-    names_after,
-    outermost,
-    places,
-)
-from replan.jobs.extraction.numbers import Span, folded
+from replan.jobs.extraction.names import NAME, aliases, outermost, places, small_words
+from replan.jobs.extraction.numbers import WORDS, Span, folded
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.job import CONFIRMATION, Asked
+from replan.jobs.job import CONFIRMATION
 from replan.jobs.sayings import bare, count_words, is_question, means
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_boolean, to_object, to_text
@@ -39,7 +31,7 @@ _BETWEEN_VALUES = " \t\r\n,;，；、"
 _AND = re.compile(r"(?<=[\s,;，；、])(?:and|but)$")
 _LONGEST_READ = 20_000
 _FEW = 4
-_SEVERAL = 2
+_WAY = re.compile(WORDS["answers"]["way"])
 
 
 @dataclass(frozen=True)
@@ -81,20 +73,17 @@ class _Reader:
 
     def read(self) -> Reading:
         claim_forms(self.claims)
-        single = self._single_meaning() or self._after_command()
+        single = self._single_meaning()
         if single is not None:
             return Reading(single, is_sure=True)
-        claim_numbers(self.claims, alone=False)
+        claim_numbers(self.claims)
         self._claim_named()
         rest = self.claims.rest()
         if is_question(rest):
             # What is in a question may be about anything.
             self.claims.drop([claim for claim in self.claims.found if not claim.is_named])
             return self._reading("", is_sure=False)
-        command = self._command(rest)
-        self._claim_routes()
-        claim_numbers(self.claims, alone=True)
-        is_sure = None
+        command, is_sure = self._command(rest), None
         if self.asked is not None and not command and self.asked.name not in self._values():
             is_sure = self._claim_answer(self.asked)
         if is_sure is None:
@@ -136,26 +125,6 @@ class _Reader:
                 found += [(command.name, span) for span in spans]
         names = {name for name, _ in outermost(found)}
         return names.pop() if len(names) == 1 else ""
-
-    def _after_command(self) -> Extracted | None:
-        """The values of a message that begins with another command, and has only its values."""
-        job = self.wanted.job
-        for command in self.spec.commands if job.command else ():
-            if command.name == job.command:
-                continue
-            after = job.replace(command=command.name, asked=Asked())
-            for word in aliases(command):
-                start, end = next(places(word, self.text), (0, 0))
-                # Without blanks, the name of a slot may begin like the word.
-                if not end or self.text[:start].strip() or self._is_mark(start):
-                    continue
-                inner = read_by_rules(replace(self.wanted, job=after, said=self.said[end:]))
-                if inner.is_sure and inner.found.values:
-                    return inner.found.replace(command=command.name)
-        return None
-
-    def _is_mark(self, place: int) -> bool:
-        return any(start == place for start, _, _ in self._name_marks())
 
     def _claim_named(self) -> None:
         """Claim the values that are written with a name."""
@@ -232,33 +201,6 @@ class _Reader:
                 yield start, -end, name
                 at = -end
 
-    def _claim_routes(self) -> None:
-        """Claim the names behind words such as from and to, if two slots or more are named so."""
-        slots = self._free_slots()
-        marks = marks_in(self.claims.rest(), slots)
-        names = {name for _, _, name in marks}
-        asked = self.asked
-        is_about_them = asked is None or not asked.is_free or asked.name in names
-        is_all_open = all(is_open(self.spec.slot(name), self.wanted) for name in names)
-        if len(names) < _SEVERAL or not (is_about_them and is_all_open):
-            return
-        if self.wanted.asked == CONFIRMATION:
-            return
-        found = names_after(self.claims.rest(), marks)
-        if any(answer_in(self.text[slice(*span)]) is None for span in found.values()):
-            return
-        for name, span in found.items():
-            self._take_text(name, span, marks)
-
-    def _take_text(self, name: str, span: Span, marks: list[Mark]) -> None:
-        self.claims.add([Claim(span, name, self.said[slice(*span)])])
-        self.guessed.add(name)
-        self.claims.add(Claim((start, end)) for start, end, each in marks if each == name)
-
-    def _free_slots(self) -> list[Slot]:
-        slots = map(self.spec.slot, self.wanted.names)
-        return [slot for slot in slots if slot.type == "text" and slot.is_free]
-
     def _claim_answer(self, asked: Slot) -> bool | None:
         """Take what is left of a message as the answer to a question; whether that is sure.
 
@@ -271,13 +213,7 @@ class _Reader:
         run = self._run_of_answer()
         if run is None or to_text(self.said) is None or self._is_about_others(asked, run):
             return None
-        mark_span = self._mark_at_start(marks_in(self.text, [asked]), run)
-        if mark_span:
-            value = names_after(self.text[: run[1]], mark_span).get(asked.name)
-            if value is not None:
-                self._take_text(asked.name, value, mark_span)
-            return None
-        answer = answer_in(self.said[slice(*run)])
+        answer = answer_in(self.said[slice(*run)], asked)
         if answer is None:
             return False
         self.claims.add([Claim(run, asked.name, answer.value)])
@@ -295,11 +231,6 @@ class _Reader:
         self.named[asked.name] = rest
         return True
 
-    def _mark_at_start(self, marks: list[Mark], run: Span) -> list[Mark]:
-        """The mark with which a part begins, if it does."""
-        inside = [mark for mark in marks if run[0] <= mark[0] < run[1]][:1]
-        return [mark for mark in inside if is_glue(self.text[run[0] : mark[0]])]
-
     def _run_of_answer(self) -> Span | None:
         """The one part of a message that can be a free text: whole pieces that nobody claims."""
         pieces = [*pieces_of(self.text)]
@@ -308,47 +239,37 @@ class _Reader:
                 return None
             start = len(self.text) - len(self.text.lstrip())
             return start, len(self.text.rstrip())
-        self._split_mixed(pieces)
         free = [
             place
             for place, span in enumerate(pieces)
             if self.claims.is_free(span) and not is_glue(self.text[slice(*span)])
         ]
-        is_mixed = any(
-            not self.claims.is_free(span) and not is_glue(self.claims.rest(span)) for span in pieces
-        )
+        mixed = [
+            span
+            for span in pieces
+            if not self.claims.is_free(span) and not is_glue(self.claims.rest(span))
+        ]
+        # What stands within a text may be a part of it.
+        within = [claim for span in mixed for claim in self.claims.within(span)]
+        self.claims.drop([c for c in within if not (c.is_named or self._is_hidden(c))])
         texts = [self.text[slice(*pieces[place])] for place in free]
-        if is_mixed or not free or any(map(is_no_answer, texts)):
+        if mixed or not free or any(map(is_no_answer, texts)):
             return None
         is_one = free[-1] - free[0] == len(free) - 1
         return (pieces[free[0]][0], pieces[free[-1]][1]) if is_one else None
 
-    def _split_mixed(self, pieces: list[Span]) -> None:
-        """Split a name off the values behind it, as in 'Oslo on Friday'; else nothing is taken."""
-        for place, (start, end) in reversed([*enumerate(pieces)]):
-            rest = self.claims.rest((start, end))
-            if self.claims.is_free((start, end)) or is_glue(rest):
-                continue
-            name = NAME.match(rest)
-            if name is not None and is_glue(rest[name.end() :]):
-                pieces[place : place + 1] = [(start, start + name.end()), (start + name.end(), end)]
-            else:
-                unnamed = [
-                    claim for claim in self.claims.within((start, end)) if not claim.is_named
-                ]
-                self.claims.drop([claim for claim in unnamed if not self._is_hidden(claim)])
-
     def _is_about_others(self, asked: Slot, run: Span) -> bool:
         """Whether another slot may be meant: its word is there, or several names in a row."""
-        others = [slot for slot in self._free_slots() if slot is not asked]
-        marks = marks_in(self.text, others)
-        if self._mark_at_start(marks, run):
-            return True
-        if marks and marks_in(self.text, [asked]):
-            return True
-        if not any(is_open(slot, self.wanted) for slot in others):
-            return False
         text = self.text[slice(*run)]
+        slots = [self.spec.slot(name) for name in self.wanted.names if name != asked.name]
+        others = [slot for slot in slots if slot.is_free and slot.type == "text"]
+        if any(any(places(word, text)) for slot in others for word in small_words(slot)):
+            return True
+        is_open_too = any(is_open(slot, self.wanted) for slot in others)
+        if (_WAY.search if is_open_too else _WAY.match)(text):
+            return True
+        if not is_open_too:
+            return False
         names = [piece.strip() for piece in re.split(r"\band\b|和", text)]
         is_listed = len(names) > 1 and all(map(_is_short_name, names))
         return is_listed or len([*pieces_of(text)]) > 1

@@ -1,7 +1,7 @@
 """What each part of a message can be: every span is claimed once, by the most specific slot."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby, pairwise
@@ -19,18 +19,10 @@ from replan.jobs.spec.slot import Slot
 
 _NOT = re.compile(WORDS["corrections"]["unwanted"], re.IGNORECASE)
 _CORRECTED = re.compile(WORDS["corrections"]["corrected"], re.IGNORECASE)
-_BEHIND_NAME = re.compile(r"\b(?:for|with)\s+$", re.IGNORECASE)
 _REACH = 30
 _MOST = 50  # places where a value of one slot may be
 _UNITS = WORDS["units"]
 _OF_A_PLACE = re.compile(r"\s+[A-Z][a-z]|[号楼室层线路街]")
-_MEASURES = tuple(_UNITS["measures"])
-_ALONE_BEHIND = re.compile(
-    r"(?:(?:^|[,.;!?\n(\uff0c\u3002\uff1b\uff01\u3001])\s*"
-    rf"|\b(?:{'|'.join(_UNITS['alone_behind'])})\s+"
-    rf"|[{_UNITS['signs_behind']}])$",
-    re.IGNORECASE,
-)
 _SIGN = r"[\u4e00-\u9fff]"
 _NEXT_WORDS = re.compile(
     rf"[{_UNITS['measures']}]*\s*(?:(?P<word>[A-Za-z]+)(?:\s+(?P<next>[A-Za-z]+))?"
@@ -216,8 +208,8 @@ def _values_of_form(slot: Slot, claims: Claims) -> list[tuple[Span, JsonValue]]:
     return [] if len(found) > _MOST else found
 
 
-def claim_numbers(claims: Claims, *, alone: bool) -> None:
-    """Claim numbers: those that say what they count, or those that stand alone."""
+def claim_numbers(claims: Claims) -> None:
+    """Claim the numbers that say what they count; another one is the slot's that is asked for."""
     wanted, text = claims.wanted, claims.text
     slots = [
         slot for slot in map(wanted.spec.slot, wanted.names) if slot.type in ("integer", "number")
@@ -225,21 +217,22 @@ def claim_numbers(claims: Claims, *, alone: bool) -> None:
     numbers = [(n, span) for n, span in all_numbers_in(text) if claims.is_free(span)]
     if not slots or len(numbers) > _MOST:
         return
-    is_text = wanted.spec.knows(wanted.asked) and wanted.spec.slot(wanted.asked).is_free
-    given = {claim.slot for claim in claims.found}
+    asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
+    is_text = asked is not None and asked.is_free
     for number, span in numbers:
         if _is_rejected(text, span[0]):
             claims.add([Claim(span)])
             continue
         counted, end = _counted(slots, claims, span)
+        is_piece = is_glue_around(text, (span[0], end))
         if number is None:
-            is_its_own = bool(counted) or is_glue_around(text, span)
-            claims.add([Claim((span[0], end))] if is_its_own and is_text else [])
+            claims.add([Claim((span[0], end))] if (counted or is_piece) and is_text else [])
             continue
-        takers = _takers_of_number(slots, span, claims, given) if alone else counted
+        is_for_asked = asked in slots and not _is_of_another(claims, span)
+        takers = counted or [slot for slot in (asked,) if slot is not None and is_for_asked]
         claim = _claim_of_one(takers, span, claims, lambda _, number=number: number)
-        # A number of what nobody asks for is not one of something else.
-        if claim is None and counted and (not is_text or is_glue_around(text, (span[0], end))):
+        # A number of what nobody asks for is not one of something else, nor a part of a text.
+        if claim is None and (is_piece if is_text else counted):
             claim = Claim(span)
         claims.add([] if claim is None else [replace(claim, span=(claim.span[0], end))])
 
@@ -280,33 +273,10 @@ def _singular(word: str) -> str:
     return word.casefold().removesuffix("s")
 
 
-def _takers_of_number(
-    slots: Sequence[Slot], span: Span, claims: Claims, given: Container[str]
-) -> list[Slot]:
-    """The slots that may take a number which does not say what it counts."""
-    wanted, text = claims.wanted, claims.text
-    asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
-    if asked is not None and asked in slots:
-        if _OF_A_PLACE.match(text, span[1]):
-            return []
-        others = [slot for slot in slots if slot.name not in given]
-        is_for_others = asked.name in given and others and _is_alone(text, span)
-        takers = others if is_for_others and is_glue_around(text, span) else [asked]
-        return [] if _counts_a_choice(claims, span) else takers
-    is_bare = _is_alone(text, span) and not _counts_a_choice(claims, span)
-    if asked is not None and (asked.pattern or asked.type == "date" or asked.is_free):
-        # It may be what was asked for, in a wrong form; or a part of a free text.
-        is_piece = is_glue_around(text, span) or _BEHIND_NAME.search(text[: span[0]]) is not None
-        # A message that is only a number may be the text.
-        if asked.is_free and is_glue(text[: span[0]]) and is_glue(text[span[1] :]):
-            claims.add([Claim(span)])
-        is_other = asked.name in given or text[span[1] : span[1] + 1] in _MEASURES
-        is_bare = is_bare and is_piece and (asked.is_free or is_other)
-    return [slot for slot in slots if slot.name not in given] if is_bare else []
-
-
-def _counts_a_choice(claims: Claims, span: Span) -> bool:
-    """Whether a number belongs to the word of a choice behind it, as in '2 double rooms'."""
+def _is_of_another(claims: Claims, span: Span) -> bool:
+    """Whether a number is part of an address, or counts a choice, as in '2 double rooms'."""
+    if _OF_A_PLACE.match(claims.text, span[1]):
+        return True
     behind = claims.text[span[1] :].lstrip(_UNITS["measures"])
     start = len(claims.text) - len(behind) + behind.startswith(" ")
     spec = claims.wanted.spec
@@ -314,14 +284,6 @@ def _counts_a_choice(claims: Claims, span: Span) -> bool:
         claim.span[0] == start and claim.slot and spec.slot(claim.slot).choices
         for claim in claims.within((start, start + 1))
     )
-
-
-def _is_alone(text: str, span: Span) -> bool:
-    """Whether a number stands alone: nothing says that it is the number of something else."""
-    start, end = span
-    after = _NEXT_WORDS.match(text, end)
-    is_counted = after is not None and not is_glue(after["word"] or after["sign"])
-    return not is_counted and _ALONE_BEHIND.search(text[max(0, start - _REACH) : start]) is not None
 
 
 def _is_rejected(text: str, place: int) -> bool:

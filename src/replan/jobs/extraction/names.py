@@ -1,7 +1,7 @@
-"""Where the names of slots, commands and choices are in a text; and names of places after words."""
+"""Where the names of slots, commands and choices are in a text."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import cast
 
@@ -10,23 +10,12 @@ from replan.jobs.sayings import bare
 from replan.jobs.spec.job_spec import JobCommand
 from replan.jobs.spec.slot import Slot
 
-_NAMES = WORDS["names"]
-_SMALL = frozenset(_NAMES["before_names"])
-_DAYS = frozenset((*WORDS["dates"]["months"], *WORDS["dates"]["days"]))
+_SMALL = frozenset(WORDS["answers"]["small"])
 # A name has no small letter at the beginning of its words; the number of a house may be before it.
 _WORD = r"[^\W\d_a-z][\w'\u2019-]*"
 NAME = re.compile(rf"(?:\d{{1,5}}[A-Za-z]? )?{_WORD}(?: {_WORD}){{0,3}}(?![\w'\u2019-])")
-_NEXT = "|".join(("and", "please", *sorted(_SMALL)))
-_END = re.compile(rf"\s*(?:$|[,.;!?\n\uff0c\u3002\uff01]|(?:{_NEXT})\b)", re.IGNORECASE)
-_BREAK = re.compile(r"[\s,.;!?\uff0c\u3002\uff1b\uff01\uff1f\u3001()]")
-_ENDS = re.compile(_NAMES["ends"])
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _LINK = r"\s*(?:[:=]|(?:is|are|should be|shall be|to)\b|改成|改为|换成|应该是|是|为)?\s*$"
 _LONGEST_LINK = 80
-_SHORTEST_NAME = 2
-
-Mark = tuple[int, int, str]
-"""Where a word is behind which a name is given: its span, and the slot."""
 
 
 def aliases(part: Slot | JobCommand) -> Iterator[str]:
@@ -73,53 +62,6 @@ def _led_by(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?:{words}){_LINK}", re.IGNORECASE)
 
 
-def marks_in(text: str, slots: Sequence[Slot]) -> list[Mark]:
-    """Where words such as 'from' are by which slots of free text are called, in their order."""
-    found = [
-        (name, span)
-        for slot in slots
-        for name, word in ((slot.name, word) for word in _words_before_names(slot))
-        for span in places(word, text)
-        if word.isascii() or not _BREAK.match(text[span[1] :] or " ")
-    ]
-    return [(start, end, name) for name, (start, end) in outermost(found)]
-
-
-def _words_before_names(slot: Slot) -> Iterator[str]:
-    """The words behind which a user gives a slot, such as from and its like in Chinese."""
-    own_words = {*aliases(slot)}
-    yield from sorted(own_words & _SMALL)
-    asks = cast("dict[str, str]", slot.question).get("zh", "")
-    for way in ("from", "to"):
-        if own_words & {*_NAMES[way], *_NAMES[f"signs_{way}"]} or re.search(
-            _NAMES[f"asks_{way}"], asks
-        ):
-            yield from _NAMES[f"signs_{way}"]
-
-
-def names_after(text: str, marks: Sequence[Mark]) -> dict[str, Span]:
-    """Where the names behind words are, by slot; none if one of them may be no name."""
-    found: dict[str, Span] = {}
-    edges = [*(start for start, _, _ in marks[1:]), len(text)]
-    for (_, end, name), edge in zip(marks, edges, strict=True):
-        value = _name_at(text, end, edge)
-        if value is not None and name in found:
-            return {}
-        if value is not None:
-            found[name] = value
-    return found if len(found) == len({name for _, _, name in marks}) else {}
-
-
-def _name_at(text: str, start: int, edge: int) -> Span | None:
-    start += len(text[start:edge]) - len(text[start:edge].lstrip(" "))
-    if _CHINESE.match(text[max(0, start - 1) : start]) or _CHINESE.match(text, start):
-        stop = _BREAK.search(text, start, edge)
-        end = stop.start() if stop else edge
-        while (tail := _ENDS.search(text, start, end)) is not None:
-            end = tail.start()
-        return (start, end) if end - start >= _SHORTEST_NAME else None
-    value = NAME.match(text, start, edge)
-    if value is None or any(word.casefold() in _DAYS for word in value[0].split()):
-        return None
-    is_all = not text[value.end() : edge].strip()
-    return value.span() if is_all or _END.match(text, value.end()) else None
+def small_words(slot: Slot) -> frozenset[str]:
+    """The small words by which a slot is called, such as 'from'."""
+    return frozenset(aliases(slot)) & _SMALL

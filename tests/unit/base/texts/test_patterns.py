@@ -24,7 +24,6 @@ _READS = {
     "replan.replies.body_stream._END": (200, ("search",)),
     "replan.jobs.extraction.answers._AFTER": (40, ("sub",)),
     "replan.jobs.extraction.numbers._APPROXIMATE['between']": (40, ("match",)),
-    "replan.jobs.extraction.claims._ALONE_BEHIND": (30, ("search",)),
     "replan_local.host.progress._DID_YOU_MEAN": (1_000, ("search",)),
     "replan_local.expressions.": (500, None),
 }
