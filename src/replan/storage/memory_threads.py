@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.state.pipeline.thread_rows import Changes, Rows, is_below
+from replan.state.pipeline.thread_rows import Changes, Rows
 from replan.state.pipeline.threads import Thread
 from replan.storage.row_repository import RowRepository
 
@@ -50,9 +50,8 @@ class MemoryThreads(RowRepository):
         stored = self._threads.get(thread.id, _Stored(thread.run_id))
         if stored.revision != thread.revision:
             return False
-        for gone in changes.gone:
-            for path in [path for path in stored.rows if is_below(path, gone)]:
-                del stored.rows[path]
+        for path in changes.gone:
+            del stored.rows[path]
         stored.rows.update(changes.rows)
         stored.revision += 1
         self._threads[thread.id] = stored

@@ -19,6 +19,7 @@ _INSERT = """
     VALUES (?, ?, ?, ?, ?, ?)"""
 _PUT = f"{_INSERT} ON CONFLICT (thread_id, path) DO UPDATE SET value = excluded.value"
 _ADD = f"{_INSERT} ON CONFLICT DO NOTHING"
+_REMOVE = "DELETE FROM replan_thread_rows WHERE thread_id = ? AND path = ?"
 
 
 class Threads(RowRepository):
@@ -60,13 +61,8 @@ class Threads(RowRepository):
                 # Done already, if the connection broke after the commit and before its receipt.
                 query = "SELECT write_id FROM replan_thread_rows WHERE thread_id = ? AND path = ''"
                 return first(connection.query(query, [thread.id])) == main[4]
-            for path in changes.gone:
-                connection.change(
-                    "DELETE FROM replan_thread_rows WHERE thread_id = ?"
-                    # From the point behind the path to the sign behind the point.
-                    " AND (path = ? OR (path >= ? AND path < ?))",
-                    [thread.id, path, f"{path}.", f"{path}/"],
-                )
+            if changes.gone:
+                connection.change_many(_REMOVE, [(thread.id, path) for path in changes.gone])
             if new:
                 connection.change_many(_PUT, new)
             return True

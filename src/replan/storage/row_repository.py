@@ -58,12 +58,7 @@ class RowRepository(ABC):
             await self._save(thread, changes, lasting=lasting)
 
     async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:
-        try:
-            is_written = await self._write(thread, changes, lasting=lasting)
-        except BaseException:
-            changes.undo()
-            raise
-        if not is_written:
-            changes.undo()
+        if not await self._write(thread, changes, lasting=lasting):
             raise StaleThreadError(thread.id)
+        self._saved.take(thread, changes)
         thread.revision += 1

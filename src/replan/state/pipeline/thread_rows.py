@@ -5,7 +5,7 @@ own, and so a new message of a long thread is one new row.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -19,6 +19,9 @@ from replan.state.questions import Question
 
 Rows = Mapping[str, JsonValue]
 """The rows of a thread, by path."""
+
+Parts = Mapping[str, JsonValue | ThreadMessage]
+"""What the rows of a thread are made of, by path: messages, and the rows of threads themselves."""
 
 THREADS = "threads"
 """The key of a session's `project_state` that has the rows of its threads, by session."""
@@ -53,90 +56,36 @@ def under_id(thread_id: str, rows: Rows) -> dict[str, JsonValue]:
 
 
 @dataclass(frozen=True)
-class _Saved:
-    """The stored part of a thread, of which only changes are written again."""
+class Changes:
+    """The changes to write: the paths of rows to remove, then rows to add."""
 
-    path: str
-    count: int
-    settings: JsonValue
-    subs: Mapping[str, Thread]
+    rows: Mapping[str, JsonValue]
+    gone: Sequence[str]
+    parts: Parts  # what all rows are made of after it
 
 
 class Saved:
     """What a repository wrote of the threads that it handed out or stored."""
 
     def __init__(self) -> None:
-        self._saved: WeakKeyDictionary[Thread, _Saved] = WeakKeyDictionary()
+        self._parts: WeakKeyDictionary[Thread, Parts] = WeakKeyDictionary()
 
-    def knows(self, thread: Thread) -> bool:
-        return thread in self._saved
+    def take(self, thread: Thread, changes: Changes | None = None) -> None:
+        """Treat a main thread as stored: as it is, or as some changes made it."""
+        self._parts[thread] = dict(_parts(thread, "")) if changes is None else changes.parts
 
-    def changes(self, thread: Thread) -> "Changes":
-        """Return what is to be written of a main thread, and take it for written."""
-        changes = Changes(self)
-        self._collect(thread, "", changes)
-        return changes
-
-    def take(self, thread: Thread, path: str = "") -> None:
-        """Treat a thread as stored."""
-        thread.unsaved.clear()
-        for below, sub_thread in thread.sub_threads():
-            self.take(sub_thread, _joined(path, below))
-        self._saved[thread] = _saved(thread, path)
-
-    def _collect(self, thread: Thread, path: str, changes: "Changes") -> None:
-        """Note what differs from what was written of a thread, and of those in it."""
-        before = self._saved.get(thread)
-        if before is None or before.path != path:
-            before = _Saved(path, 0, None, {})
-            thread.unsaved.update(range(len(thread.messages)))
-        now = _saved(thread, path)
-        if before.settings != now.settings:
-            changes.rows[path] = header(thread)
-        for index in sorted(thread.unsaved):
-            if index < now.count:
-                place = _joined(path, f"messages.{index}")
-                changes.rows[place] = message_row(thread.messages[index])
-        changes.gone += [
-            _joined(path, f"messages.{index}") for index in range(now.count, before.count)
-        ]
-        changes.gone += [
-            _joined(path, below)
-            for below, sub_thread in before.subs.items()
-            if now.subs.get(below) is not sub_thread
-        ]
-        changes.took.append((thread, self._saved.get(thread), set(thread.unsaved)))
-        thread.unsaved.clear()
-        self._saved[thread] = now
-        for below, sub_thread in now.subs.items():
-            self._collect(sub_thread, _joined(path, below), changes)
-
-    def undo(self, took: Sequence[tuple[Thread, _Saved | None, set[int]]]) -> None:
-        for thread, before, unsaved in took:
-            thread.unsaved |= unsaved
-            if before is None:
-                self._saved.pop(thread, None)
-            else:
-                self._saved[thread] = before
-
-
-@dataclass
-class Changes:
-    """The changes to write: rows to remove with all below them, then rows to add."""
-
-    saved: Saved
-    rows: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    gone: list[str] = field(default_factory=list[str])
-    took: list[tuple[Thread, _Saved | None, set[int]]] = field(default_factory=list[Any])
-
-    def undo(self) -> None:
-        """Nothing of it was written."""
-        self.saved.undo(self.took)
+    def changes(self, thread: Thread) -> Changes:
+        """Return what is to be written of a main thread."""
+        before, now = self._parts.get(thread, {}), dict(_parts(thread, ""))
+        rows = {
+            path: _row(part) for path, part in now.items() if not _is_same(part, before.get(path))
+        }
+        return Changes(rows, [path for path in before if path not in now], now)
 
 
 def rows_of(thread: Thread) -> dict[str, JsonValue]:
     """Return all rows of a main thread."""
-    return dict(_rows(thread, ""))
+    return {path: _row(part) for path, part in _parts(thread, "")}
 
 
 def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
@@ -167,22 +116,21 @@ def message_row(message: ThreadMessage) -> JsonValue:
     return {**row, "is_virtual": True} if message.is_virtual else row
 
 
-def is_below(path: str, above: str) -> bool:
-    """Whether a row belongs to what is at a path."""
-    return path == above or path.startswith(f"{above}.")
-
-
-def _saved(thread: Thread, path: str) -> _Saved:
-    settings = _as_json(thread.settings, thread.id, "settings")
-    return _Saved(path, len(thread.messages), settings, dict(thread.sub_threads()))
-
-
-def _rows(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue]]:
+def _parts(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue | ThreadMessage]]:
     yield path, header(thread)
     for index, message in enumerate(thread.messages):
-        yield _joined(path, f"messages.{index}"), message_row(message)
+        yield _joined(path, f"messages.{index}"), message
     for below, sub_thread in thread.sub_threads():
-        yield from _rows(sub_thread, _joined(path, below))
+        yield from _parts(sub_thread, _joined(path, below))
+
+
+def _row(part: JsonValue | ThreadMessage) -> JsonValue:
+    return message_row(part) if isinstance(part, ThreadMessage) else part
+
+
+def _is_same(part: JsonValue | ThreadMessage, before: JsonValue | ThreadMessage) -> bool:
+    # Who changes a message puts another one in its place.
+    return part is before or (not isinstance(part, ThreadMessage) and part == before)
 
 
 def _read(rows: Rows, path: str) -> Thread:

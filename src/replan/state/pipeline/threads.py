@@ -149,7 +149,6 @@ class Thread:
         settings: JSON: `brief_status` with the `phase`, and what else its agent keeps.
         run_id: The run that a main thread goes with; empty if it belongs to none.
         revision: How often it was stored, which reveals outdated copies.
-        unsaved: The indices of the messages that are not stored as they are.
     """
 
     def __init__(
@@ -164,7 +163,6 @@ class Thread:
         self.settings: dict[str, Any] = dict(settings or {})
         self.run_id = run_id
         self.revision = 0
-        self.unsaved: set[int] = set()
         self._messages: list[ThreadMessage] = []
         self._places: dict[str, int] = {}
         self._holders: dict[int, tuple[tuple[str, Thread], ...]] = {}
@@ -273,7 +271,6 @@ class Thread:
         self, index: int, message: ThreadMessage, held: tuple[tuple[str, "Thread"], ...]
     ) -> None:
         self._places[message.id] = index
-        self.unsaved.add(index)
         if held:
             self._holders[index] = held
         else:
