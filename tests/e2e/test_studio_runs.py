@@ -300,15 +300,8 @@ EDITED = {"plan": "- [ ] 1. Changed @joiner\n"}
 @pytest.mark.parametrize(
     ("given", "outcome", "step"),
     [
-        ([{"type": "accept", "args": None}], "completed", "Aside"),
-        (
-            [{"type": "edit", "args": {"action": "run_plan", "args": EDITED}}],
-            "completed",
-            "Changed",
-        ),
-        ([{"type": "ignore", "args": None}], "rejected", "Aside"),
         # A reason goes to the host, which asks about its plan again.
-        ([{"type": "response", "args": "No."}], None, "Aside"),
+        ({"decisions": [{"type": "reject", "message": "No."}]}, None, "Aside"),
         ({"decisions": [{"type": "approve"}]}, "completed", "Aside"),
         (
             {
@@ -346,7 +339,8 @@ async def test_what_inboxes_draw_of_questions_is_answered_one_after_the_other(ur
         await resume(client, thread, {"decisions": [{"type": "edit", "edited_action": edited}]})
         (left,) = waiting_for(await interrupted(client, thread))
         assert left.key == "2/asker/1"
-        state = await resume(client, thread, [{"type": "response", "args": "large"}])
+        told = {"decisions": [{"type": "respond", "message": "large"}]}
+        state = await resume(client, thread, told)
     assert state["outcome"] == "completed"
     assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}
 

@@ -95,23 +95,3 @@ async def test_who_edits_a_call_wrongly_is_told_and_the_model_is_not(wrong):
         assert (done, len(model.calls)) == ([], 1)
         state, _ = await asked(graph, decided(edit("pay", amount=3)))
     assert (state["outcome"], done) == ("completed", [3])
-
-
-@pytest.mark.parametrize(
-    ("response", "paid"),
-    [
-        ({"type": "accept", "args": {"action": "pay", "args": {"amount": 5}}}, [5]),
-        ({"type": "edit", "args": {"action": "pay", "args": {"amount": 3}}}, [3]),
-        ({"type": "ignore", "args": None}, []),
-        ({"type": "response", "args": "Not today."}, []),
-    ],
-)
-async def test_a_list_of_responses_decides_about_the_call_of_a_tool(response, paid):
-    done = []
-    pay, call = _bank(done)
-    with ScriptedModel({"specialist": [AIMessage("", tool_calls=[call]), "Settled."]}) as model:
-        clerk = Specialist("clerk", "Pays.", chat_model=model, tools=[pay], approve=["pay"])
-        graph = build_graph(Team(Host("offline"), [clerk]), checkpointer=InMemorySaver())
-        await asked(graph, {"plan": "- [ ] 1. Pay Ann @clerk\n"})
-        state, _ = await asked(graph, Command(resume=[response]))
-    assert (state["outcome"], done) == ("completed", paid)

@@ -2,7 +2,7 @@
 
 Agent Inbox and Agent Chat UI draw forms and buttons for an interrupt that has `action_requests` and
 `review_configs`, and resume with `{"decisions": [...]}`, one for each request, in their order, or
-for the first ones alone. Older clients resume with a list of responses: `[{"type": "accept"}]`.
+for the first ones alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,6 @@ ANSWER = "answer"
 Changed = Callable[[Mapping[str, JsonValue]], object]
 """What an edited action changes, from its arguments."""
 
-_RESPONSES = {"accept": "approve", "ignore": "reject", "response": "respond"}
 _JUDGED = ["approve", "edit", "reject"]
 _ANSWERED = ["respond", "edit"]
 
@@ -108,9 +107,7 @@ def schema_of(questions: Sequence[Question]) -> dict[str, Any]:
 
 def is_review(value: object) -> bool:
     """Whether a value has the form of these clients, which name no question."""
-    if not isinstance(value, Mapping):
-        return _are_responses(value)
-    return set(cast("Mapping[Any, Any]", value)) == {"decisions"}
+    return isinstance(value, Mapping) and set(cast("Mapping[Any, Any]", value)) == {"decisions"}
 
 
 def holds_review(value: object) -> bool:
@@ -167,12 +164,6 @@ def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
 
 def _decisions(review: object, count: int) -> list[_Decision]:
     """The decisions, at most as many as requested."""
-    if _are_responses(review):
-        review = {
-            "decisions": [
-                _as_decision(decision) for decision in cast("list[dict[str, Any]]", review)
-            ]
-        }
     rows = cast("Any", review)["decisions"]
     if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
         raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
@@ -184,25 +175,6 @@ def _decisions(review: object, count: int) -> list[_Decision]:
             f"A decision has a wrong field '{where}'. It is a mapping with type, and message or "
             "edited_action."
         ) from error
-
-
-def _are_responses(value: object) -> bool:
-    rows = cast("list[object]", value) if isinstance(value, list) else []
-    return bool(rows) and all(
-        isinstance(row, dict) and row.keys() == {"type", "args"} for row in rows
-    )
-
-
-def _as_decision(response: dict[str, Any]) -> dict[str, Any]:
-    """Read a response of an older client: accept, edit, ignore or response."""
-    kind, args = _RESPONSES.get(response["type"], response["type"]), response["args"]
-    if kind == "edit" and isinstance(args, dict):
-        edited = cast("dict[str, Any]", args)
-        return {
-            "type": kind,
-            "edited_action": {"name": edited.get("action"), "args": edited.get("args")},
-        }
-    return {"type": kind, "message": args if isinstance(args, str) else ""}
 
 
 def _name(question: Question) -> str:
