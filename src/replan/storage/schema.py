@@ -75,13 +75,8 @@ _TABLES: dict[str, str] = {
         tenant {text} NOT NULL, user_id {text} NOT NULL, session_id {text} NOT NULL,
         number BIGINT NOT NULL, turn_id {text} NOT NULL, at {text} NOT NULL, given {text} NOT NULL,
         run_id {text} NOT NULL, takes_back BIGINT, result {bytes} NOT NULL,
-        PRIMARY KEY (tenant, user_id, session_id, number),
+        histories {bytes} NOT NULL, PRIMARY KEY (tenant, user_id, session_id, number),
         UNIQUE (tenant, user_id, session_id, turn_id)""",
-    "replan_messages": """
-        tenant {text} NOT NULL, user_id {text} NOT NULL, session_id {text} NOT NULL,
-        history {text} NOT NULL, turn BIGINT NOT NULL, place BIGINT NOT NULL,
-        value {bytes} NOT NULL,
-        PRIMARY KEY (tenant, user_id, session_id, history, turn, place)""",
     "replan_parts": """
         tenant {text} NOT NULL, user_id {text} NOT NULL, session_id {text} NOT NULL,
         name {text} NOT NULL, turn BIGINT NOT NULL, value {bytes} NOT NULL,

@@ -11,7 +11,7 @@ from replan.ports.session_store import SessionKey, SessionTurn
 from replan.state.session.context import AgentContext, Message, ToolExecution
 from replan.state.session.context_updates import HISTORIES, MAPPINGS
 from replan.storage.cipher import Cipher
-from replan.storage.database import Connection, Row, first, marks
+from replan.storage.database import Connection, first, marks
 
 OF_SESSION = "tenant = ? AND user_id = ? AND session_id = ?"
 """The rows of a session; takes its key."""
@@ -20,20 +20,13 @@ _STAGE = "current_stage"
 _DIALOGUE, _CALLS = HISTORIES
 _KINDS: dict[str, Any] = {_DIALOGUE: tuple[Message, ...], _CALLS: tuple[ToolExecution, ...]}
 _BATCH = 500  # parts that one statement reads
+_PAGE = 100  # turns whose messages are looked through at once
 
-_INSERT_MESSAGE = """
-    INSERT INTO replan_messages
-        (tenant, user_id, session_id, history, turn, place, value)
-    VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_INSERT_PART = """
-    INSERT INTO replan_parts (tenant, user_id, session_id, name, turn, value)
-    VALUES (?, ?, ?, ?, ?, ?)"""
-
-# A number of a message for those who page: its turn, and its place among what the turn appended.
+# A number of a message for those who page: its turn, and its place in the history of that turn.
 _PLACES = 2**32
 
 _Path = tuple[str, *tuple[str, ...]]
-_Part = tuple[int, dict[str, Any]]  # the turn that wrote it, and what it wrote
+_Histories = Mapping[str, Mapping[str, list[JsonValue]]]  # by name, as updates have them
 
 
 class Snapshot(NamedTuple):
@@ -63,11 +56,11 @@ class _Way(NamedTuple):
     newest: int  # the newest turn that can be taken back
     dead: frozenset[int]  # the turns that were taken back
 
-    def condition(self) -> tuple[str, list[int]]:
+    def condition(self, column: str) -> tuple[str, list[int]]:
         """The condition on the turn of a row that counts, with its values."""
         dead = sorted(self.dead)
-        missing = f" AND turn NOT IN ({marks(len(dead))})" if dead else ""
-        return f"turn BETWEEN ? AND ?{missing}", [self.since, self.version, *dead]
+        missing = f" AND {column} NOT IN ({marks(len(dead))})" if dead else ""
+        return f"{column} BETWEEN ? AND ?{missing}", [self.since, self.version, *dead]
 
 
 def version_of(connection: Connection, key: SessionKey, *, locks: bool = False) -> int | None:
@@ -94,14 +87,10 @@ def snapshot_at(
     way = _way_to(base, turns, version)
     if way.version == base.version:
         return base
-    parts = _parts(connection, cipher, key, way)
-    fields = _fields(base.context, parts)
+    fields = _fields(base.context, _parts(connection, cipher, key, way))
+    histories = [each for _, each in _histories(connection, cipher, key, way)]
     for name in HISTORIES:
-        before, own = getattr(base.context, name), way
-        if (name,) in parts:
-            # It was replaced as a whole.
-            before, own = (), way._replace(since=parts[(name,)][0])
-        fields[name] = (*before, *_appended(connection, cipher, key, name, own))
+        fields[name] = _history(name, getattr(base.context, name), histories)
     context = AgentContext(session_id=key.session_id, **fields)
     return Snapshot(context, way.version, way.turn_id, way.newest)
 
@@ -117,21 +106,24 @@ def messages_before(
     if newest is None:
         return (), None
     way = _way_to(_begun(key), _turns(connection, key, 0, newest), newest)
-    condition, values = way.condition()
-    replaced = f"SELECT max(turn) FROM replan_parts WHERE {OF_SESSION} AND name = ? AND {condition}"
-    since = first(connection.query(replaced, [*key, part_name(cipher, [_DIALOGUE]), *values]))
-    condition, values = way._replace(since=since or 1).condition()
-    end = [newest + 1, 0] if before is None else [*divmod(before, _PLACES)]
-    rows = connection.query(
-        f"SELECT turn, place, value FROM replan_messages WHERE {OF_SESSION} AND history = ?"
-        f" AND {condition} AND (turn, place) < (?, ?) ORDER BY turn DESC, place DESC LIMIT ?",
-        [*key, _DIALOGUE, *values, *end, limit + 1],
-    )
-    page = _read_messages(cipher, key, _DIALOGUE, rows[:limit][::-1])
-    if len(rows) <= limit:
-        return page, None
-    turn, place, _ = rows[limit - 1]
-    return page, turn * _PLACES + place
+    end = newest * _PLACES + _PLACES if before is None else before
+    found = list[tuple[int, Any]]()  # numbers and messages, the newest first
+    for turn, histories in _newest_histories(connection, cipher, key, way, end // _PLACES):
+        entries = enumerate(_entries(histories, _DIALOGUE), turn * _PLACES)
+        found += [(number, entry) for number, entry in entries if number < end][::-1]
+        if len(found) > limit or _is_replaced(histories, _DIALOGUE):
+            break
+    page = restored(_KINDS[_DIALOGUE], [entry for _, entry in found[:limit][::-1]])
+    return page, found[limit - 1][0] if len(found) > limit else None
+
+
+def _newest_histories(
+    connection: Connection, cipher: Cipher, key: SessionKey, way: _Way, turn: int
+) -> Iterator[tuple[int, _Histories]]:
+    """What turns did to the histories, from a turn back to the first."""
+    for last in range(min(turn, way.version), 0, -_PAGE):
+        page = way._replace(since=max(1, last - _PAGE + 1), version=last)
+        yield from reversed(_histories(connection, cipher, key, page))
 
 
 def _begun(key: SessionKey) -> Snapshot:
@@ -177,15 +169,15 @@ def _way_to(base: Snapshot, turns: _Turns, version: int) -> _Way:
 
 def _parts(
     connection: Connection, cipher: Cipher, key: SessionKey, way: _Way
-) -> dict[_Path, _Part]:
+) -> dict[_Path, dict[str, Any]]:
     """The newest row of each part that turns changed."""
-    condition, values = way.condition()
+    condition, values = way.condition("turn")
     newest = connection.query(
         f"SELECT name, max(turn) FROM replan_parts WHERE {OF_SESSION} AND {condition}"
         " GROUP BY name",
         [*key, *values],
     )
-    parts: dict[_Path, _Part] = {}
+    parts: dict[_Path, dict[str, Any]] = {}
     for start in range(0, len(newest), _BATCH):
         batch = newest[start : start + _BATCH]
         places = ", ".join(["(?, ?)"] * len(batch))
@@ -196,37 +188,49 @@ def _parts(
         )
         for name, turn, value in rows:
             part = cipher.decrypt(value, "replan_parts", *key, name, turn, "value")
-            parts[cast("_Path", tuple(part["path"]))] = turn, part
+            parts[cast("_Path", tuple(part["path"]))] = part
     return parts
 
 
-def _appended(
-    connection: Connection, cipher: Cipher, key: SessionKey, history: str, way: _Way
-) -> tuple[Any, ...]:
-    condition, values = way.condition()
+def _histories(
+    connection: Connection, cipher: Cipher, key: SessionKey, way: _Way
+) -> list[tuple[int, _Histories]]:
+    """What turns did to the histories, in their order."""
+    condition, values = way.condition("number")
     rows = connection.query(
-        f"SELECT turn, place, value FROM replan_messages WHERE {OF_SESSION} AND history = ?"
-        f" AND {condition} ORDER BY turn, place",
-        [*key, history, *values],
+        f"SELECT number, histories FROM replan_turns WHERE {OF_SESSION} AND {condition}"
+        " ORDER BY number",
+        [*key, *values],
     )
-    return _read_messages(cipher, key, history, rows)
-
-
-def _read_messages(
-    cipher: Cipher, key: SessionKey, history: str, rows: Sequence[Row]
-) -> tuple[Any, ...]:
-    values = [
-        cipher.decrypt(value, "replan_messages", *key, history, turn, place, "value")
-        for turn, place, value in rows
+    return [
+        (number, cipher.decrypt(stored, "replan_turns", *key, number, "histories"))
+        for number, stored in rows
     ]
-    return restored(_KINDS[history], values)
 
 
-def _fields(before: AgentContext, parts: Mapping[_Path, _Part]) -> dict[str, Any]:
+def _history(name: str, before: tuple[Any, ...], histories: Sequence[_Histories]) -> Any:
+    """A history after turns; those before one that replaced it count no longer."""
+    replaced = [at for at, each in enumerate(histories) if _is_replaced(each, name)]
+    if replaced:
+        before, histories = (), histories[replaced[-1] :]
+    added = [entry for each in histories for entry in _entries(each, name)]
+    return (*before, *restored(_KINDS[name], added))
+
+
+def _entries(histories: _Histories, name: str) -> list[JsonValue]:
+    """What a turn put into a history, appended or as a replacement."""
+    return [entry for entries in histories.get(name, {}).values() for entry in entries]
+
+
+def _is_replaced(histories: _Histories, name: str) -> bool:
+    return "set" in histories.get(name, {})
+
+
+def _fields(before: AgentContext, parts: Mapping[_Path, dict[str, Any]]) -> dict[str, Any]:
     """The fields of a context, after changes; a part without a value was removed."""
     fields: dict[str, Any] = {name: dict(getattr(before, name)) for name in MAPPINGS}
     fields[_STAGE] = before.current_stage
-    for (field, *entry), (_, part) in parts.items():
+    for (field, *entry), part in parts.items():
         if entry and "set" in part:
             fields[field][entry[0]] = part["set"]
         elif entry:
@@ -236,26 +240,9 @@ def _fields(before: AgentContext, parts: Mapping[_Path, _Part]) -> dict[str, Any
     return fields
 
 
-def insert_messages(
-    connection: Connection, rows: Sequence[Sequence[object]], parts: Sequence[Sequence[object]]
-) -> None:
-    """Add what a turn appended to the histories, and the parts that it changed."""
-    connection.change_many(_INSERT_MESSAGE, rows)
-    connection.change_many(_INSERT_PART, parts)
-
-
-def rows_of_messages(
-    cipher: Cipher, key: SessionKey, number: int, turn: SessionTurn
-) -> list[Sequence[object]]:
-    """The rows of what a turn appends to the histories."""
-    return [
-        (
-            *(*key, history, number, place),
-            cipher.encrypt(value, "replan_messages", *key, history, number, place, "value"),
-        )
-        for history in HISTORIES
-        for place, value in enumerate(_added_to(turn.updates, history))
-    ]
+def histories_in(turn: SessionTurn) -> dict[str, JsonValue]:
+    """What a turn does to the histories: a part of its updates."""
+    return {name: change for name, change in turn.updates.items() if name in HISTORIES}
 
 
 def rows_of_parts(
@@ -275,12 +262,6 @@ def part_name(cipher: Cipher, path: Sequence[str]) -> str:
     return cipher.digest(json.dumps(path))
 
 
-def _added_to(updates: Mapping[str, Any], history: str) -> list[JsonValue]:
-    """What updates put into a history, appended or as a replacement."""
-    order: dict[str, list[JsonValue]] = updates.get(history) or {}
-    return order.get("append") or order.get("set") or []
-
-
 def _changed_parts(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
     """The parts that updates change, each by its path, and what happens to it."""
     for name, change in updates.items():
@@ -289,5 +270,3 @@ def _changed_parts(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict
                 yield [name, entry], order or {}
         elif name == _STAGE:
             yield [name], change
-        elif "set" in change:
-            yield [name], {}

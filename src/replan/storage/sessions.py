@@ -22,9 +22,8 @@ from replan.storage.session_rows import (
     OF_SESSION,
     Snapshot,
     has_turn,
-    insert_messages,
+    histories_in,
     messages_before,
-    rows_of_messages,
     rows_of_parts,
     snapshot_at,
     version_of,
@@ -33,7 +32,7 @@ from replan.storage.session_rows import (
 _MOST_LOADED = 100
 """Sessions that stay in memory as they were read, so that the next turn reads only what is new."""
 
-_TABLES = ("replan_parts", "replan_messages", "replan_turns", "replan_sessions")
+_TABLES = ("replan_parts", "replan_turns", "replan_sessions")
 
 _COLUMNS = "tenant, user_id, session_id, version, created_at, updated_at, title, stage"
 
@@ -42,8 +41,13 @@ _INSERT = f"""
 
 _INSERT_TURN = """
     INSERT INTO replan_turns
-        (tenant, user_id, session_id, number, turn_id, at, given, run_id, takes_back, result)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+        (tenant, user_id, session_id, number, turn_id, at, given, run_id, takes_back, result,
+         histories)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+_INSERT_PART = """
+    INSERT INTO replan_parts (tenant, user_id, session_id, name, turn, value)
+    VALUES (?, ?, ?, ?, ?, ?)"""
 
 
 @dataclass
@@ -85,7 +89,6 @@ class Sessions:
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         number, attempts = version + 1, count()
         begun, turn_row = self._new_row(key, turn.at), self._turn_row(key, number, turn)
-        messages = rows_of_messages(self._cipher, key, number, turn)
         parts = rows_of_parts(self._cipher, key, number, turn)
 
         def work(connection: Connection) -> None:
@@ -102,7 +105,7 @@ class Sessions:
             if stored_version != version:
                 raise SessionConflictError(key.session_id, version, stored_version)
             connection.change(_INSERT_TURN, turn_row)
-            insert_messages(connection, messages, parts)
+            connection.change_many(_INSERT_PART, parts)
             self._update(connection, key, turn, number)
 
         await self._database.write(work)
@@ -163,7 +166,9 @@ class Sessions:
         # In encrypted storage it reveals that there was an input, but nothing of it.
         given = self._cipher.digest(turn.given) if turn.given else ""
         plain = (turn.turn_id, moment(turn.at), given, turn.run_id, turn.takes_back)
-        return *key, number, *plain, result
+        changed = histories_in(turn)
+        histories = self._cipher.encrypt(changed, "replan_turns", *key, number, "histories")
+        return *key, number, *plain, result, histories
 
     def _update(
         self, connection: Connection, key: SessionKey, turn: SessionTurn, number: int

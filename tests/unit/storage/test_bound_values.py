@@ -138,7 +138,6 @@ _KEYS = {
     "replan_items": ["id"],
     "replan_sessions": ["tenant", "user_id", "session_id"],
     "replan_turns": ["tenant", "user_id", "session_id", "number"],
-    "replan_messages": ["tenant", "user_id", "session_id", "history", "turn", "place"],
     "replan_parts": ["tenant", "user_id", "session_id", "name", "turn"],
     "replan_thread_rows": ["thread_id", "path"],
 }
