@@ -6,6 +6,8 @@ import threading
 import pytest
 
 from replan import Host, InputError, Limits, RunSettings, Specialist, Team, open_runtime
+from replan.log.rows import Request
+from replan.state.questions import fingerprint_of
 from replan.testing import ScriptedModel, always
 from scripts import END
 
@@ -198,6 +200,28 @@ async def test_a_team_without_a_host_takes_no_messages():
         assert (await run).outcome == "completed"
         with pytest.raises(InputError, match="no host"):
             await run.send_message(ASKED)
+
+
+async def test_a_message_that_its_run_refused_is_told_why_when_it_comes_again(where):
+    reader = Reader()
+    settings = RunSettings(allow_dynamic_update=False)
+    async with open_runtime(reader.team(), storage=where) as runtime:
+        await reader.begun(runtime, settings=settings)
+        # Who wrote it knows nothing of the run; its owner refuses it.
+        about = {"run_id": "r", "name": fingerprint_of("message", "m1"), "kind": "message"}
+        request = Request(**about, at=runtime.resources.clock(), text=ASKED)
+        await runtime.storage.log.add_request(request)
+        told = runtime.events("r")
+        async for event in told:
+            if event.type == "run_steered":
+                break
+        assert (event.status, "must not revise" in event.reason) == ("refused", True)
+        with pytest.raises(InputError, match="must not revise the plan"):
+            await runtime.send_message("r", ASKED, name="m1")
+        await told.aclose()
+        reader.leave.set()
+        await runtime.wait("r")
+        assert [status for _, status, *_ in await steered(runtime)] == ["refused"]
 
 
 async def test_in_the_last_round_a_message_is_judged_with_the_answer(where):

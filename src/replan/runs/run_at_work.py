@@ -21,11 +21,11 @@ from replan.log.whole_results import whole_values
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunBook, RunRecord, TeamIdentity
 from replan.ports.run_context import use
-from replan.ports.steering import OUTCOME, STEERED, TOO_LATE, Steering, missed_warning
+from replan.ports.steering import STEERED, TOO_LATE, Steering, missed_warning
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in
 from replan.runs.asked.requests import answers_in, note_answers
-from replan.runs.asked.steers import refused_before, settle_missed
+from replan.runs.asked.steers import outcomes_of, settle_missed, waiting_steers
 from replan.runs.calling.compiled import Graph, services_in, shapes_of
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call
@@ -135,7 +135,6 @@ class RunAtWork:
         self.steering = Steering()  # what people ask of the run while it is at work
         # The names of what was handled: a row may be read before it is marked as taken.
         self._handled = set[str]()
-        self._refused = set[str]()  # the names of those whose refusal is reported
         self._is_over = False  # whether what steers the run comes too late
         self._state: EnhancedState = {}  # the state in which it rests
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
@@ -189,7 +188,6 @@ class RunAtWork:
             await self.handle(request)
             return
         self._handled.add(request.name)
-        self._refused.add(request.name)
         version = 0 if plan is None else plan.version
         self._rests.steered(request, status="refused", reason=why, version=version)
         await self.log.flush()
@@ -201,8 +199,7 @@ class RunAtWork:
             result = await self._run_alone()
             # Until its thread is given up, whoever asks something of it relies on its owner.
             if self._is_over:
-                log, now = self._resources.log, self._resources.clock()
-                await settle_missed(self._state, log, now, self._refused)
+                await settle_missed(self._state, self._resources.log, self._resources.clock())
             return result
         finally:
             self.log.close()
@@ -345,7 +342,7 @@ class RunAtWork:
     async def _take_merged(self) -> None:
         """Mark what steered the run as taken, once the state that has it is stored."""
         run_id, log = self.job.run_id, self._resources.log
-        steers = [request for request in await log.requests([run_id]) if request.kind in STEERS]
+        steers = await waiting_steers(run_id, log)
         if not steers:
             return
         config = config_of(self.job.thread_id)
@@ -367,16 +364,17 @@ class RunAtWork:
         if not state.get("is_completed"):
             return state
         self._is_over = True
-        missed = [request for request in await log.requests([run_id]) if request.kind in STEERS]
-        if not missed:
+        waiting = await waiting_steers(run_id, log)
+        if not waiting:
             return state
-        reported = await log.notes(run_id, OUTCOME)
-        warnings = list(state.get("warnings", ()))
+        # What was refused just now is on record then.
+        await self.log.flush()
+        outcomes = await outcomes_of(waiting, log)
+        missed = [request for request in waiting if request.name not in outcomes]
         for request in missed:
-            if f"{OUTCOME}{request.name}" not in reported and request.name not in self._refused:
-                self._rests.steered(request, status="refused", reason=TOO_LATE)
-                warnings.append(missed_warning(request))
-        await self._take(missed)
+            self._rests.steered(request, status="refused", reason=TOO_LATE)
+        await self._take(waiting)
+        warnings = [*state.get("warnings", ()), *map(missed_warning, missed)]
         return cast("EnhancedState", {**state, "warnings": warnings})
 
     async def _drop_what_is_past(self) -> None:
@@ -388,7 +386,8 @@ class RunAtWork:
         ]
         steers = [request for request in requests if request.kind in STEERS]
         # Who worked on the run before may have refused one, and died before it was marked.
-        refused = await refused_before(self.job.run_id, self._resources.log) if steers else ()
+        outcomes = await outcomes_of(steers, self._resources.log)
+        refused = {name for name, outcome in outcomes.items() if outcome.status == "refused"}
         past += [request for request in steers if request.name in refused]
         await self._take(past)
         for request in requests:

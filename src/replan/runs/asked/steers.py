@@ -1,8 +1,8 @@
 """What people ask of a run at work, as it is checked before it is put on record."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from replan.errors import InputError, PlanConflictError
 from replan.events.types import RunSteered
@@ -75,30 +75,33 @@ def check_steer(
     return steps_at_work(report)
 
 
-async def settle_missed(
-    state: EnhancedState, log: RunLog, at: datetime, refused: Collection[str] = ()
-) -> None:
-    """Refuse edits and messages that came after the end of a run.
-
-    Those in `refused` are marked as taken, and not reported again.
-    """
+async def settle_missed(state: EnhancedState, log: RunLog, at: datetime) -> None:
+    """Refuse edits and messages that came after the end of a run."""
     run_id = state.get("run_id", "")
-    missed = [request for request in await log.requests([run_id]) if request.kind in STEERS]
-    if not missed:
-        return
-    reported, number = await log.notes(run_id, OUTCOME), state.get("current_round", 0)
-    fields = {"run_id": run_id, "round": number, "status": "refused", "reason": TOO_LATE, "at": at}
+    missed = await waiting_steers(run_id, log)
+    outcomes = await outcomes_of(missed, log)
+    about = {"run_id": run_id, "round": state.get("current_round", 0), "at": at}
+    fields: dict[str, Any] = {**about, "status": "refused", "reason": TOO_LATE}
     for request in missed:
-        if f"{OUTCOME}{request.name}" not in reported and request.name not in refused:
+        if request.name not in outcomes:
             event = entry_of(RunSteered(**fields, **facts_of(request)))
             await log.add_events(run_id, [event], batch=f"{OUTCOME}{request.name}")
     await log.take_requests(missed, at)
 
 
-async def refused_before(run_id: str, log: RunLog) -> set[str]:
-    """The names of the requests whose refusal is reported, whoever worked on the run then."""
-    events = events_of(run_id, await log.events(run_id))
-    return {e.request for e in events if isinstance(e, RunSteered) and e.status == "refused"}
+async def waiting_steers(run_id: str, log: RunLog) -> list[Request]:
+    """The edits and messages to a run that no process has marked as taken."""
+    return [request for request in await log.requests([run_id]) if request.kind in STEERS]
+
+
+async def outcomes_of(requests: Collection[Request], log: RunLog) -> Mapping[str, RunSteered]:
+    """What became of edits and messages, by their names; those that wait are left out."""
+    outcomes = dict[str, RunSteered]()
+    for run_id in {request.run_id for request in requests}:
+        for event in events_of(run_id, await log.events(run_id)):
+            if isinstance(event, RunSteered) and event.status != "waits":
+                outcomes[event.request] = event
+    return outcomes
 
 
 def plan_to_steer(report: RunReport, *, is_direct: bool = False) -> TaskPlan:
@@ -142,28 +145,23 @@ async def refuse_second_edit(request: Request, log: RunLog) -> None:
     """
     if request.kind != "edit":
         return
-    requests = await log.requests([request.run_id])
-    earlier = [
-        waiting_request
-        for waiting_request in requests
-        if (waiting_request.at, waiting_request.name) < (request.at, request.name)
-    ]
     edits = [
-        waiting_request
-        for waiting_request in earlier
-        if (waiting_request.kind, waiting_request.version) == ("edit", request.version)
+        waiting
+        for waiting in await log.requests([request.run_id])
+        if (waiting.kind, waiting.version) == ("edit", request.version)
+        and (waiting.at, waiting.name) < (request.at, request.name)
     ]
+    outcomes = await outcomes_of(edits, log)
     for edit in edits:
-        key = f"{OUTCOME}{edit.name}"
-        outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
+        outcome = outcomes.get(edit.name)
         if outcome is None:
             by, version = edit.by or "a person", edit.version
             raise InputError(
                 f"An edit of version {version} of the plan, by {by}, waits to be merged. Repeat "
                 f"yours in version {version + 1}, which it makes."
             )
-        if outcome["status"] == "taken":
-            raise PlanConflictError(request.version, outcome["version"])
+        if outcome.status == "taken":
+            raise PlanConflictError(request.version, outcome.version)
 
 
 async def is_repeated(request: Request, log: RunLog) -> bool:
@@ -176,16 +174,12 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
     if earlier is None:
         return False
     check_same_words(request, earlier)
-    key = f"{OUTCOME}{request.name}"
-    outcome = cast("Any", (await log.notes(request.run_id, key)).get(key))
-    waits = any(
-        waiting_request.name == request.name
-        for waiting_request in await log.requests([request.run_id])
-    )
-    if outcome is None and not waits:
+    outcome = (await outcomes_of([request], log)).get(request.name)
+    if outcome is not None and outcome.status == "refused":
+        raise InputError(outcome.reason)
+    waiting = await waiting_steers(request.run_id, log)
+    if outcome is None and request.name not in {steer.name for steer in waiting}:
         raise InputError(TOO_LATE)
-    if outcome is not None and outcome["status"] == "refused":
-        raise InputError(outcome["reason"])
     return True
 
 
