@@ -3,14 +3,17 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from replan.base.secrets.masking import without_secrets
-from replan.base.values import restored_strictly
+from replan.base.values import Value, restored_strictly
 from replan.errors import InputError
+from replan.events.types import Event
+from replan.log.amounts import Spending
 from replan.runs.reports import WholeReport
 
 FORMAT = "replan run"
@@ -20,14 +23,7 @@ LARGEST = 500_000_000  # bytes of a file that is opened
 _PLACES = 3
 _LARGEST_NUMBER = 1e15  # of seconds, tokens and money
 _YEARS = range(1990, 3000)
-# Of any event; one of these names has no text anywhere.
-_NUMBERS = (
-    *("seconds", "step_seconds", "round_seconds", "run_seconds"),
-    *("cost", "calls", "input_tokens", "output_tokens"),
-    *("step_id", "attempt", "version", "steps", "value"),
-    *("covered", "visible", "summarised", "omitted", "truncated"),
-)
-
+_FREE = ("priority", "score")  # numbers that may be below 0
 
 # Whose number is kept, so that rows that are missing are seen.
 _COUNTED = ("events", "requests", "results")
@@ -83,7 +79,7 @@ def _read(path: Path, found: Any) -> WholeReport:
         faults = error.errors(include_url=False, include_input=False)
         problems = [f"{_location_text(details['loc'])}: {details['msg']}" for details in faults]
         raise _damaged(path, problems) from error
-    if faults := [*_missing_rows(export), *_faults(export["run"])]:
+    if faults := [*_missing_rows(export), *_gaps(run.events), *_faults(run, "run")]:
         raise _damaged(path, faults)
     return run
 
@@ -103,58 +99,58 @@ def _missing_rows(export: Mapping[str, Any]) -> Iterator[str]:
             yield f"run.{name}: there are {there}, and {written} were written"
 
 
-def _faults(run: Mapping[str, Any]) -> Iterator[str]:
-    """Values that have the right or an unknown type, and are still impossible."""
-    for name in ("started_at", "last_seen_at"):
-        yield from _time_faults(f"run.{name}", run[name])
-    for at, request in enumerate(run["requests"]):
-        yield from _time_faults(f"run.requests[{at}].at", request.get("at"))
-    yield from _amount_faults("run.usage", run.get("usage"))
-    yield from _amount_faults("run.spent", run["spent"])
-    for at, result in enumerate(run["results"]):
-        for name in ("usage", "duration"):
-            yield from _amount_faults(f"run.results[{at}].{name}", result.get(name))
-    yield from _event_faults(run["events"])
-
-
-def _event_faults(events: Sequence[Any]) -> Iterator[str]:
+def _gaps(events: Sequence[Event]) -> Iterator[str]:
     for at, event in enumerate(events):
-        place = f"run.events[{at}]"
-        if event.get("seq") != (following := at + 1):
-            yield f"{place}.seq: {event.get('seq')!r} should be {following}, without a gap"
-        yield from _time_faults(f"{place}.at", event.get("at"))
-        for name in event.keys() & set(_NUMBERS):
-            yield from _amount_faults(f"{place}.{name}", event[name])
+        if event.seq != (following := at + 1):
+            yield f"run.events[{at}].seq: {event.seq!r} should be {following}, without a gap"
 
 
-def _time_faults(place: str, value: object) -> Iterator[str]:
-    if value is None:
-        return
-    if not isinstance(value, str):
-        yield f"{place}: {value!r} should be a time such as '2026-01-31T09:30:00Z'"
-        return
-    moment = datetime.fromisoformat(value)
-    if moment.tzinfo is None:
-        yield f"{place}: '{value}' should have an offset such as +00:00"
-    elif moment.year not in _YEARS:
-        yield f"{place}: '{value}' should be of a year from {_YEARS[0]} to {_YEARS[-1]}"
+def _faults(value: object, place: str) -> Iterator[str]:
+    """Times and numbers that have the right type and are still impossible."""
+    if problem := _problem_of(value):
+        yield f"{place}: {problem}"
+    for name, part in _parts(value):
+        yield from _faults(part, f"{place}{name}")
 
 
-def _amount_faults(place: str, value: object) -> Iterator[str]:
+def _problem_of(value: object) -> str:
     match value:
-        case None:
-            return
-        case dict() | list():
-            fields = cast("dict[str, Any] | list[Any]", value)
-            named = fields.items() if isinstance(fields, dict) else enumerate(fields)
-            for name, each in named:
-                part = f"[{name}]" if isinstance(name, int) else f".{name}"
-                yield from _amount_faults(f"{place}{part}", each)
-        case int() | float() if not isinstance(value, bool):
-            if not 0 <= value <= _LARGEST_NUMBER:
-                yield f"{place}: {value} should be from 0 to {_LARGEST_NUMBER:g}"
+        case datetime() if value.tzinfo is None:
+            return f"'{value.isoformat()}' should have an offset such as +00:00"
+        case datetime() if value.year not in _YEARS:
+            years = f"{_YEARS[0]} to {_YEARS[-1]}"
+            return f"'{value.isoformat()}' should be of a year from {years}"
+        case int() | float() if not 0 <= value <= _LARGEST_NUMBER:
+            return f"{value} should be from 0 to {_LARGEST_NUMBER:g}"
         case _:
-            yield f"{place}: {value!r} should be a number"
+            return ""
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    match value:
+        case Value():
+            yield from ((f".{name}", getattr(value, name)) for name in _checked(type(value)))
+        case Spending():
+            yield from ((f".{name}", part) for name, part in value.as_json().items())
+        case dict():
+            fields = cast("dict[object, object]", value)
+            yield from ((f".{name}", part) for name, part in fields.items())
+        case tuple():
+            parts = cast("tuple[object, ...]", value)
+            yield from ((f"[{at}]", part) for at, part in enumerate(parts))
+        case _:
+            pass
+
+
+@cache
+def _checked(kind: type[Value]) -> Sequence[str]:
+    """The fields with values of ours; in the JSON of users any number may be."""
+    fields = kind.model_fields.items()
+    return [name for name, field in fields if name not in _FREE and not _has_json(field.annotation)]
+
+
+def _has_json(kind: Any) -> bool:
+    return kind is JsonValue or any(map(_has_json, get_args(kind)))
 
 
 def _location_text(location: tuple[int | str, ...]) -> str:
