@@ -11,7 +11,6 @@ import pytest
 from carried import opened_run, run_in
 from replan import Host, Specialist, Team, ask_user
 from replan.errors import ContextError
-from replan.server.bodies import EmptyRequest
 from replan.server.problems import RefusedError
 from replan.server.request_body import MOST_VALUES, read_json
 from replan.sessions import AgentContext, build_agent
@@ -67,11 +66,16 @@ def test_of_many_mistakes_some_are_named():
 
 
 @pytest.mark.parametrize(
-    "value", [[0] * 300_000, {str(n): n for n in range(300_000)}, [{"role": "user"}] * 300_000]
+    "value",
+    [
+        [[0] * 9_000] * 30,
+        [{str(n): n for n in range(9_000)}] * 30,
+        [[{"role": "user"}] * 9_000] * 30,
+    ],
 )
 def test_a_request_with_too_many_values_is_refused_at_every_door(value):
     with pytest.raises(RefusedError) as error:
-        read_json(json.dumps({"messages": value}).encode(), EmptyRequest)
+        read_json(json.dumps({"messages": value}).encode())
     assert f"more than {MOST_VALUES:,} values" in error.value.problem.detail
     assert "messages" in error.value.problem.detail
 

@@ -16,11 +16,13 @@ from replan.log.period import By
 from replan.ports.run_book import RunOutcome
 from replan.runs.asked.attached import LARGEST, block_of
 from replan.runs.labels import MOST as MOST_LABELS
-from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
 """What a client may call its runs, turns and sessions."""
+
+MOST_ANSWERS = 1_000
+"""The answers of a request."""
 
 
 def checked_file_name(name: str) -> str:

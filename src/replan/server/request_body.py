@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +15,6 @@ from replan.base.texts.storable import DEEPEST
 from replan.base.values import adapter
 from replan.declared.mistakes import mistakes_in
 from replan.errors import mistake
-from replan.server.body_counts import problems_of_counts
 from replan.server.problems import RefusedError, bad_request
 from replan.state.session.context_fields import ValueReader
 
@@ -26,8 +26,13 @@ MOST_BYTES = 32_000_000
 MOST_VALUES = 200_000
 """The values in a body at most: texts, numbers, lists and mappings at any depth."""
 
+MOST_ENTRIES = 10_000
+"""The entries of a list or a mapping in a body at most, if its kind does not have another bound."""
+
 BODY_SECONDS = 30.0
 """Seconds in which a body has to arrive."""
+
+_MOST_MISTAKES = 100  # that are named of one body
 
 _BIG = 50_000
 """Bytes from which a body is read in a thread, outside the event loop."""
@@ -93,7 +98,7 @@ def _too_large(most: int) -> RefusedError:
 
 
 def _parse(content: bytes, kind: type[V]) -> V:
-    value = read_json(content, kind)
+    value = read_json(content, getattr(kind, "most_entries", MOST_ENTRIES))
     return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(value)))
 
 
@@ -107,12 +112,8 @@ def replay(content: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def read_json(content: bytes, kind: type[BaseModel]) -> object:
-    """Read JSON that can be stored and sent without loss.
-
-    Args:
-        content: The body.
-        kind: What it should be: the entries of its fields are counted before anything is read.
+def read_json(content: bytes, most_entries: int = MOST_ENTRIES) -> object:
+    """Read JSON that can be stored and sent without loss; it is counted before it is checked.
 
     Raises:
         RefusedError: It is not JSON, too deep, too long, or has a value that cannot be stored.
@@ -131,19 +132,17 @@ def read_json(content: bytes, kind: type[BaseModel]) -> object:
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
-    if mistakes := problems_of_counts(value, kind):
-        raise bad_request(mistakes)
     reading = ValueReader(
-        MOST_BYTES, "Send only what JSON can hold.", deepest=DEEPEST, most_values=MOST_VALUES
+        MOST_BYTES,
+        "Send only what JSON can hold, and less.",
+        deepest=DEEPEST,
+        most_values=MOST_VALUES,
+        most_entries=most_entries,
     )
     copy: object = reading.plain(value)
     if reading.mistakes:
-        raise bad_request(
-            [
-                replace(each, field=each.field if path else "")
-                for path, each in reading.mistakes.items()
-            ]
-        )
+        named = islice(reading.mistakes.items(), _MOST_MISTAKES)
+        raise bad_request([replace(each, field=each.field if path else "") for path, each in named])
     return copy
 
 

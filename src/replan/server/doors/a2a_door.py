@@ -1,7 +1,7 @@
 """The door of A2A: a team is an agent with a card, and takes calls of other agents."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -12,12 +12,10 @@ from a2a.types import a2a_pb2 as a2a
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_CURRENT
 from fastapi import APIRouter
 from google.protobuf.json_format import MessageToDict
-from pydantic import BaseModel, Field
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from replan.server.body_counts import MOST_PARTS
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import as_a2a_error
 from replan.server.problems import RefusedError
@@ -25,21 +23,6 @@ from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 from replan.server.web import Called
-
-
-class _Message(BaseModel):
-    parts: Sequence[object] = Field(max_length=MOST_PARTS)
-
-
-class _Params(BaseModel):
-    message: _Message
-
-
-class _Call(BaseModel):
-    """What of a call is counted; the protocol's own library reads it."""
-
-    params: _Params
-
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,7 +41,7 @@ async def called(call: Called, team: str) -> Response:
     served, request, name = call.served, call.request, call.served.team_at(team)
     content = await read_bytes(request, served.body_seconds)
     try:
-        await asyncio.to_thread(read_json, content, _Call)
+        await asyncio.to_thread(read_json, content)
     except RefusedError as refusal:
         refused = JSONParseError(message=as_a2a_error(refusal).message)
         return JSONResponse(build_error_response(None, refused))

@@ -11,12 +11,12 @@ from starlette.responses import Response
 
 from replan.base.values import Value
 from replan.memory.conversation import client_instructions
-from replan.server.body_counts import MOST_PARTS
 from replan.server.problems import RefusedError, bad_field
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"no_token": "invalid_api_key", "used_up": "insufficient_quota"}
 _SERVER = 500
+_MOST_PARTS = 1_000  # of a message
 
 
 class ChatPart(Value):
@@ -53,7 +53,7 @@ class ChatMessage(Value):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | Annotated[tuple[ChatPart, ...], Field(max_length=MOST_PARTS)] | None = None
+    content: str | Annotated[tuple[ChatPart, ...], Field(max_length=_MOST_PARTS)] | None = None
 
     @property
     def text(self) -> str:

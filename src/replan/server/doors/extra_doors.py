@@ -1,18 +1,16 @@
 """The doors that need packages of an extra: AG-UI, A2A and MCP."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib import import_module
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from replan.server.body_counts import MOST_ANSWERS
 from replan.server.problems import RefusedError
 from replan.server.request_body import read_bytes, read_json, replay
 from replan.server.served_teams import ServedTeams
@@ -75,17 +73,6 @@ async def open_mcp(served: ServedTeams) -> AsyncGenerator[list[Route]]:
         await serving
 
 
-class _Params(BaseModel):
-    arguments: Mapping[str, object]
-    input_responses: Mapping[str, object] = Field(alias="inputResponses", max_length=MOST_ANSWERS)
-
-
-class _Call(BaseModel):
-    """What of a call is counted; the protocol's own library reads it."""
-
-    params: _Params
-
-
 class _Bounded:
     """An application for which a body has to arrive in time, within the bounds of all requests."""
 
@@ -97,7 +84,7 @@ class _Bounded:
         """Hand a request on."""
         content = await read_bytes(Request(scope, receive), self._seconds)
         try:
-            await asyncio.to_thread(read_json, content, _Call)
+            await asyncio.to_thread(read_json, content)
         except RefusedError as refusal:
             error = {"code": _PARSE_ERROR, "message": str(refusal)}
             answer = {"jsonrpc": "2.0", "id": None, "error": error}

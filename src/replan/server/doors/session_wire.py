@@ -1,13 +1,12 @@
 """The schemas of requests about sessions, and of their answers."""
 
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
 
 from replan.base.values import Value
 from replan.ports.session_store import SessionRecord
 from replan.server.bodies import NAME, FileBody, with_files
-from replan.server.body_counts import MOST_ANSWERS
 from replan.state.limits import RunSettings
 
 
@@ -25,7 +24,7 @@ class TurnBody(Value):
         settings: What the run is to do otherwise than its team; it can only tighten.
     """
 
-    input: str | Annotated[dict[str, JsonValue], Field(max_length=MOST_ANSWERS)] | None = None
+    input: str | dict[str, JsonValue] | None = None
     files: tuple[FileBody, ...] = Field(default=(), max_length=20)
     team: str = ""
     turn_id: str | None = Field(default=None, pattern=NAME)
@@ -44,6 +43,8 @@ class ImportBody(Value):
     Attributes:
         context: The session, as an export gave it.
     """
+
+    most_entries: ClassVar[int] = 100_000  # in a list of it: a history may be as long
 
     context: dict[str, JsonValue]
 

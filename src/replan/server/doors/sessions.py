@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from replan.errors import ContextError, InputError, Mistake, ReplanError
 from replan.ports.session_store import HistoryPage, SessionKey
-from replan.server.bodies import NAME
+from replan.server.bodies import MOST_ANSWERS, NAME
 from replan.server.callers.identity import Identity, check_role
 from replan.server.doors.session_wire import (
     HistoryQuery,
@@ -179,6 +179,9 @@ def check_input(who: Identity, body: TurnBody) -> None:
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
     if isinstance(user_input, dict):
         check_role(who, "answer")
+        if len(user_input) > MOST_ANSWERS:
+            problem, fix = "there are too many answers", f"Give {MOST_ANSWERS:,} at most."
+            raise bad_field("input", f"{len(user_input):,} answers", problem, fix)
 
 
 def _raise_if_not_begun(part: TurnPart, body: TurnBody) -> None:

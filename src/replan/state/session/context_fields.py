@@ -43,12 +43,14 @@ class ValueReader:
         *,
         deepest: int = DEEPEST_CONTEXT,
         most_values: int = MOST_VALUES,
+        most_entries: int = MOST_VALUES,
     ) -> None:
         self.mistakes: dict[Path, Mistake] = {}
         self._fix = fix
         self._values_left = self._most_values = most_values
         self._left = self._most = most_bytes
         self._deepest = deepest
+        self._most_entries = most_entries
         self._is_full = False  # whether there was too much, which is said once
 
     def refuse(
@@ -169,8 +171,12 @@ class ValueReader:
             case dict() | list() | tuple() | Mapping():
                 if id(cast("object", data)) in above:
                     return "it contains itself"
-                is_deep = len(above) > self._deepest
-                return f"it is nested deeper than {self._deepest} levels" if is_deep else ""
+                if len(above) > self._deepest:
+                    return f"it is nested deeper than {self._deepest} levels"
+                count, most = len(cast("Sequence[object]", data)), self._most_entries
+                return (
+                    f"it has {count:,} entries; at most {most:,} are read" if count > most else ""
+                )
             case _:
                 return "it is not JSON"
 
