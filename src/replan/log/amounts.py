@@ -1,7 +1,8 @@
 """What calls may spend and did: reservations, and the bounds that refuse them."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 ROUNDING = 1e-9  # sums of prices are not exact; this much above a bound is still within it
 
@@ -66,13 +67,11 @@ class Reservation:
     amount: Spending  # charged in full until the call is settled, and forever if it never is
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Charged:
-    """What is charged to a scope of a run."""
+class Charged(NamedTuple):
+    """What is charged to a run."""
 
-    spent: Spending = NOTHING  # all of it, reservations in full
-    # What of it is reserved, by the ids of the reservations.
-    reserved: dict[str, Spending] = field(default_factory=dict[str, Spending])
+    spent: Mapping[str, Spending]  # by scope, open reservations in full
+    open: frozenset[str]  # the ids of these reservations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

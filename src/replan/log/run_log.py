@@ -147,8 +147,9 @@ class RunLog:
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
         """The values whose keys have this prefix, in the order in which they came."""
-        pairs = await self._read(run_id, lambda rows: below(rows, prefix))
-        return {key: value for key, value in pairs if prefix or not key.startswith(_FAMILIES)}
+        return dict(
+            await self._read(run_id, lambda rows: below(rows, prefix) if prefix else _notes(rows))
+        )
 
     async def strike(self, run_id: str, prefix: str) -> None:
         """Supersede the values whose keys have this prefix: they count no longer."""
@@ -261,14 +262,7 @@ class RunLog:
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
         """The final results of a run, by the keys that they answer for."""
-
-        def work(rows: Rows) -> dict[str, SpecialistResult]:
-            return {
-                key.removeprefix(RESULT): restored(SpecialistResult, value)
-                for key, value in below(rows, RESULT)
-            }
-
-        return await self._read(run_id, work)
+        return await self._read(run_id, _results)
 
     async def results_at(
         self, run_id: str, keys: Collection[str]
@@ -357,21 +351,14 @@ class RunLog:
         """What each scope has spent, reservations that are not settled in full."""
         return await self._read(run_id, spent_in)
 
-    async def charged(self, run_id: str) -> Mapping[str, Charged]:
-        """What each scope has spent, and the reservations in it, all as of one moment."""
+    async def charged(self, run_id: str) -> Charged:
+        """What each scope has spent, and which reservations are open, all as of one moment."""
 
-        def work(rows: Rows) -> tuple[Mapping[str, Totals], Sequence[tuple[str, Any]]]:
-            return rows.totals(), below(rows, RESERVED)
+        def work(rows: Rows) -> Charged:
+            reserved = (key.removeprefix(RESERVED) for key, _ in below(rows, RESERVED))
+            return Charged(spent_in(rows), frozenset(reserved))
 
-        spent, reservations = await self._read(run_id, work)
-        held: dict[str, dict[str, Spending]] = {scope: {} for scope in spent}
-        for key, value in reservations:
-            for scope in value["scopes"]:
-                held[scope][key.removeprefix(RESERVED)] = Spending(**value["amount"])
-        return {
-            scope: Charged(spent=settled + reserved, reserved=held[scope])
-            for scope, (settled, reserved) in spent.items()
-        }
+        return await self._read(run_id, work)
 
     async def adopt(self, run_id: str, rows: RunRows, *, waits: bool = False) -> None:
         """Copy all rows of a run from another log; a run that has rows here keeps those.
@@ -394,12 +381,16 @@ class RunLog:
 
     async def export(self, run_id: str) -> RunRows:
         """Everything that continues a run at rest, so that another log can adopt it."""
-        return RunRows(
-            spent=dict(await self.spent(run_id)),
-            attempts=tuple(await self.ledger(run_id)),
-            results=dict(await self.results(run_id)),
-            notes=tuple((await self.notes(run_id)).items()),
-        )
+
+        def work(rows: Rows) -> RunRows:
+            return RunRows(
+                spent=dict(spent_in(rows)),
+                attempts=tuple(_ledger(rows)),
+                results=dict(_results(rows)),
+                notes=tuple(_notes(rows)),
+            )
+
+        return await self._read(run_id, work)
 
     async def closed(self, run_id: str) -> None:
         """The run is over and its state is stored; a log that stores nothing may forget it."""
@@ -567,6 +558,18 @@ def _ledger(rows: Rows) -> Sequence[LedgerEntry]:
         if recorded.outcome in UNKNOWN_ENDS:
             merged[end.key, end.number] = end.replace(started_at=recorded.started_at)
     return [*merged.values()]
+
+
+def _results(rows: Rows) -> Mapping[str, SpecialistResult]:
+    return {
+        key.removeprefix(RESULT): restored(SpecialistResult, value)
+        for key, value in below(rows, RESULT)
+    }
+
+
+def _notes(rows: Rows) -> Sequence[tuple[str, JsonValue]]:
+    """The values that were appended by name, in their order."""
+    return [pair for pair in below(rows, "") if not pair[0].startswith(_FAMILIES)]
 
 
 def _key_of(family: str, attempt: Attempt) -> str:

@@ -81,12 +81,11 @@ async def test_what_was_used_takes_the_place_of_what_was_reserved(storage):
     left = Spending(calls=2, tokens=47, cost=0.25)
     assert await log.spent("r") == {"run": left, "specialist/a": left}
     # What is settled can be told from what is reserved.
-    charged = Charged(spent=left, reserved={"2": Spending(calls=1, tokens=7)})
-    assert await log.charged("r") == {"run": charged, "specialist/a": charged}
+    charged = Charged({"run": left, "specialist/a": left}, frozenset("2"))
+    assert await log.charged("r") == charged
     await log.settle(call("2"), Spending())
-    assert {each.spent.calls: each.reserved for each in (await log.charged("r")).values()} == {
-        1: {}
-    }
+    spent, still_open = await log.charged("r")
+    assert ({each.calls for each in spent.values()}, still_open) == ({1}, frozenset())
 
 
 async def test_reserving_and_settling_at_once_keeps_the_sums(storage):

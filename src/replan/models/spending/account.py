@@ -14,7 +14,7 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -249,14 +249,14 @@ class Account:
                 # A call that began and ended meanwhile, in a thread, is in neither of both; and one
                 # that was recorded meanwhile is not settled because it was not found.
                 recorded = self._on_record - before
-                if self.ended == ended and not _missing(recorded, charged):
+                if self.ended == ended and recorded <= charged.open:
                     self._take_over(charged)
                     return
 
-    def _take_over(self, found: Mapping[str, Charged]) -> None:
-        self._charged = {name: charged.spent for name, charged in found.items()}
+    def _take_over(self, found: Charged) -> None:
+        self._charged = {**found.spent}
         for id_, permit in [*self._in_flight.items()]:
-            if any(id_ in charged.reserved for charged in found.values()):
+            if id_ in found.open:
                 continue
             if id_ in self._on_record:
                 # It is settled there, and what it used is in the sum.
@@ -307,11 +307,6 @@ class Account:
 def _wake(ended: asyncio.Future[None]) -> None:
     if not ended.done():
         ended.set_result(None)
-
-
-def _missing(ids: Iterable[str], found: Mapping[str, Charged]) -> bool:
-    reserved = {id_ for charged in found.values() for id_ in charged.reserved}
-    return not reserved.issuperset(ids)
 
 
 def _bounds(call: CallRequest) -> list[Bound]:
