@@ -9,7 +9,7 @@ to the serializer alone; which versions a checkpoint has of its channels is in t
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -26,7 +26,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from replan.base.langgraph_inside.checkpoints import WRITES_IDX_MAP
-from replan.storage.database import Connection, Row, first, marks
+from replan.storage.database import Connection, Row, first
 from replan.storage.faults import UnreadableRecordError
 from replan.storage.packing import pack, unpack
 
@@ -38,7 +38,6 @@ Version = tuple[str, str]
 Value = tuple[str, bytes]
 """A kind, and a value that was written as such."""
 
-_AT_ONCE = 200  # checkpoints of a list that are read with one statement per table
 _APART = ("channel_values", "channel_versions")  # what of a checkpoint is not inside its value
 _PARTS = frozenset({"v", "id", "versions_seen"})
 
@@ -77,7 +76,8 @@ FROM replan_checkpoints
 """
 _WRITES = (
     "SELECT checkpoint_id, task_id, channel, kind, value FROM replan_writes"
-    " WHERE thread_id = ? AND namespace = ? AND {which} ORDER BY task_path, task_id, number"
+    " WHERE thread_id = ? AND namespace = ? AND checkpoint_id BETWEEN ? AND ?"
+    " ORDER BY task_path, task_id, number"
 )
 # Versions are given as one JSON object, in which a channel may be several times.
 _VALUES = (
@@ -104,7 +104,7 @@ def thread_key_in(config: RunnableConfig) -> ThreadKey:
     return ThreadKey(str(names["thread_id"]), names.get("checkpoint_ns", ""))
 
 
-def config_of(thread_key: ThreadKey, checkpoint_id: str) -> RunnableConfig:
+def config_of(thread_key: ThreadKey, checkpoint_id: str | None) -> RunnableConfig:
     thread_id, namespace = thread_key
     names = {
         "thread_id": thread_id,
@@ -189,22 +189,6 @@ def newest_id(connection: Connection, thread_key: ThreadKey) -> str | None:
     return first(connection.query(query, thread_key))
 
 
-def find(
-    connection: Connection,
-    serde: SerializerProtocol,
-    thread_key: ThreadKey,
-    checkpoint_id: str | None,
-) -> CheckpointTuple | None:
-    """Read a checkpoint; without an id, the newest of its thread and namespace."""
-    if checkpoint_id:
-        one = f"{_CHECKPOINTS} WHERE {AT} AND checkpoint_id = ?"
-        rows = connection.query(one, [*thread_key, checkpoint_id])
-    else:
-        newest = f"{_CHECKPOINTS} WHERE {AT} ORDER BY checkpoint_id DESC LIMIT 1"
-        rows = connection.query(newest, thread_key)
-    return next(iter(_read(connection, serde, rows)), None)
-
-
 def conditions_of(
     config: RunnableConfig | None, wanted: Filter, before: RunnableConfig | None
 ) -> Conditions:
@@ -250,34 +234,18 @@ def _read(
     connection: Connection, serde: SerializerProtocol, rows: Sequence[Row]
 ) -> list[CheckpointTuple]:
     """Read what belongs to the rows of checkpoints; they stay in their order."""
-    thread_keys: dict[ThreadKey, list[Row]] = defaultdict(list)
+    rows_by_place: dict[ThreadKey, dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        thread_keys[ThreadKey(*row[:2])].append(row)
+        rows_by_place[ThreadKey(*row[:2])][row[2]] = row
     tuples: dict[tuple[str, ...], CheckpointTuple] = {}
-    for thread_key, those in thread_keys.items():
-        for start in range(0, len(those), _AT_ONCE):
-            part = those[start : start + _AT_ONCE]
-            for row, checkpoint in zip(
-                part, _read_at(connection, serde, thread_key, part), strict=True
-            ):
-                tuples[row[:3]] = checkpoint
+    for thread_key, by_id in rows_by_place.items():
+        versions = {id_: read_versions(row[4]) for id_, row in by_id.items()}
+        wanted = {(name, str(each)) for one in versions.values() for name, each in one.items()}
+        values = stored_values(connection, thread_key, wanted)
+        writes = _writes_at(connection, serde, thread_key, by_id.keys())
+        for id_, row in by_id.items():
+            tuples[row[:3]] = _tuple_of(serde, row, versions[id_], values, writes[id_])
     return [tuples[row[:3]] for row in rows]
-
-
-def _read_at(
-    connection: Connection,
-    serde: SerializerProtocol,
-    thread_key: ThreadKey,
-    rows: Sequence[Row],
-) -> list[CheckpointTuple]:
-    versions = [read_versions(row[4]) for row in rows]
-    wanted = {(channel, str(value)) for one in versions for channel, value in one.items()}
-    values = stored_values(connection, thread_key, wanted)
-    writes = _writes_at(connection, serde, thread_key, [row[2] for row in rows])
-    return [
-        _tuple_of(serde, row, one, values, writes.get(row[2], []))
-        for row, one in zip(rows, versions, strict=True)
-    ]
 
 
 def _tuple_of(
@@ -310,15 +278,15 @@ def _tuple_of(
 
 
 def _writes_at(
-    connection: Connection,
-    serde: SerializerProtocol,
-    thread_key: ThreadKey,
-    ids: Sequence[str],
+    connection: Connection, serde: SerializerProtocol, thread_key: ThreadKey, ids: Collection[str]
 ) -> Mapping[str, list[PendingWrite]]:
-    query = _WRITES.format(which=f"checkpoint_id IN ({marks(len(ids))})")
+    """What was written to checkpoints at one place."""
     writes: dict[str, list[PendingWrite]] = defaultdict(list)
-    for checkpoint_id, task_id, channel, *value in connection.query(query, [*thread_key, *ids]):
-        writes[checkpoint_id].append((task_id, channel, serde.loads_typed((value[0], value[1]))))
+    rows = connection.query(_WRITES, [*thread_key, min(ids), max(ids)])
+    for checkpoint_id, task_id, channel, kind, value in rows:
+        # Between the first and the last may be others.
+        if checkpoint_id in ids:
+            writes[checkpoint_id].append((task_id, channel, serde.loads_typed((kind, value))))
     return writes
 
 

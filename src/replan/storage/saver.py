@@ -64,7 +64,6 @@ from replan.storage.checkpoint_rows import (
     ThreadKey,
     conditions_of,
     config_of,
-    find,
     find_all,
     newest_id,
     thread_key_in,
@@ -253,9 +252,10 @@ class Saver(BaseCheckpointSaver[str]):
 
     def _find(self, config: RunnableConfig) -> Work[tuple[CheckpointTuple | None, str | None]]:
         thread_key, wanted = thread_key_in(config), get_checkpoint_id(config)
+        conditions = conditions_of(config_of(thread_key, wanted or None), {}, None)
 
         def work(connection: Connection) -> tuple[CheckpointTuple | None, str | None]:
-            checkpoint = find(connection, self.serde, thread_key, wanted)
+            checkpoint = next(iter(find_all(connection, self.serde, conditions, {}, 1)), None)
             if checkpoint is None or wanted is None:
                 return checkpoint, checkpoint and checkpoint.checkpoint["id"]
             return checkpoint, newest_id(connection, thread_key)
