@@ -69,9 +69,10 @@ class _Reader(ast.NodeVisitor):
 
     def learn(self, module: ast.Module) -> None:
         """Note which functions give sentences: their names stand for these texts."""
-        for function in ast.walk(module):
+        for function in _statements(module):
             if isinstance(function, ast.FunctionDef):
-                values = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+                within = _statements(function)
+                values = [each.value for each in within if isinstance(each, ast.Return)]
                 texts = [text for each in values if each for text in _texts(each, {})]
                 if said := [each for each in texts if " " in each and re.match(r"\w.*\.$", each)]:
                     self.given.setdefault(f"{function.name}()", []).extend(said)
@@ -113,6 +114,14 @@ class _Reader(ast.NodeVisitor):
     def visit_Tuple(self, node: ast.Tuple) -> None:
         self.found.update(_of_node(node, self.known, self.inside))
         self.generic_visit(node)
+
+
+def _statements(around: ast.AST) -> Iterator[ast.AST]:
+    """The statements inside one, at any depth, without their expressions."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(around, block, ()):
+            yield each
+            yield from _statements(each)
 
 
 def _of_node(

@@ -1,8 +1,9 @@
 """Whole signatures in the reference: what pydantic makes of the fields of a class."""
 
 import re
+from functools import cache
 from importlib import import_module
-from types import NoneType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import griffe
@@ -17,14 +18,20 @@ class Signatures(griffe.Extension):
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Replace the `__init__` that takes anything."""
-        # Only public names: loading every module of the package would take seconds.
-        homes = [each for each in map(import_module, PACKAGES) if cls.name in each.__all__]
-        if not homes or cls.decorators or "__init__" in cls.members:
+        home = _homes().get(cls.name)
+        if home is None or cls.decorators or "__init__" in cls.members:
             return
-        kind = getattr(homes[0], cls.name)
+        kind = getattr(home, cls.name)
         if f"{kind.__module__}.{kind.__qualname__}" == cls.path and issubclass(kind, BaseModel):
             made = griffe.Function("__init__", parameters=parameters(kind), parent=cls)
             cls.set_member("__init__", made)
+
+
+@cache
+def _homes() -> dict[str, ModuleType]:
+    """The first package of each public name: loading every module would take seconds."""
+    packages = map(import_module, reversed(PACKAGES))
+    return {name: package for package in packages for name in package.__all__}
 
 
 def parameters(kind: type[BaseModel]) -> griffe.Parameters:

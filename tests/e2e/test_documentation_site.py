@@ -8,20 +8,19 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.async_api import Browser, Page, expect
 from pydantic import BaseModel
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import replan
 import replan.testing
-from pages import chromium
 from replan.base.public_names import PACKAGES
 from replan.cli.main import app
 from replan.events.types import BaseEvent
@@ -190,32 +189,29 @@ def form_of(text: str) -> str:
 
 
 @pytest.fixture
-def page(site: Path) -> Iterator[Any]:
+async def page(site: Path, chromium: Browser) -> Page:
     """A page of the site in a browser, from the disk."""
-    with sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        page = browser.new_page()
-        page.goto((site / "reference" / "limits.html").as_uri())
-        page.click("input.md-search__input")
-        yield page
-        browser.close()
+    page = await chromium.new_page()
+    await page.goto((site / "reference" / "limits.html").as_uri())
+    await page.click("input.md-search__input")
+    return page
 
 
-def test_the_search_finds_a_page_from_the_disk(page: Any):
+async def test_the_search_finds_a_page_from_the_disk(page: Page):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.keyboard.type("idempotency key")
-    found = page.wait_for_selector("a.md-search-result__link", timeout=30_000)
-    target = found.get_attribute("href")
-    page.goto(target)
-    assert page.title().endswith("Replan")
+    await page.keyboard.type("idempotency key")
+    found = await page.wait_for_selector("a.md-search-result__link", timeout=30_000)
+    target = await found.get_attribute("href")
+    await page.goto(target)
+    assert (await page.title()).endswith("Replan")
     assert target.startswith("file:")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
-def test_the_search_has_the_page_of_a_name_first_and_knows_operators_in_long_queries(page: Any):
+async def test_the_search_has_the_page_of_a_name_first_and_knows_operators_in_long_queries(
+    page: Page,
+):
     # A guide stands before the reference of its name; a sign before a word is no pasted text.
     cases = {
         "errors": ["reference/errors.html"],
@@ -225,10 +221,10 @@ def test_the_search_has_the_page_of_a_name_first_and_knows_operators_in_long_que
     base = page.url.removesuffix("reference/limits.html")
     found = page.locator("li.md-search-result__item > a.md-search-result__link:first-child")
     for query, first in cases.items():
-        page.fill("input.md-search__input", query)
-        page.keyboard.press("End")
+        await page.fill("input.md-search__input", query)
+        await page.keyboard.press("End")
         for at, target in enumerate(first):
-            expect(found.nth(at)).to_have_attribute(
+            await expect(found.nth(at)).to_have_attribute(
                 "href", re.compile(re.escape(base + target) + r"(\?|$)"), timeout=30_000
             )
 
@@ -242,15 +238,17 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return commands | {raised(does): anchor for anchor, does in RAISED.items()}
 
 
-def test_the_search_finds_the_entry_of_an_error_by_its_whole_text(told: dict[str, str], page: Any):
+async def test_the_search_finds_the_entry_of_an_error_by_its_whole_text(
+    told: dict[str, str], page: Page
+):
     assert len(told) > 9
     for text, anchor in told.items():
-        page.fill("input.md-search__input", text)
-        page.keyboard.press("End")  # the search begins when a key is released
+        await page.fill("input.md-search__input", text)
+        await page.keyboard.press("End")  # the search begins when a key is released
         # Of each page, its best section is visible; the other ones are folded below it.
         pages = "li.md-search-result__item:nth-child(-n+3)"
         entry = page.locator(f"{pages} a.md-search-result__link[href*='#{anchor}']")
-        entry.first.wait_for(state="attached", timeout=30_000)
+        await entry.first.wait_for(state="attached", timeout=30_000)
 
 
 def command_told(words: str) -> str:
