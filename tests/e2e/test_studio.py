@@ -1,6 +1,5 @@
 """LangGraph Studio's server, driven through its SDK."""
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -98,20 +97,3 @@ async def test_a_run_streams_its_state_can_be_edited_and_the_thread_goes_on(url)
         assert answer["outcome"] == "answered"
         assert "4" in answer["messages"][-1]["content"]
         assert len(answer["thinking_history"]) == 2
-
-
-async def test_runs_on_loops_of_their_own_work_and_the_server_ends_when_it_is_told(
-    tmp_path, serve_studio
-):
-    data = ROOT / "examples" / "data"
-    variables = {"REPLAN_DIR": str(data), "REPLAN_OUT": str(tmp_path / "out")}
-    # LangGraph's server then watches the loop of a run for calls that block it.
-    url = serve_studio(tmp_path, {**variables, "BG_JOB_ISOLATED_LOOPS": "true"}, end=signal.SIGTERM)
-    asked = {"messages": [{"role": "user", "content": TASK}]}
-    async with get_client(url=url) as client:
-        thread = (await client.threads.create())["thread_id"]
-        answer = await client.runs.wait(thread, "replan", input=asked)
-        assert answer["outcome"] == "completed"
-        again = {"messages": [{"role": "user", "content": "calculate 2 + 2"}]}
-        answer = await client.runs.wait(thread, "replan", input=again)
-        assert "4" in answer["messages"][-1]["content"]
