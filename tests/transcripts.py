@@ -15,6 +15,7 @@ Below each stands what is answered. `REPLAN_TEST_WRITE_SNAPSHOTS=1 make test` wr
 
 import ast
 import asyncio
+import importlib
 import inspect
 import json
 import os
@@ -152,6 +153,8 @@ class Session:
         else:
             path = self.folder / kind
             path.write_text(text, "utf-8")
+            # Python looks into a folder again only once its time has changed.
+            importlib.invalidate_caches()
         return f"{fence}{kind}\n{text}{fence}"
 
     def _run(self, text: str) -> None:

@@ -9,6 +9,7 @@ handlers, its threads, its exit code. Only the modules are not taken down: this 
 memory of the server, and take longer than most programs.
 """
 
+import asyncio
 import atexit
 import gc
 import io
@@ -20,10 +21,12 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 # What programs import while they work; what is not here they import themselves. DuckDB is not: it
@@ -31,6 +34,8 @@ from types import ModuleType
 PRELOADED = (
     "anyio._backends._asyncio",
     "httpcore2",
+    "kept_runs",
+    "killed_programs",
     "langchain.agents",
     "langchain_core.messages.block_translators.langchain_v0",
     "langchain_core.tracers.context",
@@ -123,9 +128,29 @@ def preload():
     os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
     for name in PRELOADED:
         import_module(name)
+    rehearse()
     assert threading.active_count() == 1, threading.enumerate()
     # No fork looks through what was there before it, nor takes it down.
     gc.freeze()
+
+
+def rehearse():
+    """Run once what most programs run: what is made at first use is then made for all of them."""
+    from langsmith.utils import get_env_var  # noqa: PLC0415 - as all that is preloaded
+
+    from replan import open_runtime  # noqa: PLC0415 - as above
+    from replan.base.secrets.known import KNOWN  # noqa: PLC0415 - as above
+    from replan_local import local_team  # noqa: PLC0415 - as above
+
+    async def run_once(folder):
+        async with open_runtime(local_team(folder), storage=f"{folder}/runs.db") as runtime:
+            await runtime.run("calculate 2 + 3; write report")
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run_once(Path(folder)))
+    # What it was told by the environment, no program knows.
+    get_env_var.cache_clear()
+    KNOWN.clear()
 
 
 def received(connection):
