@@ -222,7 +222,6 @@ def team_on(server, *, rag_mode="stuff", calls="merged", memory=None):
             "Books.",
             job=booking(),
             extraction_model="openai:m",
-            phrasing_model="openai:m",
         ),
         Specialist("writer", "Writes.", pipeline=TextAgent, unit_model="openai:m"),
     ]
@@ -273,7 +272,7 @@ async def test_nothing_foreign_is_in_a_system_message_of_any_call(calls, rag_mod
         assert result.outcome in ("completed", "partial"), result.text
     check_requests(server, *SEEN_BY_ALL)
     nodes = {request.call.node for request in server.requests}
-    assert nodes >= {"think", "specialist", "feedback", "memory_summary", "extract", "phrase"}
+    assert nodes >= {"think", "specialist", "feedback", "memory_summary", "extract"}
     if calls == "separate":
         assert nodes >= {"direct_answer", "plan_creation", "plan_update", "final_answer"}
     assert ("knowledge" in nodes) == (rag_mode == "map_reduce")

@@ -304,20 +304,7 @@ async def test_the_history_of_a_session_has_no_secret_answer():
     assert pin not in str(context.to_dict())
 
 
-async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():
-    done = []
-    phrased = ["From where will you go?", "And where to?", "Your PIN, please?"]
-    with ScriptedModel({"feedback": COMPLETE, "phrase": phrased}) as model:
-        spec = spec_of(done)
-        member = Specialist("booker", "Books.", job=spec, phrasing_model=model)
-        teller = Specialist("teller", "Tells.", run=lambda context: "told")
-        team = Team(host=Host(model=model), specialists=[member, teller])
-        graph = build_graph(team, checkpointer=InMemorySaver())
-        plan = {"messages": [("user", "Go.")], "plan": PLAN}
-        state = (await run(graph, plan, config=THREAD)).state
-        state, asked = await answered(graph, state, ["Rome", "Oslo", "4711", "yes"])
-    assert (state["outcome"], len(done)) == ("completed", 1)
-    assert [each.text.rpartition("\n")[2] for each in asked[:3]] == phrased
-    assert asked[3].text.startswith("Please confirm: book, with")
-    both = Specialist("b", "B.", job=spec, extraction_model="offline", phrasing_model="offline")
-    assert team_of(Team("offline", [both])).per_try == {"b": 4 * spec.max_turns}
+def test_what_a_step_may_call_is_bound_by_the_turns_of_its_job():
+    spec = spec_of([])
+    reader = Specialist("b", "B.", job=spec, extraction_model="offline")
+    assert team_of(Team("offline", [reader])).per_try == {"b": 2 * spec.max_turns}

@@ -283,8 +283,7 @@ async def test_a_model_inside_a_function_needs_a_price_too():
     await check_refused_without_a_price(work)
 
 
-@pytest.mark.parametrize("part", ["model", "phrasing_model"])
-async def test_a_job_inside_a_function_does_not_go_on_without_a_model_that_has_no_price(part):
+async def test_a_job_inside_a_function_does_not_go_on_without_a_model_that_has_no_price():
     model = ScriptedModel({})
     spec = JobSpec(
         "tea",
@@ -294,7 +293,7 @@ async def test_a_job_inside_a_function_does_not_go_on_without_a_model_that_has_n
     )
 
     async def work(context, config):
-        processor = job_processor(spec, **{part: model})
+        processor = job_processor(spec, model=model)
         job = processor.new_job()
         return (await processor.process(job, ["Make something nice."])).response_message
 

@@ -21,7 +21,6 @@ from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
 from replan.jobs.phases.outputs import Engine, PhaseHandler
 from replan.jobs.phases.planning import Planner
-from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor
 from replan.jobs.recorded import LoggedExecutor
 from replan.jobs.spec.job_file import read_job_file
@@ -38,7 +37,6 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     spec: JobSpec | Path | str,
     *,
     model: BaseChatModel | str | None = None,
-    phrasing_model: BaseChatModel | str | None = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
     log: RunLog | None = None,
@@ -55,8 +53,6 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         spec: The spec, or the path of a job file.
         model: Reads what the rules do not understand: a chat model or its name. Without it, only
             the rules read.
-        phrasing_model: Rephrases each question, in a separate call: a chat model or its name.
-            Without it, the texts of the spec are used.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
         log: Records actions before and after they are done, so that an unsafe one is not done
@@ -89,7 +85,6 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         read,
         extractor=extractor,
         executor=executor,
-        phraser=None if phrasing_model is None else ModelPhraser(chats.of(phrasing_model)),
         clock=clock,
         new_id=new_id or random_id,
         planner=planner,
@@ -102,7 +97,6 @@ def job_agent(
     spec: JobSpec | Path | str,
     *,
     model: BaseChatModel | str | None = None,
-    phrasing_model: BaseChatModel | str | None = None,
     context_key: str | bytes | None = None,
     **options: Any,
 ) -> StatelessAgent:
@@ -115,7 +109,6 @@ def job_agent(
     Args:
         spec: The spec, or the path of a job file.
         model: Reads what the rules do not understand: a chat model or its name.
-        phrasing_model: Rephrases each question: a chat model or its name.
         context_key: As for `build_agent`: it signs what contexts carry, and seals the values of
             secret slots. Without a key, the agent makes one of its own for a job with secret slots,
             so that no other agent can continue it.
@@ -126,7 +119,7 @@ def job_agent(
             missing, which secret slots need.
         JobFileError: The job file has mistakes.
     """
-    team = job_team(spec, model=model, phrasing_model=phrasing_model)
+    team = job_team(spec, model=model)
     return build_agent(team, context_key=context_key, **options)
 
 
@@ -134,7 +127,6 @@ def job_team(
     spec: JobSpec | Path | str,
     *,
     model: BaseChatModel | str | None = None,
-    phrasing_model: BaseChatModel | str | None = None,
     **fields: Any,
 ) -> Team:
     """The team of a job alone, without a host.
@@ -142,7 +134,6 @@ def job_team(
     Args:
         spec: The spec, or the path of a job file.
         model: Reads what the rules do not understand.
-        phrasing_model: Rephrases each question.
         fields: Other fields of the team.
     """
     spec = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
@@ -151,6 +142,5 @@ def job_team(
         "Asks for what the job needs, and does it.",
         job=spec,
         extraction_model=model,
-        phrasing_model=phrasing_model,
     )
     return Team([asking], name=spec.name, **fields)

@@ -41,14 +41,6 @@ def chat(
         ),
     ] = None,
     model: options.Model = None,
-    phrasing_model: Annotated[
-        str | None,
-        typer.Option(
-            "--phrasing-model",
-            metavar="MODEL",
-            help="With --job: the model that rewords the job's questions.",
-        ),
-    ] = None,
     base_url: options.BaseUrl = None,
     directory: options.Directory = None,
     out: options.Out = None,
@@ -68,7 +60,6 @@ def chat(
         "--job": job,
         "--pipeline": pipeline,
         "--model": chosen,
-        "--phrasing-model": phrasing_model,
         "--base-url": base_url,
         "--dir": directory,
         "--out": out,
@@ -87,8 +78,6 @@ def chat(
         raise InputError(
             "A conversation has one of --team, --job and --pipeline. Give only one of them."
         )
-    if phrasing_model is not None and job is None:
-        raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
     order = Order(
         task="",
         team=team,
@@ -104,9 +93,7 @@ def chat(
         return f"replan chat --session {session_id}{again}" if site.location.outlives else ""
 
     whose = user_name() if user is None else user
-    opens = open_conversation(
-        order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline
-    )
+    opens = open_conversation(order, whose, site, job=job, pipeline=pipeline)
     return exit_code_of(lambda: converse(opens, order, session, site, resume), site)
 
 

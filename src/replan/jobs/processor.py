@@ -34,10 +34,9 @@ from replan.jobs.phases.outputs import (
 )
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, is_acknowledgement, joined, language_of, say
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.views import shown_value, without_secrets
+from replan.jobs.views import shown_value
 
 MOST_TRANSITIONS = 20
 """Phases that a job passes in one turn at most."""
@@ -74,7 +73,6 @@ class JobProcessor:
         new_id: Callable[[], str],
         planner: Planner | None = None,
         corrector: PhaseCorrector | None = None,
-        phraser: Phraser | None = None,
         handlers: Callable[[Engine], Iterable[PhaseHandler]] = handlers_of,
     ) -> None:
         """Prepare; `job_processor` makes one with the usual parts.
@@ -87,14 +85,12 @@ class JobProcessor:
             new_id: Gives the id of a new job.
             planner: Makes plans, if not one of all values.
             corrector: Corrects phases, if not by the usual rules.
-            phraser: Puts questions in its words, if not in those of the spec.
             handlers: Makes the handlers of the phases.
         """
         self.spec = spec
         self._clock, self._new_id = clock, new_id
         self.collector = InformationCollector(spec, extractor)
         self._corrector = corrector or PhaseCorrector()
-        self._phraser = phraser
         self._engine = Engine(
             spec=spec,
             collector=self.collector,
@@ -175,7 +171,7 @@ class JobProcessor:
         turn = ProcessInput(messages, message, await self._extract(job, message, messages))
         if turn.found.cancelled:
             return _result(fail(job, "cancelled", say("cancelled", job.language)))
-        output = await self._phrased(await self._through_phases(job, turn))
+        output = await self._through_phases(job, turn)
         return _result(self._with_understood(output, turn))
 
     async def _extract(self, job: Job, said: str, messages: Sequence[JobMessage]) -> Extracted:
@@ -210,17 +206,6 @@ class JobProcessor:
             if self._corrector.correct_phase(job)[0].comes_before(job.phase):
                 return go_on(job, job.phase)
         return await handler.process(job, turn)
-
-    async def _phrased(self, output: ProcessOutput) -> ProcessOutput:
-        """Ask in the words of the phraser, if there is one."""
-        if self._phraser is None or not output.needs_user_interaction:
-            return output
-        keeps, job = kept_in_question(self.spec, output.job), output.job
-        if keeps is None:
-            return output
-        asked = without_secrets(self.spec, job, output.user_prompt)
-        text = await self._phraser.phrase(asked, keeps, job.language)
-        return replace(output, user_prompt=text)
 
     def _with_understood(self, output: ProcessOutput, turn: ProcessInput) -> ProcessOutput:
         """Say which values were understood, where the output does not show all of them."""

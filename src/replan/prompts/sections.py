@@ -43,7 +43,6 @@ Caller = Literal[
     "memory_summary",
     "knowledge",
     "extract",
-    "phrase",
     "unit",
 ]
 """Who calls a model."""

@@ -16,7 +16,6 @@ from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.job_reading import unconfirmed
-from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.job_spec import JobSpec
@@ -45,7 +44,6 @@ class JobSpecialist:
     api: Executor
     clock: Callable[[], datetime]
     chat: Chat | None = None
-    phrases: Chat | None = None
     continues_sessions: ClassVar[bool] = True
     kept_names: ClassVar[frozenset[str]] = frozenset({JOB})
 
@@ -121,7 +119,6 @@ class JobSpecialist:
             self.spec,
             extractor=extractor,
             executor=RecordedExecutor(executor, record),
-            phraser=None if self.phrases is None else ModelPhraser(self.phrases, config),
             clock=self.clock,
             new_id=lambda: record.key,
         )

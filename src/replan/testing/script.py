@@ -59,11 +59,11 @@ class Script:
 
     Keys, from the narrowest to the widest: `"step 3/analyst"`, `"step 3"`, `"specialist"` (any
     step); the host's nodes `"think"`, `"direct_answer"`, `"plan_creation"`, `"feedback"`,
-    `"plan_update"`, `"final_answer"`, `"memory_summary"`, `"knowledge"`; `"extract"` and `"phrase"`
-    of jobs; of a pipeline `"unit data_analysis"` (a phase) and `"unit"` (any phase), which come
-    first; `"*"` (any call, also one whose prompt is not Replan's). The narrowest key that is in
-    the script answers; when its replies are used up, the next call is an error, even if a wider key
-    has some left. A list instead of a mapping means `"*"`.
+    `"plan_update"`, `"final_answer"`, `"memory_summary"`, `"knowledge"`; `"extract"` of a job; of a
+    pipeline `"unit data_analysis"` (a phase) and `"unit"` (any phase), which come first; `"*"` (any
+    call, also one whose prompt is not Replan's). The narrowest key that is in the script answers;
+    when its replies are used up, the next call is an error, even if a wider key has some
+    left. A list instead of a mapping means `"*"`.
     """
 
     def __init__(self, replies: Replies) -> None:

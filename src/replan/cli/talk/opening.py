@@ -137,13 +137,12 @@ async def open_conversation(
     site: Site,
     *,
     job: Path | None = None,
-    phrasing_model: str | None = None,
     pipeline: str | None = None,
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation with a team, about a job, or with a pipeline needs."""
     with open_traces_asked_for(site) as (traces, notice):
         if job is not None:
-            partner = partner_of_job(job, phrasing_model, order, site, traces)
+            partner = partner_of_job(job, order, site, traces)
         elif pipeline is not None:
             partner = partner_of_pipeline(pipeline, order, site, traces)
         else:
@@ -194,13 +193,11 @@ def partner_of_pipeline(reference: str, order: Order, site: Site, traces: Traces
     )
 
 
-def partner_of_job(
-    path: Path, phrasing_model: str | None, order: Order, site: Site, traces: Traces | None
-) -> Partner:
+def partner_of_job(path: Path, order: Order, site: Site, traces: Traces | None) -> Partner:
     """A job alone."""
     spec = read_job_file(path)
     offers = ", ".join(command.called("en") for command in spec.commands)
-    team = job_team(spec, model=_own_model(order), phrasing_model=phrasing_model, traces=traces)
+    team = job_team(spec, model=_own_model(order), traces=traces)
     return Partner(
         team=team,
         models=models_from_environment(order.base_url, site.environment),

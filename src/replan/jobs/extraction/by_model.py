@@ -10,7 +10,6 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.base.secrets.known import MASK
-from replan.base.texts.storable import storable_text
 from replan.failures import describe, is_fatal_for_run
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.names import aliases
@@ -136,11 +135,6 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
     parts += [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
     return [system_message(Call(node="extract"), instructions), data_message(*parts)]
-
-
-def reply_text(text: str) -> str:
-    """The text of a reply without its thoughts."""
-    return storable_text(_bare(text[:_LONGEST])).strip()
 
 
 def read_extraction(text: str, wanted: Wanted) -> Extracted:

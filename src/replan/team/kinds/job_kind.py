@@ -51,15 +51,12 @@ class JobMember(Member):
             user for what the job needs, and do it once.
         extraction_model: The model that reads what users say where rules do not understand it:
             a chat model or a name. Without it, rules read alone.
-        phrasing_model: The model that puts each question in its words, in its own call: a chat
-            model or a name. Without it, the texts of the job are asked.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("job",)
 
     job: JobField | None = None
     extraction_model: Model | None = None
-    phrasing_model: Model | None = None
 
     @property
     def most_turns(self) -> int:
@@ -71,15 +68,12 @@ class JobMember(Member):
         from replan.jobs.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
-        built = {
-            name: chats.of(model, f"{location}.{name}") for name, model in self.chat_models.items()
-        }
+        model = self.extraction_model
         return JobSpecialist(
             # What it did is on record, so a step of it may always be sent again.
             card=self.card_with("keyed"),
             spec=cast("JobSpec", self.job),
             api=ApiExecutor(chats.environment),
             clock=chats.clock,
-            chat=built.get("extraction_model"),
-            phrases=built.get("phrasing_model"),
+            chat=None if model is None else chats.of(model, f"{location}.extraction_model"),
         )
