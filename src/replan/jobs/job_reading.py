@@ -1,7 +1,5 @@
 """A job that comes from outside: accepted or refused as a whole, and never trusted."""
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -28,15 +26,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
     if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
         raise JobError([mistake("job", given, "it is not a mapping", fix, "wrong_type")])
-    fields = cast("Job | Mapping[str, Any]", given)
-    job = fields if isinstance(fields, Job) else _read_at_once(fields)
-    if job is None:
-        reading = ValueReader(_MOST_BYTES, deepest=DEEPEST)
-        job = reading.value(
-            Job, fields, read=lambda kind, data: adapter(kind).validate_python(data)
-        )
-        if reading.mistakes:
-            raise JobError(list(reading.mistakes.values()))
+    job = given if isinstance(given, Job) else _read(cast("Mapping[str, Any]", given))
     if mistakes := [*_mistakes(job, spec)]:
         raise JobError(mistakes)
     return _recomputed(job, spec)
@@ -48,18 +38,14 @@ def unconfirmed(job: Job) -> Job:
 
 
 _MOST_BYTES = 4_000_000
-# What JSON has and no store keeps: a NUL, half of a character, a number of more than 64 bits.
-_ODD = re.compile(r"\\u(?:0000|d[89a-f])|\d{19}")
 
 
-def _read_at_once(given: Mapping[str, Any]) -> Job | None:
-    """Read a job that is plainly valid; None for one that needs a closer look."""
-    try:
-        text = json.dumps(given, allow_nan=False)
-        is_plain = len(text) <= _MOST_BYTES and not _ODD.search(text)
-        return Job.model_validate_json(text) if is_plain else None
-    except (TypeError, ValueError, RecursionError):
-        return None
+def _read(given: Mapping[str, Any]) -> Job:
+    reading = ValueReader(_MOST_BYTES, deepest=DEEPEST)
+    job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
+    if reading.mistakes:
+        raise JobError(list(reading.mistakes.values()))
+    return job
 
 
 def _mistakes(job: Job, spec: JobSpec) -> Iterator[Mistake]:

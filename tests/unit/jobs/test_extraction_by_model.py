@@ -58,6 +58,8 @@ def test_what_is_no_field_is_dropped_and_recorded():
     reply = "---\nphase: COMPLETED\norigin: Rome\ncommand: erase\nconfirmed: yes\n---"
     found = read_extraction(reply, wanted("Rome it is"))
     assert (found.values, found.dropped) == ({"origin": "Rome"}, ("phase",))
+    inner = read_extraction('{"values": {"origin": "Rome"}}', wanted("Rome it is"))
+    assert (inner.values, inner.dropped) == ({}, ("values",))
     # The user has not said yes, whatever the model says.
     assert (found.command, found.confirmed) == ("", None)
     said_so = read_extraction("confirmed: yes", wanted("Sure, that looks right", "confirmation"))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -18,7 +17,7 @@ from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import to_number, to_object
+from replan.jobs.spec.slot_values import to_boolean, to_number, to_object
 from replan.jobs.views import hidden, secrets_in, without_secrets
 from replan.models.chat import Chat
 from replan.ports.run_context import here
@@ -29,10 +28,9 @@ from replan.replies.reply import key_line
 from replan.replies.wrapping import behind_thoughts, json_in, unwrapped
 
 _OWN = (COMMAND, "confirmed", "cancelled")
-_NESTED = ("values", "fields", "slots", "arguments", "data", "result")
 _LONGEST = 200_000
 _MOST_MESSAGES, _LONGEST_EARLIER = 10, 6_000
-_NOTHING = frozenset({"", "null", "none", "n/a", "unknown", "-", "~", "not given", "无", "未知"})
+_NOTHING = frozenset({"", "null", "none", "-"})
 
 
 @dataclass(frozen=True)
@@ -144,14 +142,14 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     field_names = frozenset((*_OWN, *wanted.names))
     given = _object(source) or ({} if trouble else dict(_lines(source, field_names)))
     fields = {name: value for name, value in given.items() if not _is_nothing(value)}
-    confirmed = _flag(fields.get("confirmed"))
+    confirmed = to_boolean(fields.get("confirmed"))
     if confirmed and not says_yes(wanted.said):
         # What lets something happen is the user's to say.
         confirmed = None
     command = _command(fields.get(COMMAND), wanted)
     values = {name: fields[name] for name in wanted.names if name in fields}
     # A user who wants something has not given up.
-    cancelled = _flag(fields.get("cancelled")) is True and not (command or values)
+    cancelled = to_boolean(fields.get("cancelled")) is True and not (command or values)
     return Extracted(
         command=command,
         values=values,
@@ -186,11 +184,7 @@ def _object(source: str) -> dict[str, JsonValue]:
         found = to_object(json.loads(json_in(source), strict=False))
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict):
-        return {}
-    inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
-    flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}
-    return {name: value for name, value in flat.items() if name not in _NESTED}
+    return found if isinstance(found, dict) else {}
 
 
 def _lines(source: str, field_names: Collection[str]) -> Iterable[tuple[str, JsonValue]]:
@@ -203,16 +197,6 @@ def _lines(source: str, field_names: Collection[str]) -> Iterable[tuple[str, Jso
 
 def _is_nothing(value: JsonValue) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and bare(value) in _NOTHING)
-
-
-def _flag(value: JsonValue) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    text = bare(str(value or ""))
-    return True if text in _YES else False if text in _NO else None
-
-
-_YES, _NO = frozenset({"yes", "true", "1", "是"}), frozenset({"no", "false", "0", "否"})
 
 
 def _command(value: JsonValue, wanted: Wanted) -> str:

@@ -46,7 +46,7 @@ def to_number(value: object) -> JsonValue:
     return int(value) if value == int(value) else value
 
 
-def to_boolean(value: object) -> JsonValue:
+def to_boolean(value: object) -> bool | None:
     if isinstance(value, str):
         return True if means(value, "yes") else False if means(value, "no") else None
     return value if isinstance(value, bool) else None
