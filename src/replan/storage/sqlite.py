@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import RLock, Thread
 from typing import Any, TypeVar
+from weakref import finalize
 
 from replan.storage.database import Connection, Database, Done, Job, Row, is_in_loop, settle
 
@@ -211,6 +212,8 @@ class MemoryDatabase(Database):
             connection = SqliteConnection(":memory:")
             self._prepare(connection)
             self._connection = connection
+            # Python 3.13 and later warn of one that is left open.
+            finalize(self, connection.close)
         return self._connection
 
     async def close(self) -> None:
