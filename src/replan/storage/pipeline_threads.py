@@ -2,17 +2,20 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
+from replan.errors import StaleThreadError
 from replan.log.uninterrupted import uninterrupted
-from replan.state.pipeline.thread_rows import Changes, Rows
+from replan.pipelines.messages import change_message
+from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, first
-from replan.storage.row_repository import MAIN, RowRepository
 from replan.storage.sqlite import MemoryDatabase
+
+MAIN = ""  # the path of the row of a main thread, which says who wrote last
 
 _INSERT = """
     INSERT INTO replan_thread_rows (thread_id, path, run_id, revision, write_id, value)
@@ -22,15 +25,61 @@ _ADD = f"{_INSERT} ON CONFLICT DO NOTHING"
 _REMOVE = "DELETE FROM replan_thread_rows WHERE thread_id = ? AND path = ?"
 
 
-class Threads(RowRepository):
-    """Threads in a database; a save is one transaction with the rows that changed."""
+class Threads:
+    """A `ThreadRepository` in a database; a save is one transaction with the rows that changed."""
 
     def __init__(self, database: Database, cipher: Cipher) -> None:
-        super().__init__()
         self._database = database
         self._cipher = cipher
+        self._saved = Saved()
+
+    async def get_thread(self, thread_id: str) -> Thread | None:
+        if (found := await self._read(thread_id)) is None:
+            return None
+        rows, revision, run_id = found
+        thread = thread_from(rows, run_id=run_id)
+        thread.revision = revision
+        self._saved.take(thread)
+        return thread
+
+    async def get_thread_settings(self, thread_id: str) -> dict[str, Any]:
+        thread = await self._read(thread_id)
+        return {} if thread is None else dict(cast("Any", thread[0][MAIN])["settings"])
+
+    async def update_thread_settings(self, thread: Thread, settings: Mapping[str, Any]) -> None:
+        before = dict(thread.settings)
+        # Its agent holds the same dictionary.
+        thread.settings.clear()
+        thread.settings.update(settings if settings is not thread.settings else before)
+        await self.save_thread(thread)
+
+    async def update_message(
+        self, thread: Thread, message_id: str, changes: Mapping[str, Any]
+    ) -> None:
+        change_message(thread, message_id, **changes)
+        await self.save_thread(thread)
+
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
+        changes = self._saved.changes(thread)
+        if not (changes.rows or changes.gone):
+            return
+        saving = self._save(thread, changes, lasting=lasting)
+        if isinstance(self._database, MemoryDatabase):
+            # It waits for nothing, so that it cannot be cancelled in the middle.
+            await saving
+        else:
+            # Who is cancelled meanwhile, such as by a time limit, may continue the thread.
+            await uninterrupted(saving)
+
+    async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:
+        if not await self._write(thread, changes, lasting=lasting):
+            raise StaleThreadError(thread.id)
+        self._saved.take(thread, changes)
+        thread.revision += 1
 
     async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
+        """Read the rows of a thread, its revision and its run."""
+
         def work(connection: Connection) -> tuple[Rows, int, str] | None:
             found = connection.query(
                 "SELECT path, value, revision, run_id FROM replan_thread_rows WHERE thread_id = ?",
@@ -42,16 +91,8 @@ class Threads(RowRepository):
 
         return await self._database.read(work)
 
-    async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:
-        saving = super()._save(thread, changes, lasting=lasting)
-        if isinstance(self._database, MemoryDatabase):
-            # It waits for nothing, so that it cannot be cancelled in the middle.
-            await saving
-        else:
-            # Who is cancelled meanwhile, such as by a time limit, may continue the thread.
-            await uninterrupted(saving)
-
     async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
+        """Write changes if the thread still has its revision, and raise that by one."""
         rows = dict(changes.rows)
         main = self._row(thread, MAIN, rows.pop(MAIN, None), secrets.token_hex(16))
         new = [self._row(thread, path, value) for path, value in rows.items()]

@@ -176,18 +176,23 @@ def make(connection: Connection, facts: Facts, where: str) -> None:
     """Make all tables, and keep the facts in them."""
     if not _TABLES.keys().isdisjoint(_tables_in(connection)):
         raise StorageError(where, DAMAGED.problem, LEFT)
-    types = _POSTGRES if connection.is_postgres else _SQLITE
-    for name, columns in _TABLES.items():
-        # A small row is in its key's tree: SQLite would store the key, most of it, twice. In such
-        # a tree all but the first 230 bytes of a row take pages of their own.
-        is_keyed = not (connection.is_postgres or "{serial}" in columns or name in _LONG_ROWS)
-        way = " WITHOUT ROWID" if is_keyed else ""
-        connection.change(f"CREATE TABLE {name} ({columns.format(**types)}){way}")
+    for name in _TABLES:
+        make_table(connection, name)
     for index in _INDEXES:
         connection.change(f"CREATE INDEX {index}")
     for name, value in facts.items():
         connection.change("INSERT INTO replan_facts (name, value) VALUES (?, ?)", [name, value])
     _sign(connection, FORMAT)
+
+
+def make_table(connection: Connection, name: str) -> None:
+    """Make one table."""
+    columns, types = _TABLES[name], _POSTGRES if connection.is_postgres else _SQLITE
+    # A small row is in its key's tree: SQLite would store the key, most of it, twice. In such a
+    # tree all but the first 230 bytes of a row take pages of their own.
+    is_keyed = not (connection.is_postgres or "{serial}" in columns or name in _LONG_ROWS)
+    way = " WITHOUT ROWID" if is_keyed else ""
+    connection.change(f"CREATE TABLE {name} ({columns.format(**types)}){way}")
 
 
 def upgrade(connection: Connection, where: str) -> None:

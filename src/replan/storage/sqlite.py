@@ -4,7 +4,6 @@ In memory it is the same database on one connection, whose work is done where it
 """
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,6 +31,8 @@ class SqliteConnection:
 
     def __init__(self, address: str) -> None:
         """Open a file by its `file:` address, or `:memory:`."""
+        import sqlite3  # noqa: PLC0415 - who stores nothing does without
+
         # Without an isolation level, the driver begins no transaction by itself.
         self._driver = sqlite3.connect(
             address, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True
