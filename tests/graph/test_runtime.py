@@ -351,6 +351,34 @@ async def test_a_named_answer_that_comes_again_in_other_words_is_refused(
         assert (await elsewhere).outcome == "completed"
 
 
+@pytest.mark.parametrize("words", [{"1": "blue"}, "blue"])
+async def test_a_named_answer_that_comes_again_counts_once(bench, where, words):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        result = await runtime.run(ASKS)
+        await (await runtime.answer(result.run_id, {"2": "grey"}))
+        answered = await (await runtime.answer(result.run_id, words, name="n"))
+        for _ in range(2):
+            again = await (await runtime.answer(result.run_id, words, name="n"))
+            assert (again.outcome, again.text) == (answered.outcome, answered.text)
+        assert again.results[1].text == "Hall is blue"
+        assert len(await runtime.storage.log.requests([result.run_id], taken=True)) == 2
+
+
+async def test_a_named_answer_that_its_run_has_noted_counts_once(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        bench.leave.clear()
+        run = await runtime.start(ASKS)
+        async for event in run.events():
+            if getattr(event, "key", None) == "2/painter/1":
+                break
+        words = {"1/painter/1": "blue", "2/painter/1": "grey"}
+        for _ in range(2):
+            again = await runtime.answer(run.run_id, words, name="n")
+        bench.leave.set()
+        assert (await again).results[1].text == "Hall is blue"
+        assert (await run).outcome == "completed"
+
+
 async def test_runs_of_one_conversation_are_told_apart(bench, where):
     script = {"think": always("---\ncomplexity: simple\n---\nHello."), "feedback": always(END)}
     async with open_runtime(bench.team(script), storage=where) as runtime:

@@ -467,6 +467,19 @@ class RunLog:
         ]
         return in_order(requests)
 
+    async def request(self, run_id: str, name: str) -> Request | None:
+        """The request of a name to a run, taken or not; None if there is none."""
+
+        def work(rows: Rows) -> Request | None:
+            key = f"{REQUEST}{name}"
+            return Request(run_id=run_id, **rows.value(key)) if rows.has(key) else None
+
+        return await self._read(run_id, work)
+
+    async def is_taken(self, run_id: str, name: str) -> bool:
+        """Whether the request of a name was handled, or came too late."""
+        return await self._read(run_id, lambda rows: rows.has(f"{TAKEN}{name}"))
+
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         """Mark requests as taken: they were handled, or came too late."""
         for run_id in dict.fromkeys(request.run_id for request in requests):

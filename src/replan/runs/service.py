@@ -21,7 +21,7 @@ from replan.log.rows import Request, RequestKind
 from replan.memory.facts import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.requests import BEAT, answer_row
+from replan.runs.asked.requests import BEAT, answer_rows
 from replan.runs.asked.steers import (
     check_steer,
     is_repeated,
@@ -297,13 +297,18 @@ class Runtime(Generic[T_co]):
             InputError: There is no such run, it asks nothing, the answer fits nothing that is asked
                 now, or another answer has its name. Nothing was answered.
         """
-        record = await kept_record_of(run_id, self._resources)
+        record, log = await kept_record_of(run_id, self._resources), self._resources.log
+        if name and await log.is_taken(run_id, name):
+            return Run(self, run_id)
         asks = (await self.get(run_id)).pending_questions
-        answer_of = read_answers(answers, asks)
-        rows: dict[str, JsonValue] = {
-            ask.key: answer_row(ask, answer_of[ask.key]) for ask in asks if ask.key in answer_of
-        }
-        await self._runs_at_work.ask(run_id, "answer", by, name, answers=rows)
+        try:
+            rows = answer_rows(asks, read_answers(answers, asks))
+        except InputError:
+            # It was sent before where the run has noted it, and asks no longer.
+            if not name or await log.request(run_id, name) is None:
+                raise
+        else:
+            await self._runs_at_work.ask(run_id, "answer", by, name, answers=rows)
         await self._runs_at_work.wait_if_resting(run_id)
         job = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following

@@ -20,7 +20,6 @@ from replan.events import types as events
 from replan.log.reasons import why_ended
 from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
-from replan.runs.asked.requests import request_named
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
 from replan.server.served_teams import ServedTeams
@@ -217,7 +216,9 @@ class Exchange:
             # The same history again is a new request, once the run of the first one rests.
             if not (is_named or noted.get("answered") or report.outcome == "running"):
                 continue
-            if report.outcome == "waiting" and not await self._has_taken(run_id, noted):
+            # Its process may have ended before the run took the answer that came.
+            request = noted.get("request") if report.outcome == "waiting" else ""
+            if request and not await self.served.storage.log.is_taken(run_id, request):
                 continue
             run = self.served.run_of(record)
             if is_named and report.is_killed and report.outcome == "interrupted":
@@ -282,14 +283,6 @@ class Exchange:
         if not session_id:
             return None
         return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
-
-    async def _has_taken(self, run_id: str, noted: Mapping[str, Any]) -> bool:
-        """Whether a run has taken the answer that came; its process may have ended before."""
-        name, log = noted.get("request"), self.served.storage.log
-        if not name:
-            return True
-        request = await request_named(log, run_id, name)
-        return request is not None and request not in await log.requests([run_id])
 
     async def _note_answered(self, names: Names, now: Begun, request: str = "") -> None:
         value = {"run_id": now.run.run_id, "after": now.after, "answered": True}

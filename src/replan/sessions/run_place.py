@@ -24,7 +24,7 @@ from replan.log.run_log import RunLog
 from replan.ports.ownership import unowned
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import state_at_rest
-from replan.runs.asked.requests import answer_row, request_named
+from replan.runs.asked.requests import answer_rows
 from replan.runs.calling.compiled import Graph
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call, check_storable
@@ -222,7 +222,7 @@ class StoragePlace:
         )
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        said = await request_named(self.log, run.run_id, self.turn)
+        said = await self.log.request(run.run_id, self.turn)
         if said is not None:
             await self._report_again(run.run_id, said.at)
             return await self._resumed(run.run_id, None), True
@@ -240,10 +240,7 @@ class StoragePlace:
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        rows: dict[str, JsonValue] = {
-            ask.key: answer_row(ask, answers[ask.key]) for ask in asks if ask.key in answers
-        }
-        await self._say(run_id, rows)
+        await self._say(run_id, answer_rows(asks, answers))
         return await self._resumed(run_id, settings)
 
     async def snapshot(self) -> StateSnapshot:

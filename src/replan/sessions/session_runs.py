@@ -9,7 +9,6 @@ from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
-from replan.runs.asked.requests import request_named
 from replan.sessions.carried_run import RUN
 from replan.state.session.context import AgentContext
 
@@ -58,7 +57,7 @@ async def forget_run(
     run_id = run_in(context)
     if not run_id or await own_record(storage, run_id, labels_of(key)) is None:
         return
-    if not (turn and await request_named(storage.log, run_id, turn)):
+    if not (turn and await storage.log.request(run_id, turn)):
         await storage.runs.remove(run_id)
 
 

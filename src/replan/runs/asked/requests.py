@@ -1,6 +1,6 @@
 """Requests of other processes to a run, and how its owner handles them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -15,9 +15,17 @@ from replan.state.questions import Question
 BEAT = 0.5  # seconds from one look at the rows of others to the next
 
 
-def answer_row(ask: Question, answer: JsonValue) -> JsonValue:
-    """An answer as it is kept: with what was asked, for the run may ask again meanwhile."""
-    return {"answer": answer, "fingerprint": ask.fingerprint, "is_keyed": ask.is_keyed}
+def answer_rows(asks: Sequence[Question], answers: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Answers as they are kept: with what was asked, for the run may ask again meanwhile."""
+    return {
+        ask.key: {
+            "answer": answers[ask.key],
+            "fingerprint": ask.fingerprint,
+            "is_keyed": ask.is_keyed,
+        }
+        for ask in asks
+        if ask.key in answers
+    }
 
 
 def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[str, JsonValue]:
@@ -31,12 +39,6 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
         for key, row in rows.items()
         if key in shown and row["fingerprint"] == shown[key]
     }
-
-
-async def request_named(log: RunLog, run_id: str, name: str) -> Request | None:
-    """The request of a name to a run, taken or not; None if there is none."""
-    requests = await log.requests([run_id], taken=True)
-    return next((request for request in requests if request.name == name), None)
 
 
 def check_same_words(request: Request, earlier: Request) -> None:

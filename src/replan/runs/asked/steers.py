@@ -15,7 +15,7 @@ from replan.nodes.host.steered_plan import merged_edit
 from replan.plan.changes import difference
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
-from replan.runs.asked.requests import check_same_words, request_named
+from replan.runs.asked.requests import check_same_words
 from replan.runs.calling.new_or_continued import check_storable
 from replan.specialists.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
@@ -170,15 +170,14 @@ async def is_repeated(request: Request, log: RunLog) -> bool:
     Raises:
         InputError: That one was refused, or says something else.
     """
-    earlier = await request_named(log, request.run_id, request.name)
+    earlier = await log.request(request.run_id, request.name)
     if earlier is None:
         return False
     check_same_words(request, earlier)
     outcome = (await outcomes_of([request], log)).get(request.name)
     if outcome is not None and outcome.status == "refused":
         raise InputError(outcome.reason)
-    waiting = await waiting_steers(request.run_id, log)
-    if outcome is None and request.name not in {steer.name for steer in waiting}:
+    if outcome is None and await log.is_taken(request.run_id, request.name):
         raise InputError(TOO_LATE)
     return True
 

@@ -60,7 +60,6 @@ from replan.views.run.evidence import replies_before
 
 Action = Literal["retry", "skip"]
 _PRIORITY = "priority"
-_ANSWERS = ("replan", "server", "answers")
 _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
@@ -161,18 +160,18 @@ async def answer(call: Called, run_id: str, body: AnswerBody) -> Run:
     """Answer the questions of a run, which then continues."""
     record = await call.served.record_of(run_id, call.who)
     runtime = call.served.runtime_of(record)
-    store, place = call.served.storage.store, (*_ANSWERS, record.run_id)
-    name = _name_of_request(call)
-    if name and await store.aget(place, name):
+    name, log = _name_of_request(call), call.served.storage.log
+    if await log.is_taken(record.run_id, name):
         return await _current_run(call, record.run_id)
     report = await runtime.get(record.run_id)
-    if not report.pending_questions:
-        detail = f"This run waits for no answer: it is {report.outcome}."
-        raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
-    _check_keys(body.answers, report.pending_questions)
-    await answer_run(call.served, call.who, record, body.answers)
-    if name:
-        await store.aput(place, name, {"answered": True}, index=False)
+    if await log.request(record.run_id, name) is None:
+        if not report.pending_questions:
+            detail = f"This run waits for no answer: it is {report.outcome}."
+            shown = f"GET /runs/{record.run_id} shows it."
+            raise RefusedError(409, "nothing_asked", f"{detail} {shown}")
+        _check_keys(body.answers, report.pending_questions)
+    if report.pending_questions:
+        await answer_run(call.served, call.who, record, body.answers, name=name)
     return await _current_run(call, record.run_id)
 
 
