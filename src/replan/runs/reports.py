@@ -145,16 +145,10 @@ async def _read(graph: Graph, storage: Storage, record: RunRecord, at: datetime)
     )
 
 
-async def read_run(
-    graph: Graph,
-    storage: Storage,
-    record: RunRecord,
-    at: datetime,
-    known: tuple[Event, ...] = (),  # its first events, if they were read before
-) -> RunReport:
+async def read_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunReport:
     """Read the report of a run, with what it waits for."""
     run = await _read(graph, storage, record, at)
-    return await _report(run, run.results, storage, at, known)
+    return await _report(run, run.results, storage, at)
 
 
 async def _report(
@@ -162,7 +156,7 @@ async def _report(
     results: Iterable[SpecialistResult],
     storage: Storage,
     at: datetime,
-    known: tuple[Event, ...],
+    known: tuple[Event, ...] = (),
 ) -> RunReport:
     record, log = run.record, storage.log
     newest = {**newest_results(run.state)}

@@ -56,13 +56,17 @@ class RestEvents:
         """Seconds of work so far."""
         return time.monotonic() - self._began
 
-    def take(self, event: Event) -> None:
-        """Take an event of the run; before the first one, report that the run continues."""
+    def take(self, event: Event, *, is_announced: bool = False) -> None:
+        """Take an event of the run; before the first one, report that the run continues.
+
+        What is announced comes with its row, and only what is reported with it is taken.
+        """
         opened = self._opening_events(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:
-            # Attempts may have begun before the first event of them comes.
-            self._log.take(each, self._since if isinstance(each, RunResumed) else None)
+            if each is not event or not is_announced:
+                # Attempts may have begun before the first event of them comes.
+                self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
     @property
     def has_begun(self) -> bool:
@@ -87,13 +91,7 @@ class RestEvents:
     async def before(self, announced: Announcement | None) -> AsyncGenerator[EventBatch]:
         """Let a row come behind the events so far, which its process opens with that it resumes."""
         if announced is not None and self._round is None:
-            for opening_event in self._opening_events(announced.event):
-                if opening_event is not announced.event:
-                    self._log.take(
-                        opening_event,
-                        self._since if isinstance(opening_event, RunResumed) else None,
-                    )
-            self._round = announced.event.round
+            self.take(announced.event, is_announced=True)
         async with self._log.before(announced) as batch:
             yield batch
 

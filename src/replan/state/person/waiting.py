@@ -62,12 +62,10 @@ def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tupl
     """Read the questions of LangGraph's interrupts: the host's, and those of other graphs."""
     seat_of = seats or {}
     return tuple(
-        ask for interrupt in interrupts for ask in _asks_of(interrupt, seat_of.get(interrupt.id))
+        ask_of(question, interrupt.id, seat_of.get(interrupt.id))
+        for interrupt in interrupts
+        for question in waiting_for([interrupt])
     )
-
-
-def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Question]:
-    return [ask_of(question, interrupt.id, seat) for question in waiting_for([interrupt])]
 
 
 def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Question:
