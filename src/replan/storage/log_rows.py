@@ -77,18 +77,22 @@ class SqlLogs:
         self._database = database
         self._cipher = cipher
         self._texts = RememberedTexts()
-        self._entered = set[str]()  # runs of which it is on record on which thread they are
+        # Runs of which it is on record on which thread they are, and the takes of these threads.
+        self._entered = set[tuple[str, int]]()
 
     @property
     def where(self) -> str:
         return self._database.where
 
     async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
-        owner = None if run_id in self._entered else owner_in(self.where)
+        owner = owner_in(self.where)
+        # A thread that was deleted meanwhile was taken again since.
+        take = None if owner is None else (run_id, owner.epoch)
+        is_new = take is not None and take not in self._entered
 
         def locked(connection: Connection) -> T:
             rows = self.rows_of(connection, run_id)
-            if owner is not None:
+            if owner is not None and is_new:
                 connection.change(_ENTER, [run_id, owner.thread_id])
             try:
                 return work(rows)
@@ -97,10 +101,10 @@ class SqlLogs:
                 raise UnreadableRecordError(describe(error), ("replan_log", run_id)) from error
 
         done = await self._database.write(locked)
-        if owner is not None:
+        if take is not None and is_new:
             if len(self._entered) >= _ENTERED:
                 self._entered.clear()
-            self._entered.add(run_id)
+            self._entered.add(take)
         return done
 
     def rows_of(self, connection: Connection, run_id: str) -> Rows:

@@ -56,6 +56,17 @@ async def kept(log):
     )
 
 
+async def test_a_log_that_is_begun_again_goes_with_its_thread_again(lasting):
+    """Also of a run that is in no list of runs, as LangGraph alone begins one."""
+    async with lasting() as storage:
+        for _ in range(2):
+            async with storage.holds.lock("t") as owner:
+                with owner.at_work():
+                    await storage.log.note("r", "answer/1", "yes")
+            await storage.checkpointer.adelete_thread("t")
+            assert await storage.log.rows("r") == []
+
+
 async def test_what_a_stale_owner_remembers_is_refused(lasting):
     async with lasting() as storage:
         store = storage.store
