@@ -9,7 +9,10 @@ MOST_CHARACTERS = 8_000_000
 
 
 class RecentResults:
-    """The results of a log that were used last; a row never changes, so nothing goes stale."""
+    """The results of a log that were used last.
+
+    A row never changes; one of a run that was removed and begun again takes the place of the first.
+    """
 
     def __init__(self, room: int = MOST_CHARACTERS) -> None:
         self._results: OrderedDict[tuple[str, str], SpecialistResult] = OrderedDict()
@@ -22,10 +25,9 @@ class RecentResults:
         return result
 
     def put(self, run_id: str, key: str, result: SpecialistResult) -> None:
-        if (run_id, key) in self._results:
-            return
+        before = self._results.pop((run_id, key), None)
         self._results[run_id, key] = result
-        self._room -= len(result.text)
+        self._room += (len(before.text) if before else 0) - len(result.text)
         while self._room < 0 and self._results:
             _, oldest = self._results.popitem(last=False)
             self._room += len(oldest.text)

@@ -238,6 +238,16 @@ async def test_the_first_result_of_a_key_stays(storage):
     assert len(await log.ledger("r")) == 2
 
 
+async def test_a_run_that_was_removed_and_begun_again_has_its_own_results(storage):
+    log = storage.log
+    for text in ("the first run's", "the second run's"):
+        result = SpecialistResult(specialist_name="a", step_id=1, result=AIMessage(text))
+        finished = await log.finished(attempt(), result, NOON)
+        read = await log.results_at("r", [finished.log_key])
+        assert [each.text for each in read.values()] == [text]
+        await storage.runs.remove("r")
+
+
 async def test_a_result_answers_for_the_key_that_is_named(storage):
     log = storage.log
     begun = attempt().replace(idempotency_key="service")
