@@ -12,11 +12,9 @@ from replan.base.texts.storable import storable
 from replan.base.user_code import KEY, call_with, parameters_of
 from replan.failures import describe, is_fatal_for_run, is_transient
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
-from replan.jobs.corrections import merge_values
-from replan.jobs.extraction.by_rules import read_by_rules
-from replan.jobs.extraction.port import Wanted, messages_of
-from replan.jobs.job import Job
-from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.extraction.by_rules import RuleExtractor
+from replan.jobs.extraction.port import messages_of
+from replan.jobs.phases.collector import MISSING, InformationCollector
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class ActionExecutor:
             case "validate_data":
                 return Outcome(success=True, result=_validated(call))
             case "extract_info" if self.today is not None:
-                return Outcome(success=True, result=_extracted(call, self.today()))
+                return Outcome(success=True, result=await _extracted(call, self.today()))
             case _ if (function := call.action.run) is not None:
                 key = {KEY: call.key} if KEY in parameters_of(function) else {}
                 result = await call_with(function, **{**call.parameters, **key})
@@ -59,26 +57,23 @@ def as_json(value: object) -> JsonValue:
 
 def _validated(call: ActionCall) -> JsonValue:
     """Check data by the slots of the command that the schema names."""
-    spec: JobSpec = call.spec
     data = cast("Mapping[str, object]", call.parameters["data"])
-    command = spec.command(str(call.parameters["schema"]))
+    command = call.spec.command(str(call.parameters["schema"]))
     if command is None:
-        command_names = ", ".join(command.name for command in spec.commands)
-        raise ValueError(
-            f"there is no schema {call.parameters['schema']!r}; use one of {command_names}"
-        )
-    command_names = {name: value for name, value in data.items() if name in command.slots}
-    merge = merge_values(spec, command.slots, {}, command_names, call.job.language)
-    wrong: list[JsonValue] = [issue.model_dump(mode="json") for issue in merge.issues]
-    missing: list[JsonValue] = [name for name in command.needs if name not in merge.values]
-    return {"valid": not wrong and not missing, "errors": wrong, "missing": missing}
+        names = ", ".join(command.name for command in call.spec.commands)
+        raise ValueError(f"there is no schema {call.parameters['schema']!r}; use one of {names}")
+    taken = {name: value for name, value in data.items() if name in command.slots}
+    collector = InformationCollector(call.spec, RuleExtractor())
+    issues = collector.validate_info(taken, command.needs, call.job.language)
+    wrong = [issue.model_dump(mode="json") for issue in issues if issue.code != MISSING]
+    # One that is wrong has to be given again.
+    missing = [name for name in command.needs if name in {issue.field for issue in issues}]
+    return {"valid": not issues, "errors": [*wrong], "missing": [*missing]}
 
 
-def _extracted(call: ActionCall, today: date) -> JsonValue:
+async def _extracted(call: ActionCall, today: date) -> JsonValue:
     """Find the values of fields in messages."""
     messages = messages_of(cast("Sequence[Any]", call.parameters["messages"]))
-    text = "\n".join(message.content for message in messages if message.role == "user")
-    job = Job(id="-", type=call.spec.name)
-    found = read_by_rules(Wanted(spec=call.spec, job=job, said=text, today=today)).found.values
-    fields = [str(each) for each in cast("Sequence[Any]", call.parameters["target_fields"])]
-    return {name: found[name] for name in fields if name in found}
+    fields = [str(name) for name in cast("Sequence[Any]", call.parameters["target_fields"])]
+    collector = InformationCollector(call.spec, RuleExtractor())
+    return {**await collector.extract_info(messages, fields, today)}

@@ -67,11 +67,8 @@ def shown_value(spec: JobSpec, job: Job, name: str) -> str:
     """The name of a slot and its value for the user; masked if a secret slot has this text, too."""
     slot, value = spec.slot(name), job.collected_info[name]
     shown = slot.shown(value, job.language)
-    secrets = [job.collected_info.get(slot.name) for slot in spec.slots if slot.secret]
-    texts = [
-        secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_MASKED
-    ]
-    if slot.is_free and any(text in shown for text in texts):
+    secrets = secrets_in(spec, job.collected_info)
+    if slot.is_free and any(len(text) >= _SHORTEST_MASKED and text in shown for text in secrets):
         shown = MASK
     return f"{slot.called(job.language)}: {shown}"
 

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import threading
+from datetime import UTC, datetime
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pytest
 from cases import cases_of
 from golden import check_golden
 from http_answers import Answering, serving
+from replan.assembly.jobs import job_processor
 from replan.errors import JobSpecError
 from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.job_api import ApiExecutor
 from replan.jobs.recorded import RecordedExecutor
+from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.log.transcript import Transcript
@@ -189,3 +192,49 @@ async def test_a_refused_call_is_on_record_and_has_not_acted(server, make):
         assert "409: taken" in job.error
         assert not record.has_acted
     assert len(server.asked) == 1
+
+
+CHECKED = {"data": "{data}", "schema": "book"}
+
+
+async def test_data_is_checked_and_found_by_the_slots_of_the_job_itself():
+    spec = JobSpec(
+        "desk",
+        slots=[
+            Slot("data", type="object", question="Which data?"),
+            Slot("text", question="Which text?"),
+            Slot("day", type="date", question="When?"),
+            Slot("seats", type="integer", maximum=9, question="How many seats?"),
+        ],
+        commands=[
+            JobCommand("book", needs=["day", "seats"], action="act"),
+            JobCommand("judge", needs=["data"], action="validate_data", parameters=CHECKED),
+            JobCommand(
+                "search",
+                needs=["text"],
+                action="extract_info",
+                parameters={"messages": ["{text}"], "target_fields": ["day", "seats", "text"]},
+            ),
+        ],
+        actions=[ActionSpec("act", run=print)],
+    )
+    processor = job_processor(spec, clock=lambda: datetime(2026, 3, 2, tzinfo=UTC))
+
+    async def result_of(command, **values):
+        result = await processor.process(processor.new_job(command, values))
+        assert result.is_completed, result.response_message
+        return result.job.intermediate_results[-1].result
+
+    assert await result_of("judge", data={"day": "2026-03-03", "seats": 2, "more": 1}) == {
+        "valid": True,
+        "errors": [],
+        "missing": [],
+    }
+    told = await result_of("judge", data={"seats": 12})
+    assert (told["valid"], told["missing"]) == (False, ["day", "seats"])
+    assert [(each["field"], each["code"]) for each in told["errors"]] == [("seats", "too_large")]
+    found = await result_of("search", text="day: tomorrow, seats: 3")
+    assert {name: str(value) for name, value in found.items()} == {
+        "day": "2026-03-03",
+        "seats": "3",
+    }

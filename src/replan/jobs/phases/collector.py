@@ -13,6 +13,9 @@ from replan.jobs.sayings import Language, joined, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot, ValidationIssue, text_in
 
+MISSING = "missing"
+"""The code of a required value that is not there."""
+
 REOPENED = "reopened"
 """The code of the remark that a value was removed because another one changed."""
 
@@ -48,7 +51,7 @@ class InformationCollector:
         return (
             *merge.issues,
             *(
-                self.spec.slot(name).issue_of("empty", "", language).replace(code="missing")
+                self.spec.slot(name).issue_of("empty", "", language).replace(code=MISSING)
                 for name in requirements
                 if name not in merge.values and name not in wrong
             ),

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from replan.base.values import Value
 from replan.memory.conversation import client_instructions
-from replan.server.problems import RefusedError, bad_field
+from replan.server.problems import RefusedError, bad_field, retry_headers
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"no_token": "invalid_api_key", "used_up": "insufficient_quota"}
@@ -195,12 +195,10 @@ def openai_error(refusal: RefusedError) -> dict[str, Any]:
 def openai_error_response(refusal: RefusedError) -> Response:
     """A refusal as an answer in OpenAI's form."""
     status = refusal.problem.status
-    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
     # A client of OpenAI knows one status for a request that is wrong.
     status = 400 if status in (413, 421, 422) else status
-    return Response(
-        json.dumps(openai_error(refusal)), status, headers, media_type="application/json"
-    )
+    content, headers = json.dumps(openai_error(refusal)), retry_headers(refusal)
+    return Response(content, status, headers, media_type="application/json")
 
 
 def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:
