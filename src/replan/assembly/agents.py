@@ -81,7 +81,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         new_id=new_id or random_id,
     )
     saver = CallSaver(serde=CallValues())
-    graph = compile_graph(team, services, saver, store, is_passing=True)
+    graph = compile_graph(team, services, saver, store, seen="at_rest")
     # LangGraph leaves the type arguments of channels open.
     channels: Mapping[str, object] = cast("Any", graph).channels
     without_deltas(channels.values())

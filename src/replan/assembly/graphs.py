@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from replan.base.langgraph_inside.checkpoints import SERIALIZER_LOG
 from replan.base.langgraph_inside.lean_branches import with_lean_branches
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
-from replan.graph.build import host_graph
+from replan.graph.build import Seen, host_graph
 from replan.models.spending.scopes import check_prices
 from replan.nodes.host.handed_plan import check_input
 from replan.nodes.host.plan_bounds import check_outside_plan
@@ -94,12 +94,9 @@ def compile_graph(
     store: BaseStore | None,
     *,
     served: bool = False,
-    is_passing: bool = False,
+    seen: Seen = "always",
 ) -> TeamGraph:
-    """Compile the graph of a team whose live things are bound.
-
-    `is_passing`: its threads live as long as their callers' work.
-    """
+    """Compile the graph of a team whose live things are bound; `seen`: see `host_graph`."""
     opened = frozenset(team.client_overrides)
     services = replace(services, is_served=served, client_overrides=opened, store=store)
     check_prices(team.limits, services)
@@ -113,7 +110,7 @@ def compile_graph(
         problem = "there is no store for what is remembered"
         fix = "Give build_graph a storage from open_storage, or a LangGraph store."
         raise ConfigurationError(f"{place}.remembers", "true", problem, fix)
-    nodes = host_graph(services, is_passing=is_passing)
+    nodes = host_graph(services, seen=seen)
     SERIALIZER_LOG.addFilter(is_of_other_code)
     inner = [
         part
@@ -123,6 +120,9 @@ def compile_graph(
     graph = TeamGraph.of(
         nodes.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)
     )
+    # Runs that nothing keeps have a graph of their own, compiled when the first one begins.
+    is_kept = bool(checkpointer) or served or seen != "always"
+    unseen = partial(compile_graph, team, services, None, store, seen="never")
     entrance = Entrance(
         partial(check_input, services=services),
         check_plan=lambda text, before: check_outside_plan(text, services, before),
@@ -131,6 +131,7 @@ def compile_graph(
         shapes=services.shapes,
         services=services,
         tracing=team.traces and _tracing(team.traces),
+        unseen=None if is_kept else cache(unseen),
     )
     graph.channels[START] = entrance
     entrance.key = START

@@ -20,7 +20,7 @@ summarise -> END
 
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -62,13 +62,16 @@ from replan.state.limits import RunSettings
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
 
 
-def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
+Seen = Literal["always", "at_rest", "never"]
+"""When a thread's state is seen: after each super-step, when its work rests, or not at all."""
+
+
+def host_graph(services: Services, *, seen: Seen = "always") -> HostGraph:
     """Put the graph together: nodes in running order, then edges in running order.
 
     Args:
         services: The live things.
-        is_passing: Whether nobody sees a thread before its work comes to rest. Then a request
-            that `think` has answered is over in the same super-step.
+        seen: When the state is seen; the less, the more nodes run in one super-step.
     """
     # No output schema: a server filters what Studio shows by it.
     graph: HostGraph = StateGraph(EnhancedState, RunSettings, input_schema=GraphInput)
@@ -81,9 +84,8 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
         return _with_summary(bound(node), services.prompts)
 
     behind = ("summarise", END)
-    one = _in_one(graph, services, is_passing=is_passing)
+    one = _in_one(graph, services, seen)
     leaves = ("plan_approval", *specialists.values(), *_ENTRIES[1:], *behind)
-    leaves = ("direct_answer", "plan_creation", *behind) if "think" in one else leaves
 
     def add(name: str, node: Node) -> None:
         drawn: dict[str, Any] = {"destinations": leaves} if name in one else {}
@@ -92,7 +94,7 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
     add("begin", begin)
     add("think", think)
     graph.add_node("direct_answer", last(direct_answer), destinations=behind)
-    graph.add_node("plan_creation", bound(plan_creation))
+    add("plan_creation", plan_creation)
     graph.add_node("plan_approval", bound(plan_approval))
     graph.add_node("plan_execution", bound(plan_execution))
     add("user_input", user_input)
@@ -106,8 +108,8 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
     add("result_collector", result_collector)
-    graph.add_node("feedback", bound(feedback))
-    graph.add_node("plan_update", bound(plan_update))
+    add("feedback", feedback)
+    add("plan_update", plan_update)
     graph.add_node("final_answer", last(final_answer), destinations=behind)
     graph.add_node("summarise", bound(summarise))
     _add_edges(graph, list(specialists.values()), one)
@@ -119,41 +121,59 @@ def host_graph(services: Services, *, is_passing: bool = False) -> HostGraph:
 _ENTRIES = ("begin", "user_input", "result_collector")
 """The nodes at which a super-step begins in a team without a host."""
 
+_ASKING = ("think", "plan_creation", "feedback", "plan_update")
+"""The nodes that ask a model, but for the answer where there is one."""
 
-def _in_one(graph: HostGraph, services: Services, *, is_passing: bool) -> dict[str, Node]:
-    """The nodes that go on as far as they can in their own super-step, while no model is asked."""
 
-    async def after_thought(state: EnhancedState, _: RunnableConfig) -> str | list[str]:
-        following = await complexity_branch(state)
-        # What asks a model has a super-step of its own.
-        is_answered = state.get("final_answer") is not None and services.output is None
-        return following if is_answered else [following]
+def _in_one(graph: HostGraph, services: Services, seen: Seen) -> dict[str, Node]:
+    """The nodes that go on as far as they can in their own super-step.
+
+    Without a host, no model is asked between them. Where the state is seen at rest, what asks a
+    model begins a super-step, so that a failure leaves what was done before it.
+    """
+    if seen == "always" and not services.is_direct:
+        return {}
 
     async def after_answer(state: EnhancedState, _: RunnableConfig) -> str:
         return "summarise" if is_summary_due(state, {}, services.prompts) else END
 
-    entries: tuple[str, ...] = ("think",)
     ways: dict[str, tuple[Node, Way]] = {
-        "think": (think, after_thought),
+        "begin": (begin, _to("think")),
+        "think": (think, _by(complexity_branch)),
         "direct_answer": (direct_answer, after_answer),
+        "plan_creation": (plan_creation, _by(approval_branch)),
+        "plan_execution": (plan_execution, specialist_branch),
+        "result_collector": (result_collector, _to("feedback")),
+        "feedback": (feedback, _by(reflection_branch)),
+        "plan_update": (plan_update, _by(approval_branch)),
+        "final_answer": (final_answer, after_answer),
     }
     if services.is_direct:
         entries = _ENTRIES
-        ways = {
-            "begin": (begin, _to("think")),
-            "think": (think, _by(complexity_branch)),
-            "plan_creation": (plan_creation, _by(approval_branch)),
-            "plan_execution": (plan_execution, specialist_branch),
-            "user_input": (user_input, _to("plan_execution")),
-            "result_collector": (result_collector, _to("feedback")),
-            "feedback": (feedback, _by(reflection_branch)),
-            "plan_update": (plan_update, _by(approval_branch)),
-            "final_answer": (final_answer, after_answer),
-        }
-    elif not is_passing:
-        return {}
+        ways["user_input"] = (user_input, _to("plan_execution"))
+    elif seen == "never":
+        # A person who is asked finds the state as it was before.
+        entries = ("begin", "result_collector")
+    else:
+        entries = _ASKING
+        ways = {name: (node, _before_asking(way, services)) for name, (node, way) in ways.items()}
     stages = {name: (partial(node, services=services), way) for name, (node, way) in ways.items()}
     return {name: in_one(name, entries, stages, cast("Any", graph.channels)) for name in entries}
+
+
+def _before_asking(way: Way, services: Services) -> Way:
+    """The same way, which ends the super-step where an answer has to be asked for."""
+
+    async def ending(state: EnhancedState, config: RunnableConfig) -> Any:
+        following = await way(state, config)
+        judged = state.get("current_feedback_result")
+        answer = judged and judged.final_answer
+        answer = state.get("final_answer") if following == "direct_answer" else answer
+        is_there = answer is not None and services.output is None
+        is_answer = following in ("direct_answer", "final_answer")
+        return [following] if is_answer and not is_there else following
+
+    return ending
 
 
 def _to(node: str) -> Way:
@@ -204,6 +224,13 @@ def _drawn_with_its_graph(node: Node, specialist: SpecialistPort) -> Node:
 
 
 _BEHIND = {"begin": "think", "user_input": "plan_execution", "result_collector": "feedback"}
+_FORKS = {
+    "think": complexity_branch,
+    "plan_creation": approval_branch,
+    "plan_approval": decision_branch,
+    "feedback": reflection_branch,
+    "plan_update": approval_branch,
+}
 
 
 def _add_edges(graph: HostGraph, specialists: list[str], one: Collection[str]) -> None:
@@ -212,10 +239,9 @@ def _add_edges(graph: HostGraph, specialists: list[str], one: Collection[str]) -
     for node, following in (*_BEHIND.items(), ("summarise", END)):
         if node not in one:
             graph.add_edge(node, following)
-    if "think" not in one:
-        graph.add_conditional_edges("think", complexity_branch)
-    graph.add_conditional_edges("plan_creation", approval_branch)
-    graph.add_conditional_edges("plan_approval", decision_branch)
+    for node, branch in _FORKS.items():
+        if node not in one:
+            graph.add_conditional_edges(node, branch)
     graph.add_conditional_edges(
         "plan_execution",
         specialist_branch,
@@ -223,5 +249,3 @@ def _add_edges(graph: HostGraph, specialists: list[str], one: Collection[str]) -
     )
     for node in specialists:
         graph.add_edge(node, "result_collector")
-    graph.add_conditional_edges("feedback", reflection_branch)
-    graph.add_conditional_edges("plan_update", approval_branch)

@@ -1,4 +1,4 @@
-"""Several nodes in one super-step, where no model is between them.
+"""Several nodes in one super-step, where nobody looks between them.
 
 Each super-step of LangGraph costs about as much as one of these nodes, and a checkpoint.
 """
@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
 
 from replan.base.langgraph_inside.delta_channel import Delta
+from replan.base.langgraph_inside.tasks import as_node
 from replan.nodes.host.new_settings import Node
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
@@ -40,10 +41,12 @@ def in_one(
         walked_state, update = cast("dict[str, Any]", {**state}), dict[str, Any]()
         following: Any = first
         while isinstance(following, str) and following in stages:
-            if update and following in entries:
+            # A run that is to stop does so where it would between two super-steps.
+            if update and (following in entries or runtime.drain_requested):
                 break
             node, way = stages[following]
-            made = await node(walked_state, runtime=runtime, config=config)
+            as_itself = as_node(config, following)
+            made = await node(walked_state, runtime=runtime, config=as_itself)
             for key, change in made.items():
                 walked_state[key] = _changed(channels[key], walked_state.get(key), change)
                 is_whole = key in update and isinstance(channels[key], Delta)

@@ -26,7 +26,7 @@ from replan.events.types import (
 )
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
-from replan.runs.calling.compiled import Graph
+from replan.runs.calling.compiled import Graph, unseen_in
 from replan.runs.calling.new_or_continued import Call, prepared
 from replan.runs.calling.team_graph import TeamGraph, alone
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, stoppable
@@ -49,6 +49,7 @@ async def run_graph(
 ) -> EnhancedState:
     """Run a graph to its end and return the final state; see `replan.run`."""
     # That of a run that waits has LangGraph's `__interrupt__`.
+    graph = unseen_in(graph, call.config)
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         ready = await prepared(graph, call)
@@ -77,7 +78,7 @@ async def stream_graph(
     graph: Graph, call: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
     """Run a graph and return its events as they happen; see `replan.stream`."""
-    controls: list[RunControl] = []
+    graph, controls = unseen_in(graph, call.config), list[RunControl]()
     with suppress(RunStopped):
         async with alone(graph, call.config) as owner:
             ready = await prepared(graph, call)
@@ -118,7 +119,7 @@ async def followed(  # noqa: PLR0913 - how a run is followed and stopped
     is_passing: bool = False,  # whether its thread lives as long as its caller's work
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and return its state."""
-    listener = Listener(take, hears_models=models)
+    graph, listener = unseen_in(graph, call.config), Listener(take, hears_models=models)
 
     async def work(control: RunControl) -> dict[str, Any]:
         ready = call if begins else await prepared(graph, call)

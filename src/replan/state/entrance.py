@@ -33,7 +33,16 @@ class CheckedInput(dict[str, Any]):
 class Entrance(EphemeralValue[Any]):
     """The newest checked input; fields that it leaves out are reset, too."""
 
-    __slots__ = ("_check_plan", "check", "clock", "editable", "services", "shapes", "tracing")
+    __slots__ = (
+        "_check_plan",
+        "check",
+        "clock",
+        "editable",
+        "services",
+        "shapes",
+        "tracing",
+        "unseen",
+    )
 
     def __init__(  # noqa: PLR0913 - all that a graph's input needs
         self,
@@ -45,6 +54,7 @@ class Entrance(EphemeralValue[Any]):
         shapes: Mapping[str, Any] | None = None,
         services: Any = None,
         tracing: Any = None,
+        unseen: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(GraphInput)
         self.check = check  # of the input of a run
@@ -54,6 +64,7 @@ class Entrance(EphemeralValue[Any]):
         self.shapes = shapes or {}
         self.services = services  # the live things of the graph, for what is done outside runs
         self.tracing = tracing
+        self.unseen = unseen  # makes the graph for runs between whose super-steps nobody looks
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""

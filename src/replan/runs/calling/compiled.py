@@ -5,9 +5,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import get_async_callback_manager_for_config
 from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 
+from replan.base.langgraph_inside.tasks import inherited_config
 from replan.ports.tool_provider import ToolProvider
 from replan.replies.shape import Shape
 from replan.state.entrance import Entrance
@@ -32,6 +35,22 @@ def shapes_of(graph: Graph) -> Mapping[str, Shape]:
 def services_in(graph: Graph) -> Any:
     """The live things of a graph that `build_graph` made; None for any other."""
     return getattr(cast("Any", graph).channels[START], "services", None)
+
+
+def unseen_in(graph: Graph, config: RunnableConfig) -> Graph:
+    """The graph that does the same in fewer super-steps, where nobody looks between them.
+
+    Callbacks look, and so does a graph around this one. A saver keeps what is between them.
+    """
+    make = getattr(cast("Any", graph).channels[START], "unseen", None)
+    around = inherited_config.get()
+    if make is None or graph.config or around is not None or _is_interrupted(graph):
+        return graph
+    return graph if get_async_callback_manager_for_config(config).handlers else make()
+
+
+def _is_interrupted(graph: Graph) -> bool:
+    return bool(graph.interrupt_before_nodes or graph.interrupt_after_nodes)
 
 
 def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:

@@ -7,9 +7,9 @@ is the same run: its steps have the same keys, and no reply on record is request
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
-from langgraph.types import Overwrite, StateSnapshot
+from langgraph.types import Command, Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
 from replan.base.values import Value, restored_strictly
@@ -58,20 +58,7 @@ Node = Literal[
 ]
 """What a run continues with; `specialist` means the steps of a round."""
 
-_BEFORE: dict[str, str] = {
-    "think": "begin",
-    "direct_answer": "think",
-    "plan_creation": "think",
-    "plan_approval": "plan_creation",
-    "plan_execution": "user_input",
-    "user_input": "plan_execution",
-    "specialist": "plan_execution",
-    "feedback": "result_collector",
-    "plan_update": "feedback",
-    "final_answer": "feedback",
-}
-"""The node behind which a run continues with a node; the branches there read the state alone."""
-
+_ENDING = "final_answer"  # A node behind which there is no branch.
 _SPECIALIST = specialist_node("")
 _STEPS = "specialist"
 _RESTING = ("user_input", "plan_approval")
@@ -258,16 +245,19 @@ async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: value if key in plain else Overwrite(value) for key, value in run.state.items()}
-    any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))
-    before = _BEFORE.get(run.next, any_specialist)
-    await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
+    edit: Any = Command(update=update, goto=run.next)
+    behind = _ENDING
+    if run.next == _STEPS:
+        # The branch there sends the steps of the round.
+        edit, behind = update, "plan_execution"
+    await cast("Any", graph).aupdate_state(config_of(thread_id), edit, as_node=behind)
 
 
 def _next_node(snapshot: StateSnapshot) -> str | None:
     """The node that a run continues with; None if there is none, or it cannot travel from there."""
     names = {_STEPS if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
-    return name if name in _BEFORE or name == "result_collector" else None
+    return name if name in get_args(Node) else None
 
 
 async def export_of(run_id: str, resources: Resources) -> PortableRun:

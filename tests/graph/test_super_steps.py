@@ -1,0 +1,142 @@
+"""Nodes of one super-step: a run does the same, whether or not somebody looks between its nodes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
+from langgraph.checkpoint.memory import InMemorySaver
+
+from replan import ExecutionContext, Host, Specialist, Team, ask_user, build_graph, run, stream
+from replan.runs.calling.compiled import unseen_in
+from replan.sessions import AgentContext, build_agent
+from replan.testing import ScriptedModel
+from scripts import COMPLETE, COMPLEX, SIMPLE
+
+PLAN = "- [ ] 1. Paint the hall @painter\n- [ ] 2. Paint the attic @painter (after 1)\n"
+ONE_MORE = "---\nverdict: continue\nplan_update: revise\n---\n"
+SCRIPTS: dict[str, Any] = {
+    "an answer at once": {"think": f"{SIMPLE}Paris."},
+    "an answer of its own call": {"think": SIMPLE, "direct_answer": "Paris."},
+    "a plan in the first reply": {"think": COMPLEX + PLAN, "feedback": COMPLETE},
+    "a plan of its own call": {"think": COMPLEX, "plan_creation": PLAN, "feedback": COMPLETE},
+    "a revision": {
+        "think": COMPLEX + PLAN,
+        "feedback": [f"{ONE_MORE}{PLAN}- [ ] 3. Paint the door @painter\n", COMPLETE],
+    },
+    "an answer of its own call at the end": {
+        "think": COMPLEX + PLAN,
+        "feedback": "---\nverdict: complete\n---\n",
+        "final_answer": "All is painted.",
+    },
+    "a question": {"think": f"{COMPLEX}- [ ] 1. Ask @asks\n"},
+    "a plan that waits": {"think": COMPLEX + PLAN},
+}
+SEEN = {
+    "final_answer",
+    "outcome",
+    "current_plan",
+    "current_round",
+    "questions",
+    "approval",
+    "warnings",
+    "usage",
+    "messages",
+}
+
+
+class Nodes(AsyncCallbackHandler):
+    """Looks at the nodes of a run."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    async def on_chain_start(self, *_: Any, **options: Any) -> None:
+        self.names.append(options.get("name") or "")
+
+
+def team(model: Any, **options: Any) -> Team:
+    def asks(_: ExecutionContext) -> str:
+        return ask_user("Which colour?")
+
+    painter = Specialist("painter", "Paints.", run=lambda _: "Painted.", effects="pure")
+    asking = Specialist("asks", "Asks.", run=asks, effects="pure")
+    return Team(Host(model=model), [painter, asking], **options)
+
+
+def plain(state: Any) -> dict[str, Any]:
+    """What a caller sees of a state; names and times differ from run to run."""
+    kept = {key: value for key, value in state.items() if key in SEEN}
+    kept["messages"] = [(each.type, each.text) for each in kept["messages"]]
+    questions = kept.pop("questions", {})
+    kept["asked"] = {key: each.text for key, each in questions.items()}
+    kept["waits"] = (kept.pop("approval", None) or None) is not None
+    kept["answer"] = answer.text if (answer := kept.pop("final_answer", None)) else None
+    plan = kept.pop("current_plan", None)
+    kept["plan"] = [] if plan is None else [(each.id, each.status) for each in plan.steps]
+    return kept
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_a_run_that_nobody_watches_does_what_a_watched_one_does(name):
+    approve = {"approval": "always"} if name == "a plan that waits" else {}
+    states, heard = list[Any](), list[Any]()
+    nodes = Nodes()
+    for config in ({}, {"callbacks": [nodes]}):
+        with ScriptedModel(SCRIPTS[name]) as model:
+            graph = build_graph(team(model, **approve))
+            states.append((await run(graph, "Go.", config=config)).state)
+        with ScriptedModel(SCRIPTS[name]) as model:
+            graph = build_graph(team(model, **approve))
+            events = [event async for event in stream(graph, "Go.", config=config)]
+            heard.append([type(event) for event in events])
+    assert plain(states[0]) == plain(states[1])
+    assert heard[0] == heard[1]
+    assert {"begin", "think"} <= set(nodes.names)
+
+
+async def test_a_run_that_is_stopped_asks_no_model_any_more():
+    stop = asyncio.Event()
+
+    def judging(*_: Any) -> str:
+        stop.set()
+        return COMPLEX
+
+    with ScriptedModel({"think": [judging]}) as model:
+        result = await run(build_graph(team(model)), "Go.", stop=stop)
+    assert result.outcome == "interrupted"
+
+
+@pytest.mark.parametrize("node", ["think", "plan_creation", "feedback"])
+async def test_a_turn_that_was_stopped_behind_any_node_goes_on_there(node):
+    stop = asyncio.Event()
+    replies = {
+        "think": COMPLEX,
+        "plan_creation": PLAN,
+        "feedback": "---\nverdict: complete\n---\n",
+        "final_answer": "All is painted.",
+    }
+
+    def reply(*_: Any) -> str:
+        stop.set()
+        return replies[node]
+
+    with ScriptedModel(
+        {**{name: [text] for name, text in replies.items()}, node: [reply]}
+    ) as model:
+        agent, context = build_agent(team(model)), AgentContext(session_id="s")
+        stopped = await agent.process("Paint.", context, stop=stop)
+        assert stopped.metadata["stage"] == "stopped"
+        result = await agent.process(None, context.apply(stopped.context_updates))
+    assert (result.response, result.error) == ("All is painted.", None)
+
+
+def test_nobody_looks_where_nothing_is_kept_and_there_are_no_callbacks():
+    looks: Any = {"callbacks": [Nodes()]}
+    with ScriptedModel({}) as model:
+        graph = build_graph(team(model))
+        kept = build_graph(team(model), checkpointer=InMemorySaver())
+    assert unseen_in(graph, {"tags": ["x"]}) is unseen_in(graph, {}) is not graph
+    assert unseen_in(graph, looks) is graph
+    assert unseen_in(kept, {}) is kept
+    assert unseen_in(watched := graph.with_config(looks), {}) is watched
