@@ -4,7 +4,17 @@ import asyncio
 
 import pytest
 
-from replan import Host, Price, Specialist, Team, build_graph, open_storage, run
+from replan import (
+    Host,
+    Price,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    open_runtime,
+    open_storage,
+    run,
+)
 from replan.testing import Reply, ScriptedModel, always
 from scripts import COMPLETE, THREAD
 from states import state_of
@@ -72,6 +82,24 @@ async def test_where_nothing_was_cut_off_nothing_is_added(tmp_path):
     async with open_storage(tmp_path / "runs.db") as storage:
         state = (await run(build_graph(config, storage=storage), "Go.", config=THREAD)).state
     assert set(state["usage"].by) == {"think", "a", "feedback"}
+
+
+async def test_a_run_that_is_begun_again_has_used_nothing_of_the_removed_one(tmp_path):
+    plan = THINK.replace("2. Two @a (after 1)", "2. Two @asker (after 1)")
+    script = {"think": always(plan), "step 1": always("One.")}
+    workers = [
+        Specialist(name="a", intended_use="Works.", chat_model=ScriptedModel(script)),
+        Specialist(name="asker", intended_use="Asks.", run=lambda _: ask_user("Which one?")),
+    ]
+    team = Team(host=Host(model=ScriptedModel(script)), specialists=workers)
+    async with (
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(team, storage=storage) as runtime,
+    ):
+        for _ in range(2):
+            waiting = await runtime.run("Go.", run_id="r")
+            assert (waiting.outcome, waiting.state["usage"].calls) == ("waiting", 2)
+            await storage.runs.remove("r")
 
 
 async def test_the_cost_of_a_run_is_unknown_where_one_of_its_models_has_no_price():

@@ -55,6 +55,8 @@ async def begin(
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
+    # One of this name that was removed may have an account still.
+    services.accounts.close(run_id)
     # A model's document names no results: its marks do not count.
     origin = origin_of(state.get("plan") or "") if plan and author == "person" else ""
     if settings.tenant:
@@ -170,9 +172,6 @@ async def _run_id(run_id: str, began: str, services: Services) -> str:
 async def _first_checkpoint(name: str, began: str, log: RunLog) -> JsonValue:
     """The checkpoint at which the run of a name began; this one if no run has the name yet."""
     noted = (await log.notes(name, BEGAN)).get(BEGAN)
-    if noted is None and await log.ledger(name):
-        # A version that noted no beginnings began it, and steps begin after the run has.
-        return None
     return noted or await log.note(name, BEGAN, began)
 
 
