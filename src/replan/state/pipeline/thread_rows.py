@@ -6,6 +6,7 @@ own, and so a new message of a long thread is one new row.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -20,8 +21,11 @@ from replan.state.questions import Question
 Rows = Mapping[str, JsonValue]
 """The rows of a thread, by path."""
 
-Parts = Mapping[str, JsonValue | ThreadMessage]
-"""What the rows of a thread are made of, by path: messages, and the rows of threads themselves."""
+Part = tuple[JsonValue, Sequence[ThreadMessage]]
+"""What the rows of a thread without its sub-threads are made of: its own row, and messages."""
+
+Parts = Mapping[str, Part]
+"""What the rows of a main thread are made of, by the paths of it and its sub-threads."""
 
 THREADS = "threads"
 """The key of a session's `project_state` that has the rows of its threads, by session."""
@@ -77,15 +81,14 @@ class Saved:
     def changes(self, thread: Thread) -> Changes:
         """Return what is to be written of a main thread."""
         before, now = self._parts.get(thread, {}), dict(_parts(thread, ""))
-        rows = {
-            path: _row(part) for path, part in now.items() if not _is_same(part, before.get(path))
-        }
-        return Changes(rows, [path for path in before if path not in now], now)
+        rows = (_rows(path, part, before.get(path, _NOTHING)) for path, part in now.items())
+        gone = (_gone(path, part, now.get(path)) for path, part in before.items())
+        return Changes(dict(chain.from_iterable(rows)), [*chain.from_iterable(gone)], now)
 
 
 def rows_of(thread: Thread) -> dict[str, JsonValue]:
     """Return all rows of a main thread."""
-    return {path: _row(part) for path, part in _parts(thread, "")}
+    return {place: row for part in _parts(thread, "") for place, row in _rows(*part)}
 
 
 def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
@@ -116,21 +119,32 @@ def message_row(message: ThreadMessage) -> JsonValue:
     return {**row, "is_virtual": True} if message.is_virtual else row
 
 
-def _parts(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue | ThreadMessage]]:
-    yield path, header(thread)
-    for index, message in enumerate(thread.messages):
-        yield _joined(path, f"messages.{index}"), message
+def _parts(thread: Thread, path: str) -> Iterator[tuple[str, Part]]:
+    yield path, (header(thread), thread.messages[:])
     for below, sub_thread in thread.sub_threads():
         yield from _parts(sub_thread, _joined(path, below))
 
 
-def _row(part: JsonValue | ThreadMessage) -> JsonValue:
-    return message_row(part) if isinstance(part, ThreadMessage) else part
+_NOTHING: Part = (None, ())
 
 
-def _is_same(part: JsonValue | ThreadMessage, before: JsonValue | ThreadMessage) -> bool:
-    # Who changes a message puts another one in its place.
-    return part is before or (not isinstance(part, ThreadMessage) and part == before)
+def _rows(path: str, part: Part, before: Part = _NOTHING) -> Iterator[tuple[str, JsonValue]]:
+    """The rows of a thread that differ from those before, without its sub-threads."""
+    (own, messages), (old, earlier) = part, before
+    if own != old:
+        yield path, own
+    for index, message in enumerate(messages):
+        # Who changes a message puts another one in its place.
+        if index >= len(earlier) or message is not earlier[index]:
+            yield _joined(path, f"messages.{index}"), message_row(message)
+
+
+def _gone(path: str, before: Part, now: Part | None) -> Iterator[str]:
+    """The paths of the rows that a thread has no longer."""
+    if now is None:
+        yield path
+    for index in range(len(now[1]) if now else 0, len(before[1])):
+        yield _joined(path, f"messages.{index}")
 
 
 def _read(rows: Rows, path: str) -> Thread:
