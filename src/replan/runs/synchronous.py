@@ -1,21 +1,21 @@
 """Runs for synchronous code: the loop of a `Runtime` is in a thread of its own."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Generic, Unpack
+from collections.abc import Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from replan.base.own_loop import Portal
 from replan.events.types import Event
-from replan.log.report import RunReport
-from replan.memory.facts import Fact
 from replan.runs.calling.given_input import Input
-from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.continued.recovery import Recovery
 from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_at_work import Following
-from replan.runs.service import Runtime, StartOptions
-from replan.runs.statuses import RunStatus
-from replan.state.limits import RunSettings
+from replan.runs.service import ResumeOptions, Runtime, StartOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 class SyncRun(Generic[T_co]):
@@ -35,8 +35,40 @@ class SyncRun(Generic[T_co]):
         return self._portal.call(self._run.result)
 
 
+def _called(
+    method: Callable[Concatenate[Runtime[Any], P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["SyncRuntime[Any]", P], R]:
+    """A method of a `Runtime`, done in its portal."""
+
+    @wraps(method)
+    def call(self: "SyncRuntime[Any]", *args: P.args, **options: P.kwargs) -> R:
+        return self.portal.call(lambda: method(self.runtime, *args, **options))
+
+    return call
+
+
+def _begun(
+    method: Callable[Concatenate[Runtime[Any], P], Coroutine[Any, Any, Run[Any]]],
+) -> Callable[Concatenate["SyncRuntime[T]", P], SyncRun[T]]:
+    """A method of a `Runtime` that returns a run."""
+
+    @wraps(method)
+    def begin(self: "SyncRuntime[T]", *args: P.args, **options: P.kwargs) -> SyncRun[T]:
+        run = self.portal.call(lambda: method(self.runtime, *args, **options))
+        return SyncRun(run, self.portal)
+
+    return begin
+
+
 class SyncRuntime(Generic[T_co]):
-    """A `Runtime` for synchronous code. Its event loop runs in its own thread."""
+    """A `Runtime` for synchronous code. Its event loop runs in its own thread.
+
+    Its methods take what those of `Runtime` take; what returns a `Run` there returns a `SyncRun`.
+
+    Attributes:
+        runtime: The runtime that does the work.
+        portal: The thread that the work is done in.
+    """
 
     def __init__(self, runtime: Runtime[T_co], portal: Portal) -> None:
         """Prepare; `with open_runtime(...)` does it.
@@ -45,8 +77,8 @@ class SyncRuntime(Generic[T_co]):
             runtime: What does the work.
             portal: The thread that it is done in.
         """
-        self._runtime = runtime
-        self._portal = portal
+        self.runtime = runtime
+        self.portal = portal
 
     def run(
         self,
@@ -56,120 +88,55 @@ class SyncRuntime(Generic[T_co]):
         """Run a request until it is over, waits for a person or is stopped; see `Runtime.start`."""
         return self.start(input, **options).result()
 
-    def start(
-        self,
-        input: Input,  # noqa: A002 - LangGraph calls it so
-        **options: Unpack[StartOptions],
-    ) -> SyncRun[T_co]:
-        """Begin a run, and return it immediately; see `Runtime.start`."""
-        run = self._portal.call(lambda: self._runtime.start(input, **options))
-        return SyncRun(run, self._portal)
-
-    def resume(
-        self,
-        run_id: str,
-        *,
-        settings: RunSettings | None = None,
-        by: str = "",
-        **following: Unpack[Following],
-    ) -> RunResult[T_co]:
+    def resume(self, run_id: str, **options: Unpack[ResumeOptions]) -> RunResult[T_co]:
         """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
-        return self._portal.call(
-            lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
-        )
+        return self.portal.call(lambda: self.runtime.resume(run_id, **options))
 
     def resume_interrupted(
         self, *, at_once: int = 4, limit: int = 1000, by: str = "", **following: Unpack[Following]
     ) -> Recovery[T_co]:
         """Resume the runs that a crash or a shutdown left; see `Runtime.resume_interrupted`."""
-        return self._portal.call(
-            lambda: self._runtime.resume_interrupted(
+        return self.portal.call(
+            lambda: self.runtime.resume_interrupted(
                 at_once=at_once, limit=limit, by=by, **following
             )
         )
 
-    def answer(
-        self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
-    ) -> SyncRun[T_co]:
-        """Answer the questions of a run; see `Runtime.answer`."""
-        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
-        return SyncRun(run, self._portal)
-
-    def retry(
-        self,
-        run: str,
-        step: int,
-        /,
-        *,
-        by: str = "",
-        step_timeout: float | None = None,
-        **options: Unpack[CorrectionOptions],
-    ) -> SyncRun[T_co]:
-        """Repeat a step and its dependents; see `Runtime.retry`."""
-        begun = self._portal.call(
-            lambda: self._runtime.retry(run, step, by=by, step_timeout=step_timeout, **options)
-        )
-        return SyncRun(begun, self._portal)
-
-    def skip(
-        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> SyncRun[T_co]:
-        """Skip a step, and continue; see `Runtime.skip`."""
-        begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
-        return SyncRun(begun, self._portal)
-
-    def edit_plan(self, run_id: str, plan: str, *, version: int, by: str = "") -> tuple[int, ...]:
-        """Edit the plan of a run that is not over; see `Runtime.edit_plan`."""
-        return self._portal.call(
-            lambda: self._runtime.edit_plan(run_id, plan, version=version, by=by)
-        )
-
-    def send_message(
-        self, run_id: str, text: str, *, by: str = "", name: str = ""
-    ) -> tuple[int, ...]:
-        """Tell the host of a run that is not over something; see `Runtime.send_message`."""
-        return self._portal.call(lambda: self._runtime.send_message(run_id, text, by=by, name=name))
-
-    def stop(self, run_id: str, *, by: str = "", force: bool = False) -> None:
-        """Stop a run gracefully; see `Runtime.stop`."""
-        self._portal.call(lambda: self._runtime.stop(run_id, by=by, force=force))
+    start = _begun(Runtime.start)
+    """See `Runtime.start`."""
+    answer = _begun(Runtime.answer)
+    """See `Runtime.answer`."""
+    retry = _begun(Runtime.retry)
+    """See `Runtime.retry`."""
+    skip = _begun(Runtime.skip)
+    """See `Runtime.skip`."""
+    edit_plan = _called(Runtime.edit_plan)
+    """See `Runtime.edit_plan`."""
+    send_message = _called(Runtime.send_message)
+    """See `Runtime.send_message`."""
+    stop = _called(Runtime.stop)
+    """See `Runtime.stop`."""
+    get = _called(Runtime.get)
+    """See `Runtime.get`."""
+    runs = _called(Runtime.runs)
+    """See `Runtime.runs`."""
+    text = _called(Runtime.text)
+    """See `Runtime.text`."""
+    facts = _called(Runtime.facts)
+    """See `Runtime.facts`."""
+    forget_fact = _called(Runtime.forget_fact)
+    """See `Runtime.forget_fact`."""
 
     def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[Event]:
         """Yield the past and the coming events of a run; see `Runtime.events`."""
-        events = self._runtime.events(run_id, after=after, tokens=tokens)
+        events = self.runtime.events(run_id, after=after, tokens=tokens)
         try:
             while True:
                 try:
-                    yield self._portal.call(lambda: anext(events))
+                    yield self.portal.call(lambda: anext(events))
                 except StopAsyncIteration:
                     return
         finally:
             # Who left the runtime before has ended them.
-            if self._portal.is_open:
-                self._portal.call(events.aclose)
-
-    def get(self, run_id: str) -> RunReport:
-        """Return the report of a run; see `Runtime.get`."""
-        return self._portal.call(lambda: self._runtime.get(run_id))
-
-    def text(self, run_id: str, ref: str) -> str | None:
-        """Return a long text of an event; see `Runtime.text`."""
-        return self._portal.call(lambda: self._runtime.text(run_id, ref))
-
-    def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
-        """Return what the team remembers about a user; see `Runtime.facts`."""
-        return self._portal.call(lambda: self._runtime.facts(user, tenant=tenant, query=query))
-
-    def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:
-        """Forget a fact of a user; see `Runtime.forget_fact`."""
-        return self._portal.call(lambda: self._runtime.forget_fact(user, fact_id, tenant=tenant))
-
-    def runs(
-        self,
-        limit: int = 20,
-        *,
-        labels: Mapping[str, str] | None = None,
-        status: RunStatus | Collection[RunStatus] | None = None,
-    ) -> list[RunReport]:
-        """Return the latest runs, the newest first; see `Runtime.runs`."""
-        return self._portal.call(lambda: self._runtime.runs(limit, labels=labels, status=status))
+            if self.portal.is_open:
+                self.portal.call(events.aclose)
