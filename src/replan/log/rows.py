@@ -265,6 +265,11 @@ class LogStore(Protocol):
         """The storage, for people."""
         ...
 
+    @property
+    def take(self) -> int:
+        """The number of the take of a thread as whose owner this code works; 0 without one."""
+        ...
+
     async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
         """Run a transaction that appends to the log of a run; one at a time, perhaps twice."""
         ...

@@ -268,8 +268,9 @@ class RunLog:
         self, run_id: str, keys: Collection[str]
     ) -> Mapping[str, SpecialistResult]:
         """The whole results at keys of rows; those that are not there are left out."""
-        recent = {key: self._recent.get(run_id, key) for key in keys}
-        missing = [key for key, result in recent.items() if result is None]
+        take = self._store.take
+        recent = {key: self._recent.get((take, run_id, key)) for key in keys if take}
+        missing = [key for key in keys if recent.get(key) is None]
 
         def work(rows: Rows) -> dict[str, SpecialistResult]:
             return {
@@ -284,7 +285,8 @@ class RunLog:
         if not self.outlives_process:
             return result
         result = result.model_copy(update={"log_key": key})
-        self._recent.put(run_id, key, result)
+        if self._store.take:
+            self._recent.put((self._store.take, run_id, key), result)
         return result
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:

@@ -84,6 +84,11 @@ class SqlLogs:
     def where(self) -> str:
         return self._database.where
 
+    @property
+    def take(self) -> int:
+        owner = owner_in(self.where)
+        return 0 if owner is None else owner.epoch
+
     async def write(self, run_id: str, work: Callable[[Rows], T]) -> T:
         owner = owner_in(self.where)
         # A thread that was deleted meanwhile was taken again since.

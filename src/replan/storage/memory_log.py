@@ -42,6 +42,7 @@ class MemoryLogs:
     """
 
     where = _WHERE
+    take = 0
     outlives_process = False
 
     def __init__(self, *, max_open: int = 10_000, max_closed: int = 1_000) -> None:

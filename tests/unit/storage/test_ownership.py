@@ -1,9 +1,11 @@
 """Every take of a thread has a number, and what an earlier owner writes is refused."""
 
 import asyncio
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
 from replan.errors import ThreadBusyError, ThreadLostError
@@ -65,6 +67,24 @@ async def test_a_log_that_is_begun_again_goes_with_its_thread_again(lasting):
                     await storage.log.note("r", "answer/1", "yes")
             await storage.checkpointer.adelete_thread("t")
             assert await storage.log.rows("r") == []
+
+
+async def test_an_owner_has_the_results_of_a_run_that_others_began_again(lasting):
+    async with lasting() as here, lasting() as elsewhere:
+        for storage, text in ((here, "first"), (elsewhere, "second")):
+            async with storage.holds.lock("t") as owner:
+                with owner.at_work():
+                    result = RESULT.model_copy(update={"result": AIMessage(text)})
+                    finished = await storage.log.finished(attempt(), result, NOON)
+                    read = await storage.log.results_at("r", [finished.log_key])
+            assert [each.text for each in read.values()] == [text]
+            if storage is here:
+                await elsewhere.checkpointer.adelete_thread("t")
+        async with here.holds.lock("t") as owner:
+            for context in (nullcontext(), owner.at_work()):
+                with context:
+                    read = await here.log.results_at("r", [finished.log_key])
+                assert [each.text for each in read.values()] == ["second"]
 
 
 async def test_what_a_stale_owner_remembers_is_refused(lasting):
