@@ -9,7 +9,17 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import PrivateAttr
 
-from replan import Fallback, Host, Limits, Specialist, Team, ask_user, build_graph, open_runtime
+from replan import (
+    Fallback,
+    Host,
+    Limits,
+    Specialist,
+    Team,
+    ask_user,
+    build_graph,
+    open_runtime,
+    stream,
+)
 from replan.server import response_schemas
 from replan.testing import Reply, Reset, ScriptedModel, always
 from replan.views.run.step_states import step_states
@@ -86,6 +96,17 @@ def written(*pieces, head=HEAD):
 def kinds(events, *wanted):
     found = [(each.type, getattr(each, "step_id", None)) for each in events]
     return [each for each in found if each[0] in wanted]
+
+
+async def test_a_step_that_cannot_begin_in_its_round_is_told_once():
+    def fails(_):
+        raise ValueError("no paint")
+
+    failing = Specialist("a", "Fails.", run=fails, effects="pure")
+    with ScriptedModel({"think": written(ONE, TWO, LAST), "feedback": END}) as model:
+        graph = build_graph(Team(Host(model), [failing]))
+        events = [each async for each in stream(graph, "Go.")]
+    assert sorted(kinds(events, "step_deferred")) == [("step_deferred", 2), ("step_deferred", 9)]
 
 
 async def test_a_step_begins_when_its_line_and_brief_are_written(where):

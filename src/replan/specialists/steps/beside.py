@@ -68,7 +68,7 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
         await one.emitter.emit(StepsRouted, assignments=unnamed)
     nodes = [as_node(one.config, f"specialist_{assignment.specialist}") for assignment in new]
     runs = [
-        StepRun.of(assignment, board, services, one.runtime, node)
+        StepRun.of(assignment, board, services, one.runtime, node, in_round=False)
         for assignment, node in zip(new, nodes, strict=True)
     ]
     ended = await asyncio.gather(*map(seated, runs), return_exceptions=True)

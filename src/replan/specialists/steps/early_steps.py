@@ -10,6 +10,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphInterrupt
@@ -97,9 +98,8 @@ class EarlySteps:
             for assignment in new:
                 node = as_node(config, f"specialist_{assignment.specialist}")
                 own_context = context.copy()
-                run = own_context.run(
-                    StepRun.of, assignment, self.board, self._services, runtime, node
-                )
+                early = partial(StepRun.of, runtime=runtime, config=node, in_round=False)
+                run = own_context.run(early, assignment, self.board, self._services)
                 self._begin(run, own_context)
 
         return take

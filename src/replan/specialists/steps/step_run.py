@@ -48,6 +48,7 @@ class StepRun:
     services: Services
     runtime: Runtime[RunSettings]
     config: RunnableConfig
+    in_round: bool = True  # whether a task of its round does it; else it has its turn there again
     # The questions that the step waits for, after an attempt.
     asked: list[Question] = field(default_factory=list[Question])
     # The limit of the run that stopped the step, or None.
@@ -62,6 +63,8 @@ class StepRun:
         services: Services,
         runtime: Runtime[RunSettings],
         config: RunnableConfig,
+        *,
+        in_round: bool = True,
     ) -> Self:
         run_id = board.state.get("run_id", "")
         hooks = services.hooks.of(run_id)
@@ -70,7 +73,7 @@ class StepRun:
             runtime.stream_writer, hooks, run_id, board.round, keeps_prompts=keeps_prompts
         )
         step = board.step(sent.step_id)
-        return cls(step, sent.specialist, board, emitter, services, runtime, config)
+        return cls(step, sent.specialist, board, emitter, services, runtime, config, in_round)
 
     @property
     def key(self) -> str:
@@ -226,6 +229,8 @@ class StepRun:
 
     def _park(self, awaited: Mapping[int, PlanStep]) -> None:
         """Report that the step stays pending in this round."""
+        if not (self.in_round or self.limit):
+            return
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
         self.emitter.stream(
             StepDeferred,
