@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast, get_args
 
@@ -104,78 +103,65 @@ async def keep_report(state: EnhancedState, log: RunLog, at: datetime) -> None:
     await log.keep_report(state.get("run_id", ""), kept)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """A run as its storage has it: its state, with what came since."""
-
-    record: RunRecord
-    state: EnhancedState
-    results: tuple[SpecialistResult, ...]  # those of its plan that came since its state
-    is_held: bool
-    plan: TaskPlan | None
-    questions: tuple[Question, ...]
-
-    @property
-    def outcome(self) -> RunOutcome:
-        """Its status; also correct if its process was killed before it could record it."""
-        if self.state.get("is_completed") and (ended := self.state.get("outcome")):
-            return ended
-        if self.record.outcome != "running" or self.is_held:
-            return self.record.outcome
-        return "waiting" if self.questions else "interrupted"
+async def read_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunReport:
+    """Read the report of a run, with what it waits for."""
+    report, _ = await _read(graph, storage, record, at)
+    return report
 
 
-async def _read(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> _Run:
+async def _read(
+    graph: Graph,
+    storage: Storage,
+    record: RunRecord,
+    at: datetime,
+    known: tuple[Event, ...] = (),  # its first events, if they were read before
+    *,
+    is_whole: bool = False,  # whether results that its plan does not have any longer are read, too
+) -> tuple[RunReport, Mapping[str, SpecialistResult]]:
+    """The report of a run as its storage has it, and the newest results of its steps."""
+    log = storage.log
     is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
     if record.outcome == "running" and not is_held:
         # Its process may have come to rest since the record was read.
         record = await storage.runs.get(record.run_id) or record
     snapshot = await snapshot_of(graph, record)
-    state = await whole_values(cast("EnhancedState", snapshot.values), storage.log)
+    state = await whole_values(cast("EnhancedState", snapshot.values), log)
     # A run that is over has everything in its state.
     is_over = state.get("is_completed")
-    results = () if is_over else await results_on_record(state, storage.log)
-    return _Run(
-        record=record,
-        state=state,
-        results=tuple(results),
-        is_held=is_held,
-        plan=plan_as_it_is(state, results, at),
-        questions=() if is_over else await open_asks(snapshot, storage.log),
-    )
-
-
-async def read_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> RunReport:
-    """Read the report of a run, with what it waits for."""
-    run = await _read(graph, storage, record, at)
-    return await _report(run, run.results, storage, at)
-
-
-async def _report(
-    run: _Run,
-    results: Iterable[SpecialistResult],
-    storage: Storage,
-    at: datetime,
-    known: tuple[Event, ...] = (),
-) -> RunReport:
-    record, log = run.record, storage.log
-    newest = {**newest_results(run.state)}
-    newest |= {result.key: result for result in results}
-    facts = facts_of(run.state, run.plan, newest.values())
+    newer = () if is_over else await results_on_record(state, log)
+    questions = () if is_over else await open_asks(snapshot, log)
+    recorded = (await log.results(record.run_id)).values() if is_whole else ()
+    results = {result.key: result for result in recorded}
+    results |= newest_results(state) | {result.key: result for result in newer}
+    facts = facts_of(state, plan_as_it_is(state, newer, at), results.values())
     rows = await log.reported(record.run_id, known[-1].seq or 0 if known else 0)
     events = (*known, *events_of(record.run_id, rows.events))
-    seen_at = at if run.is_held else await _last_sign_of_life(record, events, log)
-    entered: dict[str, Any] = record.reported
-    entered |= {"outcome": run.outcome, "last_seen_at": seen_at}
-    return RunReport(
+    entered: dict[str, Any] = {
+        **record.reported,
+        "outcome": _outcome_of(record, state, questions, is_held=is_held),
+        "last_seen_at": at if is_held else await _last_sign_of_life(record, events, log),
+    }
+    report = RunReport(
         **dict(facts),
         **entered,
         spent=dict(rows.spent),
-        pending_questions=run.questions,
-        is_held=run.is_held,
+        pending_questions=questions,
+        is_held=is_held,
         requests=masked(rows.requests, facts.questions),
         events=events,
     )
+    return report, results
+
+
+def _outcome_of(
+    record: RunRecord, state: EnhancedState, questions: Sequence[Question], *, is_held: bool
+) -> RunOutcome:
+    """The status of a run; also correct if its process was killed before it could record it."""
+    if state.get("is_completed") and (ended := state.get("outcome")):
+        return ended
+    if record.outcome != "running" or is_held:
+        return record.outcome
+    return "waiting" if questions else "interrupted"
 
 
 async def _last_sign_of_life(record: RunRecord, events: Sequence[Event], log: RunLog) -> datetime:
@@ -197,16 +183,10 @@ async def read_report(
     known: tuple[Event, ...] = (),  # its first events, if they were read before
 ) -> WholeReport:
     """Read a run; answers that may have a secret in them are masked, as in its events."""
-    run = await _read(graph, storage, record, at)
-    recorded = (await storage.log.results(record.run_id)).values()
-    newest = {result.key: result for result in recorded}
-    newest |= newest_results(run.state)
-    newest |= {result.key: result for result in run.results}
-    report = await _report(run, newest.values(), storage, at, known)
-    report = await with_equal_calls(report, storage)
+    report, results = await _read(graph, storage, record, at, known, is_whole=True)
     return WholeReport(
-        **dict(report),
-        results=tuple(newest.values()),
+        **dict(await with_equal_calls(report, storage)),
+        results=tuple(results.values()),
         threads=await thread_views(storage, record.run_id),
     )
 
