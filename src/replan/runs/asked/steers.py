@@ -11,8 +11,7 @@ from replan.log.report import RunReport
 from replan.log.rows import STEERS, Request
 from replan.log.run_log import RunLog
 from replan.nodes.host.plan_bounds import check_outside_plan
-from replan.nodes.host.steered_plan import merged_edit
-from replan.plan.changes import difference
+from replan.nodes.host.steered_plan import is_same_work, merged_edit
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.steering import OUTCOME, TOO_LATE, facts_of
 from replan.runs.asked.requests import check_same_words
@@ -131,9 +130,7 @@ def _check_is_steered(report: RunReport, instead: str, *, is_direct: bool) -> No
 
 def _differs(step: int, old: TaskPlan, new: TaskPlan) -> bool:
     before, after = old.step(step), new.by_id.get(step)
-    if after is None or after.status is not before.status:
-        return True
-    return bool(difference(TaskPlan(steps=(before,)), TaskPlan(steps=(after,))))
+    return after is None or after.status is not before.status or not is_same_work(before, after)
 
 
 async def refuse_second_edit(request: Request, log: RunLog) -> None:
