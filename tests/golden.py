@@ -25,21 +25,22 @@ def check_golden(path: Path, sections: dict[str, str]) -> None:
 
 def as_yaml(value: object) -> str:
     """A value of dataclasses or models, without the fields that have nothing in them."""
-    return yaml.safe_dump(_plain(value), allow_unicode=True, default_flow_style=None, width=100)
+    return yaml.safe_dump(plain(value), allow_unicode=True, default_flow_style=None, width=100)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value of dataclasses or models as YAML has it, without fields that have nothing in them."""
     if is_dataclass(value) or isinstance(value, BaseModel):
         names = (
             [each.name for each in fields(value)] if is_dataclass(value) else value.model_fields_set
         )
         held = {name: getattr(value, name) for name in sorted(names)}
-        return _plain({name: each for name, each in held.items() if each not in (None, "", (), 0)})
+        return plain({name: each for name, each in held.items() if each not in (None, "", (), 0)})
     match value:
         case Mapping():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): plain(each) for name, each in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [plain(each) for each in value]
         case datetime():
             return f"{value:%Y-%m-%d %H:%M:%S}"
         case float():

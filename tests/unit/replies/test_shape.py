@@ -21,80 +21,19 @@ class Day:
 
 
 PRICE = Shape(Price)
-PEN = {"item": "pen", "cents": 120}
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"item": "pen", "cents": 120}',
-        ' \n{"item": "pen", "cents": 120}\n',
-        'Here it is:\n\n```json\n{"item": "pen", "cents": 120}\n```\n\nTell me if it is wrong.',
-        '```json\n{"item": "pen", "cents": 120}\n```',
-        '<think>{"item": "ink"}</think>\n{"item": "pen", "cents": 120}<|im_end|>',
-        '{"item": "pen", "cents": "120"}',
-    ],
+    ("value", "why"),
+    [({"item": "x" * LONGEST, "cents": 1}, "are kept"), (Price.model_json_schema(), "not a valid")],
 )
-def test_a_value_is_the_whole_reply_or_in_its_only_fence(text):
-    assert PRICE.read(text) == PEN
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("It costs 120.", "no JSON value"),
-        ("", "no JSON value"),
-        ('{"item": "pen", "cents": 12', "no JSON value"),
-        ("{'item': 'pen', 'cents': 120,}", "no JSON value"),
-        ('The price: {"item": "pen", "cents": 120}.', "no JSON value"),
-        (
-            '```\n{"item": "a", "cents": 1}\n```\n```\n{"item": "b", "cents": 2}\n```',
-            "no JSON value",
-        ),
-        ('{"item": "pen", "cents": -1}', "cents: Input should be greater"),
-        ('{"item": "pen"}', "cents: Field required"),
-        ("[]", "it is not a valid Price"),
-        ('{"item": "a", "cents": 1} {"item": "b", "cents": 2}', "no JSON value"),
-        ('{"item": "a\\u0000", "cents": 1}', "NUL"),
-        (json.dumps({"item": "x" * LONGEST, "cents": 1}), "are kept"),
-    ],
-)
-def test_what_is_no_such_value_is_told_with_its_mistakes(text, why):
+def test_neither_a_value_that_is_too_long_nor_the_schema_is_a_value(value, why):
     with pytest.raises(MisshapenError, match=why):
-        PRICE.read(text)
+        PRICE.read(json.dumps(value))
 
 
-class Lenient(BaseModel):
-    name: str = ""
-    cents: int = 0
-    tags: list[str] = []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given", "why"),
-    [
-        (Price, {"Price": PEN}, "not a valid Price"),
-        (Price, [PEN], "not a valid Price"),
-        (Price, json.dumps(PEN), "not a valid Price"),
-        (Price, Price.model_json_schema(), "not a valid Price"),
-        (Lenient, {"Lenient": {"cents": 5}}, "none of the fields of Lenient: name, cents, tags"),
-        (Lenient, {"tags": None}, "tags: .* not null; write \\[\\] if it is empty"),
-    ],
-)
-def test_a_value_that_is_wrapped_is_asked_for_without_its_wrapping(wanted, given, why):
-    with pytest.raises(MisshapenError, match=why):
-        Shape(wanted).read(json.dumps(given))
-
-
-def test_only_defaults_are_read_of_an_empty_object():
-    assert Shape(Lenient).read("{}") == {"name": "", "cents": 0, "tags": []}
+def test_any_type_with_a_schema_is_a_shape():
     assert Shape(dict[str, int]).read('{"a": 1}') == {"a": 1}
-
-
-def test_a_mistake_does_not_repeat_the_value_that_was_given():
-    with pytest.raises(MisshapenError) as caught:
-        PRICE.read('{"item": "pen", "cents": "sk-very-secret"}')
-    assert "sk-very-secret" not in str(caught.value)
 
 
 def test_what_a_program_gives_is_kept_as_json_and_comes_back_of_its_type():
