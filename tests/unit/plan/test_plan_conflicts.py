@@ -2,7 +2,6 @@
 
 from itertools import permutations
 
-import pytest
 from hypothesis import given, strategies as st
 
 from random_plans import random_plans
@@ -10,30 +9,6 @@ from replan import Limits
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.conflicts import write_conflicts
 from replan.views.ahead.preview import preview
-
-
-def conflicts(text: str) -> dict[str, tuple[int, ...]]:
-    found = write_conflicts(PlanDocument.parse(text).plan)
-    return {conflict.resource: conflict.steps for conflict in found}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("- [ ] 1. A (writes x, ./x)\n", {}),
-        ("- [ ] 1. A (writes ./x, x)\n- [ ] 2. B (writes d/../x)\n", {"./x": (1, 2)}),
-        ("- [x] 1. A (writes x)\n- [ ] 2. B (writes x)\n", {}),
-        ("- [!] 1. A\n- [ ] 2. B (after 1; writes x)\n- [ ] 3. C (writes x)\n", {}),
-        ("- [x] 1. A\n- [ ] 2. B (if 1 failed; writes x)\n- [ ] 3. C (writes x)\n", {}),
-        # A step that is done keeps nobody waiting.
-        (
-            "- [ ] 1. A (writes x)\n- [x] 2. B (after 1)\n- [ ] 3. C (after 2; writes x)\n",
-            {"x": (1, 3)},
-        ),
-    ],
-)
-def test_a_conflict_needs_two_steps_that_are_still_to_run_and_one_name(text, expected):
-    assert conflicts(text) == expected
 
 
 def test_a_preview_tells_conflicts_in_words():

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from itertools import combinations, pairwise, permutations
 
-import pytest
 from hypothesis import given, strategies as st
 
 from random_plans import random_plans
@@ -22,10 +21,8 @@ from replan.plan import (
     run_order,
     settle_conditions,
     skippable_steps,
-    unmet_steps,
     width,
 )
-from replan.plan.dependencies import steps_left_out
 from replan.plan.order import closing_edges
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
@@ -39,78 +36,11 @@ def ids(steps: tuple[PlanStep, ...]) -> list[int]:
     return [step.id for step in steps]
 
 
-def state_of_last(*lines: str) -> str:
-    made = plan(*lines)
-    return readiness(made.steps[-1], made.by_id)
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["[ ] 1. a"], "ready"),
-        (["[ ] 1. a", "[ ] 2. b (after 1)"], "waiting"),
-        (["[~] 1. a", "[ ] 2. b (after 1)"], "waiting"),
-        (["[x] 1. a", "[ ] 2. b (after 1)"], "ready"),
-        (["[-] 1. a", "[ ] 2. b (after 1)"], "ready"),
-        (["[!] 1. a", "[ ] 2. b (after 1)"], "blocked"),
-        (["[!] 1. a (optional)", "[ ] 2. b (after 1)"], "ready"),
-        (["[!] 1. a", "[ ] 2. b", "[ ] 3. c (after 1, 2)"], "blocked"),
-        # The failure is handled: the dependent also waits for the step that fixes it.
-        (["[!] 1. a", "[ ] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "waiting"),
-        (["[!] 1. a", "[x] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "ready"),
-        (["[!] 1. a", "[!] 2. b (if 1 failed)", "[ ] 3. c (after 1, 2)"], "blocked"),
-        (["[!] 1. a", "[x] 2. b (if 1 failed)", "[ ] 3. c (after 1; if 2 completed)"], "ready"),
-        # A condition alone governs the step that it names.
-        (["[ ] 1. a", "[ ] 2. b (if 1 failed)"], "waiting"),
-        (["[!] 1. a", "[ ] 2. b (if 1 failed)"], "ready"),
-        (["[!] 1. a", "[ ] 2. b (after 1; if 1 failed)"], "ready"),
-        (["[x] 1. a", "[ ] 2. b (if 1 failed)"], "skip"),
-        (["[-] 1. a", "[ ] 2. b (if 1 failed)"], "skip"),
-        (["[x] 1. a", "[ ] 2. b (if 1 completed)"], "ready"),
-        (["[!] 1. a", "[ ] 2. b (if 1 completed)"], "skip"),
-        (["[-] 1. a", "[ ] 2. b (after 1; if 1 completed)"], "skip"),
-        # Skipping wins over waiting and over being blocked.
-        (["[x] 1. a", "[ ] 2. b", "[ ] 3. c (after 2; if 1 failed)"], "skip"),
-        (["[x] 1. a", "[!] 2. b", "[ ] 3. c (after 2; if 1 failed)"], "skip"),
-        (["[x] 1. a", "[!] 2. b", "[ ] 3. c (after 2; if 1 completed)"], "blocked"),
-    ],
-)
-def test_a_step_is_judged_by_the_steps_that_it_awaits(lines: list[str], expected: str) -> None:
-    assert state_of_last(*lines) == expected
-
-
 def test_a_step_that_awaits_an_unknown_step_is_blocked() -> None:
     step = PlanStep(id=2, description="b", dependencies=(1,))
     conditional = PlanStep(id=2, description="b", condition=Condition(step=1, outcome="failed"))
     assert readiness(step, {2: step}) == "blocked"
     assert readiness(conditional, {2: conditional}) == "blocked"
-
-
-def test_ready_steps_come_by_priority_then_number() -> None:
-    made = plan(
-        "[ ] 4. d", "[~] 3. c (priority 2)", "[ ] 2. b (priority 2)", "[x] 1. a (priority 9)"
-    )
-    assert ids(ready_steps(made)) == [2, 3, 4]
-
-
-def test_what_waits_for_a_blocked_step_is_blocked_too() -> None:
-    made = plan(
-        "[ ] 4. d (after 3, 5)",
-        "[!] 1. a",
-        "[ ] 2. b (after 1)",
-        "[ ] 3. c (after 2)",
-        "[ ] 5. e",
-        "[ ] 6. f (if 2 failed)",
-        "[ ] 7. g (after 5)",
-        "[!] 8. h (after 1)",
-    )
-    assert ids(blocked_steps(made)) == [4, 2, 3, 6]
-
-
-def test_what_waits_for_a_step_that_will_be_skipped_is_not_blocked() -> None:
-    made = plan("[x] 1. a", "[!] 2. b", "[ ] 3. c (after 2; if 1 failed)", "[ ] 4. d (after 3)")
-    assert ids(blocked_steps(made)) == []
-    assert ids(skippable_steps(made)) == [3]
 
 
 def test_skipping_spreads_until_nothing_changes() -> None:
@@ -134,20 +64,6 @@ def test_skipping_spreads_until_nothing_changes() -> None:
     assert PlanDocument.parse(settled.content).plan.step(2).feedback == settled.step(2).feedback
     assert settle_conditions(settled, NOON) is settled
     assert ids(ready_steps(settled)) == [4]
-
-
-def test_unmet_steps_keep_the_plan_from_being_complete() -> None:
-    made = plan(
-        "[x] 1. a",
-        "[-] 2. b",
-        "[!] 3. c",
-        "[x] 4. fixes c (if 3 failed)",
-        "[!] 5. d",
-        "[!] 6. fixes d (if 5 failed; optional)",
-        "[ ] 7. e",
-        "[ ] 8. f (optional)",
-    )
-    assert ids(unmet_steps(made)) == [5, 7]
 
 
 def test_a_cycle_is_named_in_the_order_of_waiting() -> None:
@@ -288,11 +204,3 @@ def test_running_whatever_is_ready_ends_with_only_blocked_steps_left(made: TaskP
     left = {step.id for step in plan_now.open_steps()}
     assert left == {step.id for step in blocked_steps(plan_now)}
     assert left <= stuck_before
-
-
-def test_what_a_person_skipped_is_told_apart_from_what_a_condition_left_out():
-    plan = parse_plan_from_markdown(
-        "- [x] 1. A\n- [-] 2. B\n- [-] 3. C (if 1 failed)\n- [-] 4. D (if 1 completed)\n"
-        "- [-] 5. E (optional)\n"
-    )
-    assert [step.id for step in steps_left_out(plan)] == [2, 4]

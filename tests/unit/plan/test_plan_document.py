@@ -85,20 +85,6 @@ def test_the_message_has_the_first_mistakes_of_very_many_and_the_error_has_all()
     assert str(caught.value).endswith(f"  and {len(caught.value.mistakes) - 20} more")
 
 
-def test_all_mistakes_are_told_at_once_with_their_mends() -> None:
-    text = "- [ ] 1. a (after 3)\n- [?] 2. b (after 9)\n- [ ] 3. c (after 1; soon)\n- [ ] 3. d\n"
-    with pytest.raises(PlanDocumentError) as caught:
-        PlanDocument.parse(text)
-    assert {mistake.code for mistake in caught.value.mistakes} == {
-        *("cycle", "bad_mark", "unknown_dependency", "unknown_option", "duplicate_step")
-    }
-    assert all(mistake.reason and mistake.fix for mistake in caught.value.mistakes)
-    message = str(caught.value)
-    assert "1 -> 3 -> 1" in message
-    assert "Lines 3 and 4 both have step 3." in message
-    assert "after 1, 2; if 2 failed" in message
-
-
 def test_recovering_mends_the_plan_and_leaves_the_text() -> None:
     text = "- [ ] 1. a (after 2, 9)\n- [?] 2. b (after 1; blue)\n- [ ] 2. c (after 2)\n"
     document = PlanDocument.recover(text)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,42 +23,7 @@ from replan.plan import (
 from replan.plan.markdown.seal import origin_of, read_fingerprints
 from replan.plan.rerun import rerun_from
 
-DONE = """\
-# Move the shop
-
-<!-- Anna looks after this. -->
-
-- [x] 1. Find a carrier @buyer (priority 2)
-
-  Ask three of them.
-
-  <!-- They like the telephone. -->
-
-  ```yaml
-  budget: 1500
-  cities: [Oslo, Rome]
-  ```
-
-  > North, 1,200 EUR.
-
-- [x] 2. Pack the stock @crew @helper (after 1; timeout 2h)
-
-  > 38 boxes.
-
-- [-] 3. Rent a van @buyer (if 1 failed)
-
-  > **Skipped:** Step 1 is completed, not failed.
-
-- [x] 4. Open again @crew (after 2, 3)
-
-  > Open.
-
-- [!] 5. Paint the door @painter (optional)
-
-  > **Failed:** No paint.
-
-- [ ] 6. Count the till @clerk (after 4)
-"""
+DONE = Path(__file__).with_name("settled.md").read_text("utf-8")
 SETTLED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.SKIPPED)
 
 
@@ -67,12 +33,6 @@ def sealed_text(text: str) -> str:
 
 def again(text: str) -> dict[int, str]:
     return {each.step: each.reason for each in rerun_reasons(PlanDocument.parse(text).plan)}
-
-
-def edited(old: str, new: str, text: str = DONE) -> dict[int, str]:
-    written = sealed_text(text)
-    assert written.count(old) == 1, old
-    return again(written.replace(old, new))
 
 
 def test_a_sealed_document_says_in_its_last_line_what_its_settled_steps_were_asked():
@@ -90,60 +50,8 @@ def test_a_document_in_which_nothing_is_settled_is_left_alone():
     assert sealed(TaskPlan()) == TaskPlan()
 
 
-@pytest.mark.parametrize(("old", "new"), [("if 1 failed", "if 1 completed"), ("if 1 ", "if 2 ")])
-def test_a_skipped_step_with_another_condition_runs_again(old, new):
-    assert edited(old, new) == {3: "edited", 4: "dependency"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("# Move the shop", "# Move both shops"),
-        ("Anna looks", "Bert looks"),
-        ("They like the telephone.", "They like letters."),
-        ("  <!-- They like the telephone. -->\n\n", ""),
-        ("Find a carrier @buyer", "Find  a carrier   @Buyer"),
-        ("Find a carrier", "Find a <!-- good --> carrier"),
-        ("(priority 2)", "(priority 9; retries 4; timeout 3s; optional; writes a.md)"),
-        ("(after 1; timeout 2h)", "(timeout 3h; retries 1; after 1)"),
-        ("(after 2, 3)", "(after 3, 2)"),
-        ("@crew @helper", "@helper @crew"),
-        ("  Ask three of them.\n", "\n\n  Ask  three of them.  \n\n"),
-        ("  budget: 1500\n  cities: [Oslo, Rome]", "  cities:\n  - Oslo\n  - Rome\n  budget: 1500"),
-        (
-            "- [x] 4. Open again @crew (after 2, 3)",
-            "- [X] 4. Open again @crew\n  - depends on: 2, 3",
-        ),
-        ("  > 38 boxes.", "  > 39 boxes."),
-        ("6. Count the till", "6. Count both tills"),
-    ],
-)
-def test_cosmetic_edits_change_nothing(old, new):
-    assert edited(old, new) == {}
-
-
-def test_the_spacing_of_a_fenced_block_in_a_brief_is_no_cosmetics():
-    code = "- [x] 1. Run it\n\n  Do:\n\n  ```python\n  if x:\n      y  =  1\n  ```\n"
-    code += "  ~~~\n  ```a\n  ~~~\n"
-    assert edited("      y", "    y", code) == {1: "edited"}
-    assert edited("y  =  1", "y = 1", code) == {1: "edited"}
-    assert edited("  Do:\n", "  Do:   \n\n\n", code) == {}
-    assert edited("  ~~~\n  ```a", "  ~~~\n  <!-- c -->\n  ```a", code) == {1: "edited"}
-
-
-def test_a_document_without_a_seal_and_a_mark_set_by_hand_are_honoured():
+def test_a_document_without_a_seal_is_honoured():
     assert again(DONE.replace("Find a carrier", "Find two carriers")) == {}
-    assert edited("[ ] 6. Count the till", "[x] 6. Count the cash") == {}
-
-
-def test_a_mark_by_hand_stands_beside_an_edit_unless_it_waits_for_what_is_edited():
-    text = sealed_text(DONE).replace("[ ] 6.", "[x] 6.")
-    assert again(text) == {}
-    assert again(text.replace("Pack the", "Pack all the")) == {
-        2: "edited",
-        4: "dependency",
-        6: "dependency",
-    }
 
 
 def test_steps_may_be_added_behind_the_seal_and_the_seal_still_counts():
@@ -207,12 +115,6 @@ def test_what_runs_again_is_open_without_result_and_the_rest_is_byte_for_byte_as
     )
     assert [step.id for step in fresh.open_steps()] == [2, 4, 6]
     assert (fresh.step(2).result, fresh.step(1).result) == ("", "North, 1,200 EUR.")
-
-
-def test_the_reasons_are_told_in_words():
-    text = sealed_text(DONE).replace("[x] 1.", "[ ] 1.").replace("Open again", "Open it")
-    told = list(map(str, rerun_reasons(PlanDocument.parse(text).plan)))
-    assert told == ["1 (reopened)", "2 (after 1)", "3 (after 1)", "4 (edited)"]
 
 
 def test_writing_a_changed_plan_leaves_the_seal_so_that_the_change_is_seen():

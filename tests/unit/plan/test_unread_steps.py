@@ -36,39 +36,9 @@ def test_such_a_line_before_the_first_step_or_after_the_last_one_is_a_mistake_to
         assert [each.code for each in PlanDocument.recover(text).mistakes] == ["unread_step"]
 
 
-def test_the_fix_is_the_line_as_a_step():
-    (mistake,) = PlanDocument.recover(
-        "- [ ] 1. A\n  - [x 2. B @clerk (after 1)\n- [x 2. B @c\n"
-    ).mistakes
-    assert (mistake.line, mistake.column) == (3, 3)
-    assert mistake.reason == "'- [x 2. B @c' looks like a step and cannot be read as one."
-    assert mistake.fix.startswith("Write it like this: - [x] 2. B @c; or indent it")
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("- Phase\n  - [ ] 1. A\n  - [x 2. B @clerk\n", 3),
-        ("- Phase\n  - [ ] 1. A\n- [x 2. B\n", 3),
-        ("- Group\n  - [ ] 1. A\n- [ ] 2. B\n", 2),
-        ("# P\n\n## One\n\n- [ ] 1. A\n\n## Two\n\n- [x 2. B\n", 9),
-        ("```markdown\n- [ ] 1. A\n- [x 2. B\n```\n", 3),
-        ("1. [ ] A @a\n2. [x B @a\n3. [ ]C @a\n", 3),
-    ],
-)
-def test_a_lost_step_is_found_in_lists_in_lists_in_sections_and_in_a_fenced_plan(text, line):
-    assert line in [each.line for each in PlanDocument.recover(text).mistakes]
-
-
 def test_details_links_code_quotes_and_lists_of_other_sections_stay_text():
     for text in CASES["no_lost_steps"]:
         assert PlanDocument.parse(text).text == text
-
-
-def test_a_mistake_of_this_kind_hides_no_other_one():
-    text = "- [ ] 1. A (after 2)\n- [x 5. E\n- [ ] 2. B (after 1)\n- [ ] 3. C (after 9)\n"
-    codes = {each.code for each in PlanDocument.recover(text).mistakes}
-    assert codes >= {"unread_step", "cycle", "unknown_dependency"}
 
 
 def test_a_plan_that_was_recovered_is_written_without_mistakes():
