@@ -35,18 +35,13 @@ def state_in(
     written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: ValueReader
 ) -> dict[str, Any]:
     """Read a state from a copy; mistakes are collected by the reading."""
-    kinds, state = _kinds(), dict[str, Any]()
-    for name, value in written.items():
-        where = (*path, name)
-        if name in _RESULTS and isinstance(value, dict):
-            found = _with_recorded(cast("dict[str, Any]", value), recorded, where, reading)
-            state[name] = reading.value(
-                kinds[name], found, where, restored_strictly, is_copied=True
-            )
-        elif name in kinds:
-            state[name] = reading.value(
-                kinds[name], value, where, restored_strictly, is_copied=True
-            )
+    state = dict[str, Any]()
+    for name, kind in _kinds().items():
+        if name in written:
+            where, value = (*path, name), written[name]
+            if name in _RESULTS and isinstance(value, dict):
+                value = _with_recorded(cast("dict[str, Any]", value), recorded, where, reading)
+            state[name] = reading.value(kind, value, where, restored_strictly, is_copied=True)
     return state
 
 
