@@ -151,3 +151,26 @@ async def test_a_model_makes_no_number_of_an_approximate_one(make):
         ):
             result = await processor.process(asked, [said])
             assert result.job.collected_info.get("people") == people, said
+
+
+async def test_a_model_reads_an_exact_number_that_rules_do_not_read(make):
+    spec = SPEC.replace(
+        slots=[*SPEC.slots, Slot("people", type="integer", question="How many?")],
+        commands=[JobCommand("go", needs=["people", "origin"], action="do")],
+    )
+    told = {
+        "two hundred and five people": 205,
+        "一百五十个人": 150,
+        "1.5 thousand": 1500,
+        "about two hundred": None,
+        "两三百人": None,
+        "二十多个人": None,
+        "1.000 of us": None,
+    }
+    with ScriptedModel({"extract": [f"people: {n or 200}" for n in told.values()]}) as model:
+        processor = make(spec, extractor=RulesThenModel(ModelExtractor(Chat(model))))
+        asked = (await processor.process(processor.new_job("go"))).job
+        for said, people in told.items():
+            result = await processor.process(asked, [said])
+            assert result.job.collected_info.get("people") == people, said
+        assert len(model.calls) == len(told)

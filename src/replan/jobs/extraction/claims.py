@@ -225,7 +225,7 @@ def claim_numbers(claims: Claims) -> None:
             continue
         counted, end = _counted(slots, claims, span)
         is_piece = is_glue_around(text, (span[0], end))
-        if number is None:
+        if not isinstance(number, int | float):
             claims.add([Claim((span[0], end))] if (counted or is_piece) and is_text else [])
             continue
         is_for_asked = asked in slots and not _is_of_another(claims, span)

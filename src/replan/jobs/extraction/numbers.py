@@ -5,9 +5,12 @@ import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 Number = int | float
+Unread = Literal["unread"]
+"""Stands for an exact number that is not read here, such as 'two hundred'."""
+
 Span = tuple[int, int]
 
 WORDS: dict[str, Any] = tomllib.loads(
@@ -69,13 +72,15 @@ def folded(text: str) -> str:
 
 def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
     """Find the exact numbers of a text, each with where it is; 'about 5' is none."""
-    yield from ((number, span) for number, span in all_numbers_in(text) if number is not None)
+    for number, span in all_numbers_in(text):
+        if isinstance(number, int | float):
+            yield number, span
 
 
-def all_numbers_in(text: str) -> list[tuple[Number | None, Span]]:
+def all_numbers_in(text: str) -> list[tuple[Number | Unread | None, Span]]:
     """Find the numbers of a text, each with where it is; None in place of one that is not exact.
 
-    In words and signs, numbers are read up to 99; a larger one has a place, and no number.
+    In words and signs, numbers are read up to 99.
     """
     text = folded(text)
     found = sorted(_any_numbers_in(text), key=lambda number_and_span: number_and_span[1])
@@ -92,7 +97,7 @@ def all_numbers_in(text: str) -> list[tuple[Number | None, Span]]:
 _LINKS = ("and", "\u548c")
 
 
-def _any_numbers_in(text: str) -> Iterator[tuple[Number | None, Span]]:
+def _any_numbers_in(text: str) -> Iterator[tuple[Number | Unread | None, Span]]:
     """All numbers of a text; a range such as 三四 has a place, and no number."""
     taken: list[Span] = []
     for found in _DIGITS.finditer(text):
@@ -101,7 +106,7 @@ def _any_numbers_in(text: str) -> Iterator[tuple[Number | None, Span]]:
     for found in _WORDS.finditer(text):
         is_free = not any(start < found.end() and found.start() < end for start, end in taken)
         if is_free and not _is_pronoun(found, text):
-            yield None if found["more"] else _in_words(found["words"]), found.span()
+            yield "unread" if found["more"] else _in_words(found["words"]), found.span()
     for found in _CHINESE.finditer(text):
         if _is_number(found):
             yield _in_signs(found), (found.start(), found.start("next"))
@@ -115,8 +120,10 @@ def is_approximate(text: str, span: Span) -> bool:
     return is_bound or _APPROXIMATE["after"].match(after) is not None
 
 
-def _written(found: re.Match[str]) -> Number | None:
-    if found["times"] or _THOUSANDS.fullmatch(found["digits"]):
+def _written(found: re.Match[str]) -> Number | Unread | None:
+    if found["times"]:
+        return "unread"
+    if _THOUSANDS.fullmatch(found["digits"]):
         return None
     number = float(found["digits"].replace(",", ""))
     return int(number) if number == int(number) else number
@@ -131,13 +138,13 @@ def _is_pronoun(found: re.Match[str], text: str) -> bool:
     return _ONE_WORD.search(before) is not None or _ONE_WORD.match(after) is not None
 
 
-def _in_words(words: str) -> int | None:
+def _in_words(words: str) -> int | Unread:
     """Such as 'seven' or 'twenty-one'."""
     tens, _, units = words.casefold().replace("-", " ").rpartition(" ")
     if not tens:
-        return {**_SMALL, **_TENS}.get(units)
+        return {**_SMALL, **_TENS}.get(units, "unread")
     is_whole = tens in _TENS and 0 < _SMALL.get(units, 0) < 10  # noqa: PLR2004 - a digit
-    return _TENS[tens] + _SMALL[units] if is_whole else None
+    return _TENS[tens] + _SMALL[units] if is_whole else "unread"
 
 
 def _is_number(found: re.Match[str]) -> bool:
@@ -149,19 +156,19 @@ def _is_number(found: re.Match[str]) -> bool:
     return not (is_lone and after and after not in _SPOKEN["counted"])
 
 
-def _in_signs(found: re.Match[str]) -> int | None:
+def _in_signs(found: re.Match[str]) -> int | Unread | None:
     """Such as 两, 三十二, or in digits 二〇二六."""
     signs, after = found["signs"], found["next"]
-    is_vague = after and after in _SPOKEN["vague"]
-    if is_vague or found["before"] or found["more"] or any(map(_is_range, _RUN.findall(signs))):
+    if (after and after in _SPOKEN["vague"]) or any(map(_is_range, _RUN.findall(signs))):
         return None
-    if not all(sign in _SIGNS or sign == _TEN for sign in signs):
-        return None
+    is_small = all(sign in _SIGNS or sign == _TEN for sign in signs)
+    if found["before"] or found["more"] or not is_small:
+        return "unread"
     tens, ten, units = signs.partition(_TEN)
     if not ten:
         return int("".join(str(_SIGNS[sign]) for sign in signs))
     digits = [_SIGNS.get(part) for part in (tens or _SPOKEN["signs"][1], units or "零")]
-    return None if None in digits else 10 * (digits[0] or 0) + (digits[1] or 0)
+    return "unread" if None in digits else 10 * (digits[0] or 0) + (digits[1] or 0)
 
 
 def _is_range(run: str) -> bool:
