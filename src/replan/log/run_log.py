@@ -110,6 +110,11 @@ class RunLog:
         return self._store.where
 
     @property
+    def take(self) -> int:
+        """The number of the take of a thread as whose owner this code works; 0 without one."""
+        return self._store.take
+
+    @property
     def outlives_process(self) -> bool:
         """Whether results are in it as long as the states that refer to them."""
         return self._store.outlives_process
@@ -268,7 +273,7 @@ class RunLog:
         self, run_id: str, keys: Collection[str]
     ) -> Mapping[str, SpecialistResult]:
         """The whole results at keys of rows; those that are not there are left out."""
-        take = self._store.take
+        take = self.take
         recent = {key: self._recent.get((take, run_id, key)) for key in keys if take}
         missing = [key for key in keys if recent.get(key) is None]
 
@@ -285,8 +290,8 @@ class RunLog:
         if not self.outlives_process:
             return result
         result = result.model_copy(update={"log_key": key})
-        if self._store.take:
-            self._recent.put((self._store.take, run_id, key), result)
+        if self.take:
+            self._recent.put((self.take, run_id, key), result)
         return result
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:

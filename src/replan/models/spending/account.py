@@ -42,6 +42,7 @@ class Account:
 
     def __init__(self, log: RunLog, run_id: str) -> None:
         self.run_id = run_id
+        self.made_in = log.take  # the take of the thread of its run
         self.clocks = ScopeTimers(run_id, log)  # how long its scopes were at work
         self._log = log
         self._opening = asyncio.Lock()
@@ -326,10 +327,10 @@ class Accounts:
         self._accounts: OrderedDict[str, Account] = OrderedDict()
 
     def of(self, log: RunLog, run_id: str) -> Account:
-        """The account of a run."""
+        """The account of a run; a new one where another process may have worked on it since."""
         with self._guard:
             account = self._accounts.get(run_id)
-            if account is None:
+            if account is None or (account.is_at_rest and log.take not in (0, account.made_in)):
                 account = self._accounts[run_id] = Account(log, run_id)
                 self._make_room_for(run_id)
             self._accounts.move_to_end(run_id)

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
+from replan import open_storage
 from replan.errors import LimitReachedError
 from replan.log.amounts import Bound, Reservation, Spending
 from replan.models.spending import account as accounts
 from replan.models.spending.account import Account, Accounts
+from replan.models.spending.deadline import TIMES
 from replan.models.spending.scopes import CallRequest, Scope
 from replan.state.limits import Budget
 from replan.storage.memory_log import memory_log
@@ -372,3 +374,25 @@ async def test_each_of_two_readers_waits_for_what_is_being_written(spends, log, 
     await asyncio.sleep(0)
     go_on.set()
     assert [each.calls for each in await asyncio.gather(*readers)] == [1, 1]
+
+
+async def test_who_takes_a_run_again_knows_what_it_spent_elsewhere(tmp_path):
+    """A run that waits may go on in another process, and come back."""
+    path, own = tmp_path / "runs.db", Accounts()
+    async with open_storage(path) as here, open_storage(path) as elsewhere:
+        async with here.holds.lock("t") as owner:
+            with owner.at_work():
+                account = own.of(here.log, "r")
+                await account.settle(await account.take(call("1")), used(10))
+                assert own.of(here.log, "r") is account
+        async with elsewhere.holds.lock("t") as owner:
+            with owner.at_work():
+                later = Accounts().of(elsewhere.log, "r")
+                await later.settle(await later.take(call("2")), used(20))
+                await elsewhere.log.note("r", f"{TIMES}run/40.000", 40.0)
+        async with here.holds.lock("t") as owner:
+            with owner.at_work():
+                account = own.of(here.log, "r")
+                assert (await account.charged()).tokens == 30
+                left, _ = account.clocks.left([run_scope(max_seconds=50)])
+                assert left == 10
