@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, cast
@@ -85,6 +85,10 @@ class LeftAlone:
         return f"{told}: {describe(self.error)}" if self.error else told
 
 
+End = LeftAlone | RunResult[Any] | None
+"""What became of a run that was not over; None if another process has brought it to its end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recovery(Generic[T_co]):
     """What `Runtime.resume_interrupted` did.
@@ -128,23 +132,21 @@ class Recoverer(Generic[T_co]):
         self._resources = resources
         self._runs_at_work = runs_at_work
         self._storage = cast("Storage", resources.storage)
-        self._resumed: list[RunResult[Any]] = []
-        self._left: list[LeftAlone] = []
         # Whoever stops one run must not stop the others.
         self._stops: list[asyncio.Event] = []
 
     async def recovery(self) -> Recovery[T_co]:
         run_ids = await self._listed()
-        looked_at = iter(run_ids[: self._wanted.limit])
-        workers = (self._work_off(looked_at) for _ in range(self._wanted.at_once))
+        slots = asyncio.Semaphore(self._wanted.at_once)
+        ends = (self._end_of(run_id, slots) for run_id in run_ids[: self._wanted.limit])
         stopping = asyncio.ensure_future(self._stop_all())
         try:
-            await asyncio.gather(*workers)
+            known = await asyncio.gather(*ends)
         finally:
             await put_an_end_to(stopping)
         return Recovery(
-            resumed=tuple(self._resumed),
-            left_alone=tuple(self._left),
+            resumed=tuple(end for end in known if isinstance(end, RunResult)),
+            left_alone=tuple(end for end in known if isinstance(end, LeftAlone)),
             has_more=len(run_ids) > self._wanted.limit,
         )
 
@@ -171,24 +173,22 @@ class Recoverer(Generic[T_co]):
                     run_ids[record.run_id] = None
         return [*run_ids]
 
-    async def _work_off(self, run_ids: Iterator[str]) -> None:
-        for run_id in run_ids:
-            left = await self._recover_run(run_id)
-            if left is not None:
-                self._left.append(left)
-                logger.info("run left alone", extra={"run_id": run_id, "reason": left.reason})
+    async def _end_of(self, run_id: str, slots: asyncio.Semaphore) -> End:
+        async with slots:
+            end = await self._recover_run(run_id)
+        if isinstance(end, LeftAlone):
+            logger.info("run left alone", extra={"run_id": run_id, "reason": end.reason})
+        return end
 
-    async def _recover_run(self, run_id: str) -> LeftAlone | None:
-        """Resume a run, or say why not; None also if it is over by now."""
+    async def _recover_run(self, run_id: str) -> End:
+        """Resume a run, or say why not; None if it is over by now."""
         try:
             job = await self._job_of(run_id)
-            if job is None or isinstance(job, LeftAlone):
-                return job
-            return await self._work_on(job)
+            return await self._work_on(job) if isinstance(job, RunJob) else job
         except Exception as error:  # noqa: BLE001 - one run that cannot be read stops no other
             return LeftAlone(run_id=run_id, reason="unreadable", error=error)
 
-    async def _work_on(self, job: RunJob) -> LeftAlone | None:
+    async def _work_on(self, job: RunJob) -> End:
         run_id = job.run_id
         if self._is_ended():
             return LeftAlone(run_id=run_id, reason="not_begun")
@@ -199,18 +199,17 @@ class Recoverer(Generic[T_co]):
         job = replace(job, following={**job.following, "stop": stop})
         try:
             # Who is cancelled leaves the run to the runtime, which stops it when it is closed.
-            self._resumed.append(await asyncio.shield(self._runs_at_work.begin(job)))
+            return await asyncio.shield(self._runs_at_work.begin(job))
         except ThreadBusyError:
             return await self._of_faster(run_id)
         except Exception as error:  # noqa: BLE001 - one run that breaks off stops no other
             return LeftAlone(run_id=run_id, reason="failed", error=error)
-        return None
 
     def _is_ended(self) -> bool:
         stop = self._wanted.following.get("stop")
         return self._runs_at_work.is_closed or bool(stop and stop.is_set())
 
-    async def _job_of(self, run_id: str) -> RunJob | LeftAlone | None:
+    async def _job_of(self, run_id: str) -> RunJob | End:
         record = await self._unfinished(run_id)
         if record is None:
             return None
@@ -293,7 +292,7 @@ class Recoverer(Generic[T_co]):
                 return True
         return False
 
-    async def _at_rest(self, record: RunRecord) -> LeftAlone | None:
+    async def _at_rest(self, record: RunRecord) -> End:
         """What is said of a run that nothing is left to do of: it waits, or is over."""
         result = await result_at_rest(record.run_id, self._resources)
         if result.outcome == "waiting":
@@ -307,10 +306,7 @@ class Recoverer(Generic[T_co]):
                     await self._resources.runs.update(record.run_id, result.outcome, now)
         except ThreadBusyError:
             is_past = True
-        if is_past:
-            return await self._of_faster(record.run_id)
-        self._resumed.append(result)
-        return None
+        return await self._of_faster(record.run_id) if is_past else result
 
     async def _of_faster(self, run_id: str) -> LeftAlone | None:
         """What is said of a run for which another process was faster; None if it is over by now."""
