@@ -34,7 +34,7 @@ BODY_SECONDS = 30.0
 
 _MOST_MISTAKES = 100  # that are named of one body
 
-_BIG = 50_000
+_BIG = 10_000
 """Bytes from which a body is read in a thread, outside the event loop."""
 
 _SEE = "GET /openapi.json describes this field."
