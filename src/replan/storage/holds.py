@@ -143,8 +143,9 @@ class ThreadLocks:
             except StorageError as error:
                 # Whose a thread is cannot be said now, so what is written fails by itself.
                 logger.warning("holds cannot be looked after", extra={"error": str(error)})
-            if self._held:
-                self._schedule()
+            finally:
+                if self._held:
+                    self._schedule()
 
 
 class FileHolds(ThreadLocks):
@@ -173,14 +174,15 @@ class FileHolds(ThreadLocks):
             lock.release()
 
     async def _look_after(self) -> None:
-        for owner in self._held.values():
-            lock, file = self._locks[owner.thread_id]
+        # A thread that could not be locked is held for a moment more, until it is released.
+        for thread_id, (lock, file) in [*self._locks.items()]:
+            owner = self._held[thread_id]
             if owner.is_lost or await asyncio.to_thread(_is_there, lock, file):
                 continue
             # Somebody has cleaned up. Who came since then has taken the thread.
             lock.release()
-            is_locked = await asyncio.to_thread(self._try_lock, owner.thread_id)
-            if not is_locked or await self._newest_epoch(owner.thread_id) != owner.epoch:
+            is_locked = await asyncio.to_thread(self._try_lock, thread_id)
+            if not is_locked or await self._newest_epoch(thread_id) != owner.epoch:
                 owner.lose()
 
     async def _newest_epoch(self, thread_id: str) -> int | None:

@@ -6,7 +6,7 @@ import shutil
 import psycopg
 import pytest
 
-from replan.errors import ThreadBusyError, ThreadLostError
+from replan.errors import StorageError, ThreadBusyError, ThreadLostError
 from replan.storage import holds as holding
 from savers import opened_saver
 
@@ -135,6 +135,24 @@ async def test_a_hold_that_fell_is_taken_again(both):
         with pytest.raises(ThreadBusyError):
             async with elsewhere.lock("t"):
                 pytest.fail("it is held twice")
+
+
+async def test_a_thread_that_cannot_be_held_keeps_no_other_from_being_looked_after(tmp_path):
+    (tmp_path / "runs.sqlite.held").write_text("no folder")
+
+    async def take(holds):
+        async with holds.lock("t"):
+            pytest.fail("it is held")
+
+    async with opened_saver("sqlite", tmp_path / "runs.sqlite") as saver:
+        taking = asyncio.ensure_future(take(saver.holds))
+        # The take goes first, and fails while the look waits for its turn.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        look = saver.holds._run_look()  # noqa: SLF001 - else only time does it
+        taken, looked_after = await asyncio.gather(taking, look, return_exceptions=True)
+    assert isinstance(taken, StorageError)
+    assert looked_after is None
 
 
 async def test_whose_thread_was_taken_stops(both):
