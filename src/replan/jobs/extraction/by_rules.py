@@ -16,7 +16,7 @@ from replan.jobs.extraction.claims import (
     is_open,
     pieces_of,
 )
-from replan.jobs.extraction.names import NAME, aliases, outermost, places, small_words
+from replan.jobs.extraction.names import LINK, NAME, aliases, outermost, places, small_words
 from replan.jobs.extraction.numbers import WORDS, Span, folded
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import CONFIRMATION
@@ -24,7 +24,6 @@ from replan.jobs.sayings import bare, count_words, is_question, means
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import to_boolean, to_object, to_text
 
-_IS = r"\s*(?:[:=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
 _SENTENCE_END = re.compile(r"\n|(?<=[;；!\uff01?\uff1f])(?=\s|$)|[.](?=\s|$)|。")
 _BETWEEN_VALUES = " \t\r\n,;，；、"
@@ -190,7 +189,7 @@ class _Reader:
             for alias in aliases(self.spec.slot(name)):
                 word = re.escape(folded(alias))
                 left = r"(?<![A-Za-z0-9_])" if alias.isascii() else ""
-                forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
+                forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}\s*{LINK}\s*"
                 found += [
                     (match.start(), -match.end(), name)
                     for match in re.finditer(forms, self.text, re.IGNORECASE)

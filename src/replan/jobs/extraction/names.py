@@ -14,7 +14,9 @@ _SMALL = frozenset(WORDS["answers"]["small"])
 # A name has no small letter at the beginning of its words; the number of a house may be before it.
 _WORD = r"[^\W\d_a-z][\w'\u2019-]*"
 NAME = re.compile(rf"(?:\d{{1,5}}[A-Za-z]? )?{_WORD}(?: {_WORD}){{0,3}}(?![\w'\u2019-])")
-_LINK = r"\s*(?:[:=]|(?:is|are|should be|shall be|to)\b|改成|改为|换成|应该是|是|为)?\s*$"
+LINK = r"(?:[:=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)"
+"""What stands between the name of a slot and its value."""
+
 _LONGEST_LINK = 80
 
 
@@ -59,7 +61,7 @@ def _led_by(names: tuple[str, ...]) -> re.Pattern[str]:
     words = "|".join(
         rf"\b{re.escape(name)}" if name.isascii() else re.escape(name) for name in names
     )
-    return re.compile(rf"(?:{words}){_LINK}", re.IGNORECASE)
+    return re.compile(rf"(?:{words})\s*(?:{LINK}|to\b)?\s*$", re.IGNORECASE)
 
 
 def small_words(slot: Slot) -> frozenset[str]:
