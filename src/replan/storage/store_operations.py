@@ -1,7 +1,8 @@
 """LangGraph's operations on a store: what is refused, and which items and namespaces they mean."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.store.base import (
@@ -145,25 +146,15 @@ def _fits_filter(value: object, wanted: object) -> bool:
     return value == wanted
 
 
-def _compare(value: object, operator: str, other: object) -> bool:
-    if operator in ("$eq", "$ne"):
-        return (value == other) == (operator == "$eq")
+def _compare(value: object, name: str, other: object) -> bool:
+    compare = _OPERATORS[name]
+    if name in ("$eq", "$ne"):
+        return compare(value, other)
     # As LangGraph: numbers, also such as those in texts. Else texts, so that dates can be compared.
     left, right = _number(value), _number(other)
-    if left is None or right is None:
-        if not (isinstance(value, str) and isinstance(other, str)):
-            return False
-        left, right = value, other
-    first, second = cast("tuple[Any, Any]", (left, right))
-    match operator:
-        case "$gt":
-            return first > second
-        case "$gte":
-            return first >= second
-        case "$lt":
-            return first < second
-        case _:
-            return first <= second
+    if left is not None and right is not None:
+        return compare(left, right)
+    return isinstance(value, str) and isinstance(other, str) and compare(value, other)
 
 
 def _number(value: object) -> float | None:
@@ -173,7 +164,14 @@ def _number(value: object) -> float | None:
         return None
 
 
-_OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
 
 
 def _has_operators(wanted: Mapping[str, object]) -> bool:
