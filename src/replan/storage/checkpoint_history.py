@@ -26,7 +26,6 @@ from replan.storage.checkpoint_rows import (
     stored_values,
 )
 from replan.storage.database import Connection, marks
-from replan.storage.schema import OF_A_RUN
 
 Lineage = Mapping[str, str | None]
 """Checkpoints, with the one that each continues from."""
@@ -138,26 +137,6 @@ def delta_history(
             write: PendingWrite = (task_id, channel, serde.loads_typed((kind, value)))
             history[channel]["writes"].append(write)
     return history
-
-
-def delete_thread(connection: Connection, thread_id: str) -> None:
-    """Remove a thread, the runs on it, and all that is recorded of them."""
-    runs = connection.query(
-        "SELECT run_id FROM replan_runs WHERE thread_id = ?"
-        " UNION SELECT run_id FROM replan_logs WHERE thread_id = ?",
-        [thread_id, thread_id],
-    )
-    if runs:
-        for table in OF_A_RUN:
-            connection.change_many(f"DELETE FROM {table} WHERE run_id = ?", runs)
-    delete_checkpoints(connection, thread_id)
-    connection.change("DELETE FROM replan_threads WHERE thread_id = ?", [thread_id])
-
-
-def delete_checkpoints(connection: Connection, thread_id: str) -> None:
-    """Remove the checkpoints of a thread."""
-    for table in _COPIED:
-        connection.change(f"DELETE FROM {table} WHERE thread_id = ?", [thread_id])
 
 
 def copy_thread(connection: Connection, source: str, target: str) -> None:

@@ -30,13 +30,9 @@ class _Runs(Runs):
     """Runs whose logs are elsewhere, and whose threads nobody keeps."""
 
     def __init__(self, database: Database, logs: MemoryLogs) -> None:
-        super().__init__(database, Cipher(), ThreadLocks(database), _nothing)
+        super().__init__(database, Cipher(), ThreadLocks(database))
         self._logs = logs
 
-    async def _forget(self, run_id: str) -> None:
-        await super()._forget(run_id)
+    async def remove(self, run_id: str) -> None:
+        await super().remove(run_id)
         self._logs.forget(run_id)
-
-
-async def _nothing(_: str) -> None:
-    """Remove nothing: no thread is stored."""

@@ -166,7 +166,7 @@ def _storage(
     return Storage(
         checkpointer=saver,
         log=RunLog(logs),
-        runs=Runs(database, cipher, holds, saver.adelete_thread),
+        runs=Runs(database, cipher, holds),
         sessions=Sessions(database, cipher),
         store=Store(database, cipher),
         threads=Threads(database, cipher),

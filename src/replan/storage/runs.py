@@ -1,15 +1,15 @@
 """Which runs there are, in SQL: their status, what they are found by, and what continues them."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from replan.base.values import restored
 from replan.ports.ownership import ThreadLocks
 from replan.ports.run_book import BY_NEED, NOT_OVER, RunOrder, RunOutcome, RunRecord, TeamIdentity
-from replan.storage import schema
 from replan.storage.cipher import Cipher
 from replan.storage.database import Connection, Database, Row, first, marks, moment
+from replan.storage.deletions import delete_runs, delete_thread
 
 _COLUMNS = "run_id, thread_id, title, team_order, team, outcome, started_at, updated_at"
 _BEGIN = (
@@ -28,25 +28,17 @@ WITH_PREFIX = f"WHERE substr(run_id, 1, ?) = ? ORDER BY {NEWEST_FIRST}"
 class Runs:
     """Rows about runs; removing one removes all that is recorded of it."""
 
-    def __init__(
-        self,
-        database: Database,
-        cipher: Cipher,
-        holds: ThreadLocks,
-        forget_thread: Callable[[str], Awaitable[None]],
-    ) -> None:
+    def __init__(self, database: Database, cipher: Cipher, holds: ThreadLocks) -> None:
         """Prepare.
 
         Args:
             database: Where they are.
             cipher: Of titles, and of what is needed to continue.
             holds: Which run works on which thread.
-            forget_thread: Removes the checkpoints of a thread.
         """
         self._database = database
         self._cipher = cipher
         self._holds = holds
-        self._forget_thread = forget_thread
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; an existing one keeps its order, title and beginning."""
@@ -168,31 +160,21 @@ class Runs:
         Raises:
             ThreadBusyError: A run works on the thread.
         """
-        thread_query = "SELECT thread_id FROM replan_runs WHERE run_id = ?"
-        thread = first(
-            await self._database.read(lambda connection: connection.query(thread_query, [run_id]))
-        )
-        if thread is None:
-            await self._forget(run_id)
-            return
+        query = "SELECT thread_id FROM replan_runs WHERE run_id = ?"
         others = "SELECT count(*) FROM replan_runs WHERE thread_id = ? AND run_id <> ?"
-        async with self._holds.lock(thread) as owner:
-            # The run's own row goes last: what is killed between can be begun again.
-            if not first(
-                await self._database.read(
-                    lambda connection: connection.query(others, [thread, run_id])
-                )
-            ):
-                with owner.at_work():
-                    await self._forget_thread(thread)
-            await self._forget(run_id)
+        thread = first(await self._database.read(lambda reading: reading.query(query, [run_id])))
 
-    async def _forget(self, run_id: str) -> None:
         def work(connection: Connection) -> None:
-            for table in schema.OF_A_RUN:
-                connection.change(f"DELETE FROM {table} WHERE run_id = ?", [run_id])
+            if thread is not None and not first(connection.query(others, [thread, run_id])):
+                delete_thread(connection, thread)
+            delete_runs(connection, [(run_id,)])
 
-        await self._database.write(work)
+        if thread is None:
+            await self._database.write(work)
+            return
+        async with self._holds.lock(thread) as owner:
+            with owner.at_work():
+                await self._database.write(work)
 
     async def _records(self, tail: str, values: Sequence[object]) -> Sequence[RunRecord]:
         return await self._database.read(

@@ -52,8 +52,6 @@ from replan.storage.checkpoint_history import (
     Lineage,
     checkpoints_of_run,
     copy_thread,
-    delete_checkpoints,
-    delete_thread,
     delta_history,
     keep_newest,
     take_back,
@@ -69,6 +67,7 @@ from replan.storage.checkpoint_rows import (
     thread_key_in,
 )
 from replan.storage.database import Connection, Database, Work
+from replan.storage.deletions import delete_checkpoints, delete_thread
 from replan.storage.encryption import SealedSerializer
 from replan.storage.faults import fault_of, readable, storage_error
 from replan.storage.forks import note_fork, note_rollback
