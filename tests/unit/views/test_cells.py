@@ -6,36 +6,16 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
+from cases import cases_of, check_cases
 from replan.base.texts.signs import harmless
 from replan.views.cells import cut, folded, one_line, padded, steady, wrapped
 
-
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
-        ("short", 10, "short"),
-        ("a long line", 7, "a long…"),
-        ("日本語", 6, "日本語"),
-        ("日本語です", 6, "日本…"),
-        ("日本", 2, "…"),
-        ("anything", 1, "…"),
-        ("anything", 0, ""),
-    ],
-)
-def test_a_line_is_cut_with_an_ellipsis(text, width, shown):
-    assert cut(text, width) == shown
+SHOWN = {"cut": cut, "wrapped": lambda text, width: list(wrapped(text, width))}
 
 
-@pytest.mark.parametrize("text", ["\u200d\u200d漢 b", "\u200d\u200d👍a", "a\u200d\u200d👩é"])
-def test_joiners_with_nothing_to_join_are_cut_and_folded_like_other_text(text):
-    for width in range(5):
-        assert cell_len(cut(text, width)) <= width
-        assert "".join("".join(folded(text, max(2, width))).split()) == "".join(text.split())
-
-
-@given(st.text(), st.integers(0, 30))
-def test_a_padded_line_has_exactly_its_width(text, width):
-    assert cell_len(padded(steady(text), width)) == width
+@pytest.mark.parametrize("name", cases_of(__file__))
+def test_a_text_is_shown_as_the_page_has_it(name):
+    check_cases(__file__, name, lambda section, text: SHOWN[section["by"]](text, section["width"]))
 
 
 def test_what_steers_a_terminal_is_replaced():
@@ -50,37 +30,28 @@ def test_what_is_not_seen_is_replaced_and_what_joins_letters_stays():
         assert harmless(text) == text
 
 
+def test_emoji_that_are_joined_stand_apart_where_it_is_drawn_over():
+    assert steady("👨\u200d👩\u200d👧 ❤\ufe0f 👍\U0001f3fd") == "👨👩👧 ❤ 👍"
+
+
+@pytest.mark.parametrize("text", ["\u200d\u200d漢 b", "\u200d\u200d👍a", "a\u200d\u200d👩é"])
+def test_joiners_with_nothing_to_join_are_cut_and_folded_like_other_text(text):
+    for width in range(5):
+        assert cell_len(cut(text, width)) <= width
+        assert "".join("".join(folded(text, max(2, width))).split()) == "".join(text.split())
+
+
+@given(st.text(), st.integers(0, 30))
+def test_a_padded_line_has_exactly_its_width(text, width):
+    assert cell_len(padded(steady(text), width)) == width
+
+
 def test_no_sign_that_only_formats_is_left():
     seen_marks = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
     kept = {*seen_marks, 0x200C, 0x200D, *range(0x13430, 0x13440)}
     formats = [at for at in range(0x110000) if unicodedata.category(chr(at)) == "Cf"]
     left = {at for at in formats if harmless(chr(at)) == chr(at)}
     assert left == kept & {*formats}
-
-
-def test_emoji_that_are_joined_stand_apart_where_it_is_drawn_over():
-    assert steady("👨\u200d👩\u200d👧 ❤\ufe0f 👍\U0001f3fd") == "👨👩👧 ❤ 👍"
-
-
-def test_prose_is_broken_between_words_and_list_items_hang():
-    text = "1. A long item that goes on\n   - inner item of words\n"
-    assert list(wrapped(text, 16)) == [
-        "1. A long item",
-        "   that goes on",
-        "   - inner item",
-        "     of words",
-        "",
-    ]
-
-
-def test_tables_and_code_are_left_as_they_are():
-    text = "| a | long table row |\n```\nsome code in a fence\n~~~\nstill code in a fence\n```\nend"
-    assert list(wrapped(text, 10)) == text.split("\n")
-
-
-def test_text_without_blanks_is_broken_where_it_is_full():
-    assert list(wrapped("- 日本語の長い文", 10)) == ["- 日本語の", "  長い文"]
-    assert list(wrapped("x" * 12, 5)) == ["xxxxx", "xxxxx", "xx"]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])), st.integers(2, 20))

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from cases import cases_of, check_cases
 from replan.views.rendered import print_markdown
 
 TABLE = """\
@@ -42,45 +43,14 @@ def plain(text, width=60, **options):
     return re.sub(r"\x1b\[[0-9;]*m", "", shown(text, width, **options))
 
 
-def test_a_table_has_columns():
-    assert plain(TABLE).splitlines() == [
-        "region   total revenue",
-        "──────────────────────",
-        "North           129231",
-        "東京                 3",
-    ]
-
-
-def test_a_table_that_has_no_room_for_its_columns_stays_as_it_was_written():
-    wide = "|a" * 12 + "|\n" + "|-" * 12 + "|\n" + "|x" * 12 + "|"
-    assert plain(wide, 50).splitlines() == wide.splitlines()
-
-
-def test_a_long_cell_is_wrapped_and_not_cut():
-    address = "http://an-address-that-is-long.example/with/a/path/that-is-longer"
-    text = plain(TABLE + f"| {address} | 4 |\n", 50)
-    assert address in "".join(line[:34].strip() for line in text.splitlines())
+@pytest.mark.parametrize("name", cases_of(__file__))
+def test_markdown_is_shown_as_the_page_has_it(name):
+    check_cases(__file__, name, lambda section, text: plain(text, section["width"]).splitlines())
 
 
 def test_what_is_bold_or_code_is_drawn_so_and_a_line_stays_a_line():
     assert shown("**big** `x`\nnext") == "\x1b[1mbig\x1b[0m \x1b[36mx\x1b[0m\nnext\n"
     assert shown("**big** `x`", colour=False) == "\x1b[1mbig\x1b[0m x\n"
-
-
-def test_code_keeps_its_lines_and_blanks():
-    assert plain("```python\nif x:\n    y()\n\nz()\n```").splitlines() == [
-        "  if x:",
-        "      y()",
-        "",
-        "  z()",
-    ]
-
-
-def test_nothing_that_was_written_is_lost():
-    text = "List<int> <b>bold</b> [here](http://a.b/c) <http://d.e> ![chart](chart.svg) &amp; x"
-    assert plain(text, 200) == (
-        "List<int> <b>bold</b> here (http://a.b/c) http://d.e chart (chart.svg) & x\n"
-    )
 
 
 @pytest.mark.parametrize("text", ["x" * 60_000, "> " * 20 + "deep", TABLE])
