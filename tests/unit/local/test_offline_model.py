@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
-from cases import cases_of
+from cases import cases_of, check_cases
 from replan.memory import Fact
-from replan.plan.markdown.document import PlanDocument
-from replan.plan.model import TaskPlan
 from replan.ports.built_in import built_in_models
 from replan.prompts.sections import Call, call_tag, section
 from replan.specialists.fact_tools import fact_tools, facts_text
@@ -19,100 +17,23 @@ CASES = cases_of(__file__)
 
 TEAM = section("team", "- @clerk: Tables of costs.\n- @writer: Reports.")
 NODES = ["think", "direct_answer", "plan_creation", "feedback", "plan_update", "final_answer"]
-FOUR = """\
-1. total eggs by farm from eggs.csv
-2. count by farm from hens.csv; compare step 1 and step 2 by farm
-- calculate step 1["total eggs"]["Hill"] * 2
-write report
-"""
-DONE = '<result step="1">\n12 eggs\n</result>'
-FAILED = '<result step="1" status="failed">\n{}\n</result>'
-PLAN = "<plan>\n- [!] 1. total egs from a.csv @clerk{}\n- [ ] 2. Sum up @writer (after 1)\n</plan>"
-HINT = "No column 'egs' in a.csv. Did you mean 'eggs'?"
 
 
-@pytest.fixture
-def plan_of(reply):
-    """The plan that is made of a request; no steps if it is answered at once."""
+@pytest.mark.parametrize("name", [name for name, table in CASES.items() if "node" in table])
+def test_it_replies_what_the_page_has(name, reply):
+    def said(table, text):
+        given = {each: table[each] for each in ("team", "specialist") if each in table}
+        return str(reply(table["node"], text, **given))
 
-    def plan(request, **given):
-        head, _, body = reply("think", request, **given).removeprefix("---\n").partition("\n---\n")
-        return TaskPlan() if "complexity: simple" in head else PlanDocument.parse(body).plan
-
-    return plan
+    check_cases(__file__, name, said)
 
 
-def test_commands_are_planned_for_who_does_them_after_what_they_name(plan_of):
-    steps = plan_of(FOUR).steps
-    assert [(each.assigned_to, each.dependencies) for each in steps] == [
-        ("data_analyst", ()),
-        ("data_analyst", ()),
-        ("data_analyst", (1, 2)),
-        ("calculator", (1,)),
-        ("writer", (1, 2, 3, 4)),
-    ]
-    assert steps[3].description == 'calculate step 1["total eggs"]["Hill"] * 2'
-
-
-def test_a_step_for_somebody_by_name_is_planned_as_it_is_said(plan_of):
-    request = "Look at the roof @clerk; Weigh both @clerk (after 1; timeout 5s); write report"
-    steps = plan_of(request, team=("clerk", "writer")).steps
-    assert [each.description for each in steps] == [
-        "Look at the roof",
-        "Weigh both",
-        "write report",
-    ]
-    assert (steps[1].dependencies, steps[1].timeout) == ((1,), 5)
-    assert steps[2].dependencies == (1, 2)
-
-
-def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
-    (step,) = plan_of("Please count\nthe eggs", team=("clerk",)).steps
-    assert (step.assigned_to, step.description) == ("clerk", "Please count the eggs")
-    assert step.brief == "Please count\nthe eggs"
-
-
-def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(reply, plan_of):
+def test_what_is_not_understood_whole_is_not_planned_and_says_which_part(reply):
     for request, told in CASES["refused"]:
-        assert plan_of(request).steps == ()
         answer = reply("think", request)
+        assert "complexity: simple" in answer.partition("\n---\n")[0]
         assert told in answer
         assert "The offline model cannot do this." in answer
-
-
-def test_a_name_that_the_error_proposes_is_put_in_once(reply):
-    told = PLAN.format("") + FAILED.format(HINT)
-    judged = reply("feedback", told)
-    assert "verdict: continue" in judged
-    assert "- [ ] 1. total eggs from a.csv @clerk\n\n  Revised: eggs for egs.\n" in judged
-    again = PLAN.format("\n\n  Revised: egs for eg.\n") + FAILED.format(HINT)
-    assert "verdict: complete" in reply("feedback", again)
-
-
-def test_a_name_in_the_parameters_of_a_step_is_put_in_too(reply):
-    block = "\n\n  ```yaml\n  measures: [total egs]\n  top: 3\n  where: {egs: 1}\n  ```\n"
-    judged = reply(
-        "feedback", PLAN.format(block).replace("total egs from", "Count") + FAILED.format(HINT)
-    )
-    assert "measures: [total eggs]" in judged or "- total eggs" in judged
-    assert "eggs: 1" in judged
-    assert "update: Step 1: eggs for egs." in judged
-    revised = reply("plan_update", PLAN.format("") + FAILED.format(HINT))
-    assert "total eggs from a.csv" in revised
-
-
-def test_results_of_several_specialists_are_told_apart(reply):
-    plan = "<plan>\n- [x] 1. Look @clerk @writer\n</plan>"
-    results = [DONE.replace(">", f' specialist="{name}">', 1) for name in ("clerk", "writer")]
-    joined = reply("final_answer", plan + "".join(results))
-    assert "## 1. Look (clerk)\n\n12 eggs\n\n## 1. Look (writer)\n\n12 eggs" in joined
-
-
-def test_a_round_with_open_steps_goes_on(reply):
-    plan = "<plan>\n- [x] 1. Look @clerk\n- [ ] 2. Sum @writer (after 1)\n</plan>"
-    assert reply("feedback", plan + DONE).startswith("---\nverdict: continue\nfeedback: ")
-    nothing = reply("final_answer", "<plan>\n- [!] 1. Look @clerk\n</plan>")
-    assert nothing == "No step of the plan returned a result."
 
 
 def test_a_summary_keeps_the_newest_messages(reply):
@@ -121,23 +42,6 @@ def test_a_summary_keeps_the_newest_messages(reply):
     assert summary.splitlines()[-1].startswith("user: 39 xxx")
     assert "user: 1 " not in summary
     assert len(summary) <= 1_500
-
-
-def test_knowledge_is_quoted_with_its_place(reply):
-    known = "<knowledge>\n[[care.txt:3]]\n3| Owls sleep.\n4| \n</knowledge>"
-    assert reply("specialist", known, specialist="adviser") == "- Owls sleep. [[care.txt:3]]"
-    assert reply("knowledge", "<request>\nx\n</request>") == "none"
-
-
-def test_a_run_that_must_end_is_not_revised(reply):
-    told = PLAN.format("") + FAILED.format(HINT) + "<missing>\nmax_rounds\n</missing>"
-    assert "verdict: complete" in reply("feedback", told)
-
-
-def test_a_step_of_a_specialist_on_this_model_fails_and_says_why(reply):
-    told = reply("specialist", "Write a poem", specialist="poet")
-    assert "status: failed" in told
-    assert "The specialist 'poet' needs a language model" in told
 
 
 async def test_it_streams_the_same_text_word_by_word_and_reports_usage():
