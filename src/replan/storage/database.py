@@ -221,7 +221,9 @@ class Database(ABC):
             asyncio.InvalidStateError: An event loop would wait; says what to do `otherwise`.
         """
         if not is_in_loop():
-            return asyncio.run(work)
+            # `asyncio.run` would take away the loop that is set in this thread.
+            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+                return runner.run(work)
         work.close()
         raise asyncio.InvalidStateError(otherwise)
 

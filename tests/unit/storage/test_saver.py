@@ -458,3 +458,17 @@ async def test_a_run_that_is_taken_back_leaves_its_thread_as_it_was(saver):
         assert (await graph.aget_state(of_run(""))).values == before
         assert {each: len(await rows(saver, each)) for each in stored} == stored
     assert (await graph.ainvoke({"words": ["u1"]}, of_run("third")))["count"] == 2
+
+
+async def test_who_calls_synchronously_keeps_the_event_loop_of_its_thread(saver):
+    def call():
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        saver.get_tuple(PLACE)
+        try:
+            return asyncio.get_event_loop() is loop
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    assert await asyncio.to_thread(call)
