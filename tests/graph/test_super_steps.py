@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 
 from replan import ExecutionContext, Host, Specialist, Team, ask_user, build_graph, run, stream
 from replan.runs.calling.compiled import unseen_in
@@ -140,3 +141,25 @@ def test_nobody_looks_where_nothing_is_kept_and_there_are_no_callbacks():
     assert unseen_in(graph, looks) is graph
     assert unseen_in(kept, {}) is kept
     assert unseen_in(watched := graph.with_config(looks), {}) is watched
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+async def test_a_saver_that_a_compiled_graph_was_given_later_keeps_its_runs(is_copied):
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
+    with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
+        graph = build_graph(team(model))
+        if is_copied:
+            graph = graph.copy({"checkpointer": saver})
+        else:
+            graph.checkpointer = saver
+        await run(graph, "Go.", config=config)
+    assert (await graph.aget_state(config)).values["final_answer"].text == "Paris."
+
+
+@pytest.mark.parametrize(
+    "change", [{"store": InMemoryStore()}, {"step_timeout": 60.0}, {"debug": True}]
+)
+def test_a_graph_that_was_changed_is_the_one_that_runs(change):
+    with ScriptedModel({}) as model:
+        graph = build_graph(team(model)).copy(change)
+    assert unseen_in(graph, {}) is graph

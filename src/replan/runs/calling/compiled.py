@@ -20,6 +20,12 @@ from replan.state.tightening import loosening_warnings
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
+_CHANGEABLE = (
+    *("checkpointer", "store", "cache", "cache_policy", "retry_policy", "config", "debug"),
+    *("interrupt_before_nodes", "interrupt_after_nodes", "step_timeout", "stream_channels"),
+)
+"""What people may change of a compiled graph."""
+
 
 def is_served(graph: Graph) -> bool:
     """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
@@ -40,17 +46,17 @@ def services_in(graph: Graph) -> Any:
 def unseen_in(graph: Graph, config: RunnableConfig) -> Graph:
     """The graph that does the same in fewer super-steps, where nobody looks between them.
 
-    Callbacks look, and so does a graph around this one. A saver keeps what is between them.
+    Callbacks look, and so does a graph around this one. A saver keeps what is between them, and
+    whoever changes the compiled graph, or a copy of it, means the graph that it is.
     """
     make = getattr(cast("Any", graph).channels[START], "unseen", None)
-    around = inherited_config.get()
-    if make is None or graph.config or around is not None or _is_interrupted(graph):
+    if make is None or inherited_config.get() is not None:
         return graph
-    return graph if get_async_callback_manager_for_config(config).handlers else make()
-
-
-def _is_interrupted(graph: Graph) -> bool:
-    return bool(graph.interrupt_before_nodes or graph.interrupt_after_nodes)
+    if get_async_callback_manager_for_config(config).handlers:
+        return graph
+    unseen = make()
+    is_as_made = all(getattr(graph, name) == getattr(unseen, name) for name in _CHANGEABLE)
+    return unseen if is_as_made else graph
 
 
 def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
