@@ -99,6 +99,13 @@ def write_files(page: Path, folder: Path) -> None:
         (folder / name).write_text(text, "utf-8")
 
 
+def forget_modules(folder: Path) -> None:
+    """Let nobody else import what is from a folder."""
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+
+
 class Session:
     """Somebody who types in a folder of their own, with a server for what models say."""
 
@@ -124,7 +131,7 @@ class Session:
         self._stack.callback(os.chdir, Path.cwd())
         os.chdir(folder)
         enter(patch.object(sys, "path", [folder, *sys.path]))
-        self._stack.callback(self._forget_modules)
+        self._stack.callback(forget_modules, self.folder)
         self._runner = enter(asyncio.Runner())
         self._open = AsyncExitStack()
         self._stack.callback(lambda: self._runner.run(self._open.aclose()))
@@ -132,12 +139,6 @@ class Session:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
-
-    def _forget_modules(self) -> None:
-        """Let nobody else import what is from this folder."""
-        for name, module in [*sys.modules.items()]:
-            if str(getattr(module, "__file__", "")).startswith(str(self.folder)):
-                del sys.modules[name]
 
     def do(self, block: "re.Match[str]") -> str:
         """Do what a block says, and return it with what is answered."""

@@ -35,6 +35,7 @@ from replan.events.callbacks import HOOKS
 from replan.events.types import BaseEvent, StepEvent
 from replan.testing import OpenAIServer, ScriptedModel
 from replan_local import local_team
+from transcripts import forget_modules
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -78,6 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     with mock.patch.dict(os.environ, {"COLUMNS": "100"}):
         yield tmp_path
+    forget_modules(tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
