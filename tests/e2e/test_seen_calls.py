@@ -203,7 +203,7 @@ async def test_who_stops_a_run_is_known_also_if_it_ends_before_the_request_is_on
 
     async def late(log, request):
         await ended.wait()
-        await add(log, request)
+        return await add(log, request)
 
     async def wait(context):
         begun.set()
