@@ -274,6 +274,15 @@ def test_what_is_no_number_in_an_export_is_not_read_as_one(tmp_path, value):
         opened_export(path)
 
 
+@pytest.mark.parametrize("reply", ["Done.", 7, [], {"type": "ai", "content": "x", "tool_calls": 7}])
+def test_an_export_with_a_reply_that_is_no_message_is_refused(tmp_path, reply):
+    export = json.loads(exported(whole(), NOON))
+    export["run"]["results"][0]["result"] = reply
+    (path := tmp_path / "run.json").write_text(json.dumps(export))
+    with pytest.raises(InputError, match="It is damaged"):
+        opened_export(path)
+
+
 def test_an_export_whose_events_are_no_events_of_ours_is_refused_by_every_view(tmp_path):
     run, path = whole(events=(event(1, 1, "tool_completed", approval="approved"),)), tmp_path / "x"
     path.write_text(exported(run, NOON))

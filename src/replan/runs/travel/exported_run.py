@@ -79,6 +79,9 @@ def _read(path: Path, found: Any) -> WholeReport:
         faults = error.errors(include_url=False, include_input=False)
         problems = [f"{_location_text(details['loc'])}: {details['msg']}" for details in faults]
         raise _damaged(path, problems) from error
+    # LangChain's messages fail on other values before pydantic can refuse them.
+    except (AttributeError, TypeError) as error:
+        raise _damaged(path, ["A message in it has another form"]) from error
     if faults := [*_missing_rows(export), *_gaps(run.events), *_faults(run, "run")]:
         raise _damaged(path, faults)
     return run
