@@ -46,7 +46,13 @@ def in_one(
                 break
             node, way = stages[following]
             as_itself = as_node(config, following)
-            made = await node(walked_state, runtime=runtime, config=as_itself)
+            try:
+                made = await node(walked_state, runtime=runtime, config=as_itself)
+            except Exception as error:
+                if following != first:
+                    # LangGraph notes the node that the super-step began with.
+                    error.add_note(f"In the node '{following}'")
+                raise
             for key, change in made.items():
                 walked_state[key] = _changed(channels[key], walked_state.get(key), change)
                 is_whole = key in update and isinstance(channels[key], Delta)
