@@ -5,17 +5,25 @@ changes nothing but the database.
 """
 
 import asyncio
-import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
 
 from replan.errors import StorageError
 from replan.log.uninterrupted import to_its_end
+from replan.models.retries import retried
 from replan.ports.ownership import Owner, owner_in
 from replan.storage.faults import GONE, Fault, fault_of, storage_error
 
@@ -23,7 +31,6 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _NEWS = 1.0  # seconds for which it is believed that a database is away, without asking it
-_FIRST_PAUSE, _LONGEST_PAUSE, _JITTER = 0.02, 1.0, 0.05  # seconds from one attempt to the next
 
 EPOCH = "SELECT epoch FROM replan_threads WHERE thread_id = ?"
 """The number of the newest take of a thread."""
@@ -118,29 +125,32 @@ class Retrier:
 
     async def run(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         """Make attempts until one succeeds, cannot succeed, or it takes too long; cut off none."""
-        failed_at, pause = None, _FIRST_PAUSE
-        while True:
-            try:
-                done = await self._attempt(attempt)
-            except Exception as error:
-                fault = fault_of(error)
-                if fault is None:
-                    raise
-                now = time.monotonic()
-                if failed_at is None:
-                    # A database that was waited for in vain is not waited for by each write that
-                    # is left.
-                    failed_at = now if self._given_up is None else now - self.seconds
-                if not fault.is_transient or now - failed_at >= self.seconds:
-                    self._given_up = fault if fault.is_transient else None
-                    self._failed_at = now
-                    is_opening = self._is_opening
-                    raise storage_error(self.where, fault, is_opening=is_opening) from error
-            else:
-                self._given_up = None
-                return done
-            await asyncio.sleep(pause + _JITTER * random.random())  # noqa: S311 - no secret
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        try:
+            done = await self._attempt(attempt)
+        except Exception as error:  # noqa: BLE001 - what it is, is told from a fault
+            done = await self._again(attempt, error)
+        self._given_up = None
+        return done
+
+    async def _again(self, attempt: Callable[[], "asyncio.Future[T]"], first: Exception) -> T:
+        """Make more attempts after a first one, if its fault can pass."""
+        # A database that was waited for in vain is not waited for by each write that is left.
+        seconds = self.seconds if self._given_up is None else 0.0
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_can_pass),
+            stop=stop_after_delay(seconds),
+            wait=wait_exponential_jitter(multiplier=0.02, max=1.0, jitter=0.05),
+            reraise=True,
+        )
+        try:
+            return await retried(partial(self._attempt, attempt), retrying, first)
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            self._given_up = fault if fault.is_transient else None
+            self._failed_at = time.monotonic()
+            raise storage_error(self.where, fault, is_opening=self._is_opening) from error
 
     async def _attempt(self, attempt: Callable[[], "asyncio.Future[T]"]) -> T:
         self._check()
@@ -253,3 +263,8 @@ def is_in_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _can_pass(error: BaseException) -> bool:
+    fault = fault_of(error)
+    return fault is not None and fault.is_transient
