@@ -299,6 +299,27 @@ async def test_a_new_step_begins_while_a_slow_one_is_still_at_work(where):
     assert sorted(each[0] for each in desk.did) == ["1", "2", "3", "4", "5", "6", "7"]
 
 
+async def test_that_a_new_step_of_an_edit_cannot_begin_is_told_once():
+    class Failing(Desk):
+        async def work(self, context):
+            await super().work(context)
+            if context.task_description == "Stamp":
+                raise ValueError("no stamps")
+            return "done"
+
+    desk = Failing(held={1})
+    async with open_runtime(desk.team(), storage=":memory:") as runtime:
+        run = await runtime.start({"plan": PLAN}, run_id="r")
+        await edited(run, desk, lambda text: f"{text}{NEW}- [ ] 6. Post @a (after 5)\n")
+        waits = list[tuple[int, int]]()
+        async for event in run.events():
+            if event.type == "step_deferred":
+                waits.append((event.round, event.step_id))
+            if event.type == "specialist_completed" and event.step_id == 5:
+                desk.leave[1].set()
+    assert waits.count((1, 6)) == 1
+
+
 async def test_a_step_that_began_ahead_gets_the_results_of_the_round(where):
     desk = Desk(held={2})
     inputs = {}

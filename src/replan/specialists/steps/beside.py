@@ -67,9 +67,12 @@ async def do_beside(state: EnhancedState, plan: TaskPlan, edit: str, one: StepRu
     if unnamed := {i: name for i, name in chosen.items() if not plan.step(i).specialists}:
         await one.emitter.emit(StepsRouted, assignments=unnamed)
     nodes = [as_node(one.config, f"specialist_{assignment.specialist}") for assignment in new]
+    sent_before = {sent.step_id for sent in around.state.get("dispatched", [])}
     runs = [
-        StepRun.of(assignment, board, services, one.runtime, node, in_round=False)
-        for assignment, node in zip(new, nodes, strict=True)
+        StepRun.of(
+            seat, board, services, one.runtime, node, in_round=seat.step_id not in sent_before
+        )
+        for seat, node in zip(new, nodes, strict=True)
     ]
     ended = await asyncio.gather(*map(seated, runs), return_exceptions=True)
     update, begun = EnhancedState(), set[int]()

@@ -48,7 +48,7 @@ class StepRun:
     services: Services
     runtime: Runtime[RunSettings]
     config: RunnableConfig
-    in_round: bool = True  # whether a task of its round does it; else it has its turn there again
+    in_round: bool = True  # whether this is its turn in the round; else a task has it there again
     # The questions that the step waits for, after an attempt.
     asked: list[Question] = field(default_factory=list[Question])
     # The limit of the run that stopped the step, or None.
