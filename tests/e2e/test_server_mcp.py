@@ -91,6 +91,18 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
         assert (user.asked, result.structured_content["outcome"]) == (["Which colour?"], "waiting")
 
 
+async def test_too_many_answers_are_refused():
+    arguments = {"task": "Paint the hall.", "plan": PLAN}
+    said = types.ElicitResult(action="accept", content={"answer": "blue"})
+    async with served({"town": team()}) as client, tools_of(client) as mcp:
+        run = (await mcp.call_tool("town", arguments)).structured_content["run_id"]
+        given = {"input_responses": {str(n): said for n in range(1_001)}, "request_state": run}
+        refused = await mcp.call_tool("town", arguments, **given)
+        assert (refused.is_error, "1,000 at most" in refused.content[0].text) == (True, True)
+        seen = await client.get(f"/runs/{run}")
+    assert seen.json()["outcome"] == "waiting"
+
+
 async def test_a_session_of_another_token_is_unknown():
     tokens = tokens_of(anna={"tenant": "north"}, ben={"tenant": "south"})
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}}

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
+from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role
 from replan.server.exchange import Begun, Ended, Exchange, Open, place_of, progress_line
 from replan.server.problems import RefusedError
@@ -171,8 +172,12 @@ class _Door:
         record = await self.served.record_of(params.request_state or "", self.who)
         report = await self.served.runtime_of(record).get(record.run_id)
         ask_of = {place_of(ask): ask for ask in report.pending_questions}
-        answers: dict[str, JsonValue] = {}
-        for place, response in (params.input_responses or {}).items():
+        answers, responses = dict[str, JsonValue](), params.input_responses or {}
+        if len(responses) > MOST_ANSWERS:
+            raise InputError(
+                f"{len(responses):,} answers are too many. Give {MOST_ANSWERS:,} at most."
+            )
+        for place, response in responses.items():
             ask = ask_of.get(place)
             if ask is not None and isinstance(response, mcp_types.ElicitResult):
                 answers |= _answer_in(ask, response)
