@@ -364,6 +364,18 @@ async def test_a_named_answer_that_comes_again_counts_once(bench, where, words):
         assert len(await runtime.storage.log.requests([result.run_id], taken=True)) == 2
 
 
+@pytest.mark.parametrize("other", [{"2": "red"}, {"1": "red"}, "red"])
+async def test_other_words_under_the_name_of_a_taken_answer_are_refused(bench, where, other):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        result = await runtime.run(ASKS)
+        waits = await (await runtime.answer(result.run_id, {"1": "blue"}, name="n"))
+        with pytest.raises(InputError, match="Another answer has this name"):
+            await runtime.answer(result.run_id, other, name="n")
+        assert (await runtime.get(result.run_id)).pending_questions == waits.pending_questions
+        ended = await (await runtime.answer(result.run_id, {"2": "grey"}))
+    assert ended.results[1].text == "Hall is blue"
+
+
 async def test_a_named_answer_that_its_run_has_noted_counts_once(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         bench.leave.clear()

@@ -27,6 +27,7 @@ class RequestFields(TypedDict, total=False):
     """What a request says; see `Request`."""
 
     answers: dict[str, JsonValue]
+    said: str
     text: str
     version: int
 

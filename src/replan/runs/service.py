@@ -21,7 +21,7 @@ from replan.log.rows import Request, RequestKind
 from replan.memory.facts import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.requests import BEAT, answer_rows
+from replan.runs.asked.requests import BEAT, answer_rows, check_same_answers, digest_of
 from replan.runs.asked.steers import (
     check_steer,
     is_repeated,
@@ -298,17 +298,22 @@ class Runtime(Generic[T_co]):
                 now, or another answer has its name. Nothing was answered.
         """
         record, log = await kept_record_of(run_id, self._resources), self._resources.log
-        if name and await log.is_taken(run_id, name):
+        earlier, said = await log.request(run_id, name) if name else None, digest_of(answers)
+        if earlier is not None and await log.is_taken(run_id, name):
+            check_same_answers(said, earlier)
             return Run(self, run_id)
         asks = (await self.get(run_id)).pending_questions
         try:
             rows = answer_rows(asks, read_answers(answers, asks))
         except InputError:
             # It was sent before where the run has noted it, and asks no longer.
-            if not name or await log.request(run_id, name) is None:
+            if earlier is None:
                 raise
+            check_same_answers(said, earlier)
         else:
-            await self._runs_at_work.ask(run_id, "answer", by, name, answers=rows)
+            # The digest of a short secret would give it away.
+            said = "" if any(ask.secret for ask in asks if ask.key in rows) else said
+            await self._runs_at_work.ask(run_id, "answer", by, name, answers=rows, said=said)
         await self._runs_at_work.wait_if_resting(run_id)
         job = RunJob(
             record=record, settings=settings, goes_on=True, gives_way=True, following=following

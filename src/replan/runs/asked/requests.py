@@ -1,9 +1,12 @@
 """Requests of other processes to a run, and how its owner handles them."""
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, cast
 
 from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 
 from replan.errors import InputError
 from replan.log.rows import Request
@@ -44,7 +47,23 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
 def check_same_words(request: Request, earlier: Request) -> None:
     """Refuse a request with the name of an earlier one that says something else."""
     if _words_of(request) != _words_of(earlier):
-        raise InputError(f"Another {earlier.kind} has this name. Give this one a name of its own.")
+        raise _other_words(earlier)
+
+
+def check_same_answers(said: str, earlier: Request) -> None:
+    """Refuse answers that cannot be read any more and are not those that came under the name."""
+    if earlier.kind != "answer" or earlier.said not in ("", said):
+        raise _other_words(earlier)
+
+
+def _other_words(earlier: Request) -> InputError:
+    return InputError(f"Another {earlier.kind} has this name. Give this one a name of its own.")
+
+
+def digest_of(answers: object) -> str:
+    """What tells answers apart as they came, whatever is asked."""
+    plain = to_jsonable_python(answers, fallback=repr)
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _words_of(request: Request) -> object:
