@@ -434,7 +434,7 @@ def masked(requests: Iterable[Request], questions: Mapping[str, Question]) -> tu
     secret = {key: MASK for key, question in questions.items() if question.secret}
     return tuple(
         request.replace(
-            answers={key: secret.get(key, text) for key, text in request.answers.items()}
+            answers={key: secret.get(key, text) for key, text in request.answers.items()}, said=""
         )
         for request in requests
     )

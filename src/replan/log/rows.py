@@ -63,7 +63,8 @@ class Request(Value):
     by: str = ""  # who made it
     # Answers by the keys of what is asked.
     answers: dict[str, JsonValue] = Field(default_factory=dict)
-    said: str = ""  # the digest of the answers as they came; empty where one may be a secret
+    # The digest of the answers as they came; empty where one may be a secret, and in reports.
+    said: str = Field(default="", exclude_if=lambda said: not said)
     text: str = ""  # the edited document of the plan, or the message
     version: int = 0  # the version of the plan that the edit was made from
 
