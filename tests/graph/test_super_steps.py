@@ -79,6 +79,12 @@ def plain(state: Any) -> dict[str, Any]:
     return kept
 
 
+def used_before(graph: Any) -> Any:
+    """A graph that has run once, without a look between its super-steps."""
+    assert unseen_in(graph, {}) is graph
+    return graph
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 async def test_a_run_that_nobody_watches_does_what_a_watched_one_does(name):
     approve = {"approval": "always"} if name == "a plan that waits" else {}
@@ -86,10 +92,10 @@ async def test_a_run_that_nobody_watches_does_what_a_watched_one_does(name):
     nodes = Nodes()
     for config in ({}, {"callbacks": [nodes]}):
         with ScriptedModel(SCRIPTS[name]) as model:
-            graph = build_graph(team(model, **approve))
+            graph = used_before(build_graph(team(model, **approve)))
             states.append((await run(graph, "Go.", config=config)).state)
         with ScriptedModel(SCRIPTS[name]) as model:
-            graph = build_graph(team(model, **approve))
+            graph = used_before(build_graph(team(model, **approve)))
             events = [event async for event in stream(graph, "Go.", config=config)]
             heard.append([type(event) for event in events])
     assert plain(states[0]) == plain(states[1])
@@ -105,7 +111,7 @@ async def test_a_run_that_is_stopped_asks_no_model_any_more():
         return COMPLEX
 
     with ScriptedModel({"think": [judging]}) as model:
-        result = await run(build_graph(team(model)), "Go.", stop=stop)
+        result = await run(used_before(build_graph(team(model))), "Go.", stop=stop)
     assert result.outcome == "interrupted"
 
 
@@ -136,11 +142,11 @@ async def test_a_turn_that_was_stopped_behind_any_node_goes_on_there(node):
 def test_nobody_looks_where_nothing_is_kept_and_there_are_no_callbacks():
     looks: Any = {"callbacks": [Nodes()]}
     with ScriptedModel({}) as model:
-        graph = build_graph(team(model))
+        graph = used_before(build_graph(team(model)))
         kept = build_graph(team(model), checkpointer=InMemorySaver())
     assert unseen_in(graph, {"tags": ["x"]}) is unseen_in(graph, {}) is not graph
     assert unseen_in(graph, looks) is graph
-    assert unseen_in(kept, {}) is kept
+    assert unseen_in(used_before(kept), {}) is kept
     assert unseen_in(watched := graph.with_config(looks), {}) is watched
 
 
@@ -148,7 +154,7 @@ def test_nobody_looks_where_nothing_is_kept_and_there_are_no_callbacks():
 async def test_a_saver_that_a_compiled_graph_was_given_later_keeps_its_runs(is_copied):
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
     with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
-        graph = build_graph(team(model))
+        graph = used_before(build_graph(team(model)))
         if is_copied:
             graph = graph.copy({"checkpointer": saver})
         else:
@@ -162,7 +168,7 @@ async def test_a_saver_that_a_compiled_graph_was_given_later_keeps_its_runs(is_c
 )
 def test_a_graph_that_was_changed_is_the_one_that_runs(change):
     with ScriptedModel({}) as model:
-        graph = build_graph(team(model)).copy(change)
+        graph = used_before(build_graph(team(model))).copy(change)
     assert unseen_in(graph, {}) is graph
 
 
@@ -173,6 +179,6 @@ async def test_an_error_names_the_node_that_raised_it(node):
     for config in ({}, {"callbacks": [Nodes()]}):
         model = ScriptedModel({**replies, node: always(Raised(ValueError("No reply.")))})
         with pytest.raises(ModelCallError) as caught:
-            await run(build_graph(team(model)), "Go.", config=config)
+            await run(used_before(build_graph(team(model))), "Go.", config=config)
         told.append(" ".join(caught.value.__notes__))
     assert all(f"'{node}'" in text for text in told)

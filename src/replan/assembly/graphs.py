@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,8 @@ def compile_graph(
     graph = TeamGraph.of(
         nodes.compile(checkpointer=saver_for(checkpointer, inner), store=store, name=team.name)
     )
-    # Runs that nothing keeps have a graph of their own, compiled when the first one begins.
-    is_kept = bool(checkpointer) or served or seen != "always"
+    # Runs that nothing keeps have a graph of their own. One without a host is the same.
+    is_kept = bool(checkpointer) or served or seen != "always" or services.is_direct
     unseen = partial(compile_graph, team, services, None, store, seen="never")
     entrance = Entrance(
         partial(check_input, services=services),
@@ -131,12 +132,18 @@ def compile_graph(
         shapes=services.shapes,
         services=services,
         tracing=team.traces and _tracing(team.traces),
-        unseen=None if is_kept else cache(unseen),
+        unseen=None if is_kept else _from_the_second_time(unseen),
     )
     graph.channels[START] = entrance
     entrance.key = START
     with_lean_branches(graph)
     return graph
+
+
+def _from_the_second_time(make: Callable[[], Graph]) -> Callable[[], Graph | None]:
+    """Make a graph once it is asked for again: for one run it would cost more than it saves."""
+    asked, made = count(), cache(make)
+    return lambda: made() if next(asked) else None
 
 
 def _tracing(traces: Traces) -> Tracing:

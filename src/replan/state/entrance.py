@@ -64,7 +64,7 @@ class Entrance(EphemeralValue[Any]):
         self.shapes = shapes or {}
         self.services = services  # the live things of the graph, for what is done outside runs
         self.tracing = tracing
-        self.unseen = unseen  # makes the graph for runs between whose super-steps nobody looks
+        self.unseen = unseen  # gives the graph for runs between whose super-steps nobody looks
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
         """Refuse an edit of the state that is not a client's to make."""

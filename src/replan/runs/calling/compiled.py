@@ -55,6 +55,8 @@ def unseen_in(graph: Graph, config: RunnableConfig) -> Graph:
     if get_async_callback_manager_for_config(config).handlers:
         return graph
     unseen = make()
+    if unseen is None:
+        return graph
     is_as_made = all(getattr(graph, name) == getattr(unseen, name) for name in _CHANGEABLE)
     return unseen if is_as_made else graph
 
