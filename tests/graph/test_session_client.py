@@ -26,7 +26,7 @@ from replan import (
 from replan.errors import ContextError, SessionBusyError, SessionConflictError
 from replan.ports.session_store import SessionKey
 from replan.sessions import AgentContext, AgentResult, ClientAgentAdapter, build_agent
-from replan.sessions.session_runs import thread_of
+from replan.sessions.session_runs import lock_name
 from replan.state.session import context as session_context
 from replan.storage.cipher import Cipher
 from replan.storage.sessions import Sessions
@@ -109,7 +109,7 @@ async def test_a_turn_that_is_delivered_again_gives_the_recorded_result(storage)
 async def test_a_session_that_another_client_holds_costs_nobody_a_model_call(memory):
     with ScriptedModel({"think": f"{SIMPLE}Paris."}) as model:
         client = client_of(memory, model)
-        async with memory.holds.lock(thread_of(SessionKey("", "", "s"))):
+        async with memory.holds.lock(lock_name(SessionKey("", "", "s"))):
             with pytest.raises(SessionBusyError, match="'s'"):
                 await client.process("s", "The capital?")
         # Another session, and this one later.

@@ -35,7 +35,7 @@ from replan.runs.running import followed
 from replan.runs.service import Runtime
 from replan.runs.snapshots import config_of
 from replan.runs.stopping import put_an_end_to
-from replan.runs.travel.portable import PortableRun, adopted
+from replan.runs.travel.portable import PortableRun, put_on_thread
 from replan.sessions.session_runs import own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.specialists.steps.step_record import ANSWERS
@@ -78,7 +78,7 @@ class CallPlace:
 
     async def take_up(self, run: PortableRun) -> None:
         """Have a run here that a context carries."""
-        await adopted(run, self.graph, self.log, self.thread_id)
+        await put_on_thread(run, self.graph, self.log, self.thread_id)
 
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str

@@ -27,8 +27,8 @@ def name_of_turn(key: SessionKey, turn_id: str) -> str:
     return digest_of([*key, turn_id])
 
 
-def thread_of(key: SessionKey) -> str:
-    """The lock that is held while a turn of a session is taken."""
+def lock_name(key: SessionKey) -> str:
+    """The name of the lock that is held while a turn of a session is taken."""
     return f"session/{digest_of(key)}"
 
 

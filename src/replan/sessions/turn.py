@@ -20,7 +20,7 @@ from replan.runs.asked.changed_plan import check_changed_plan
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.calling.compiled import services_in, shapes_of
 from replan.runs.result import RunResult, result_of
-from replan.runs.travel.portable import PortableRun, exported
+from replan.runs.travel.portable import PortableRun, portable_run
 from replan.sessions.carried_run import RUN, RunCarrier, asks_of_run
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to
@@ -253,7 +253,7 @@ class Turn:
         place, threads = self._place, self._services.threads
         if result.outcome in ("waiting", "interrupted"):
             snapshot = await place.snapshot()
-            run = await exported(snapshot, place.graph, place.log, threads, stays=place.is_kept)
+            run = await portable_run(snapshot, place.graph, place.log, threads, stays=place.is_kept)
             kept[RUN] = self.carrier.written(run, before.session_id, stays=place.is_kept)
             if self.work is not None and (copied := self.work.copied(run, before.session_id)):
                 kept = {**self.work.given_up(kept), **copied}

@@ -30,7 +30,7 @@ from replan.storage.faults import GONE, Fault, fault_of, storage_error
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-_NEWS = 1.0  # seconds for which it is believed that a database is away, without asking it
+_STAYS_GONE = 1.0  # seconds for which a database that was away is not asked again
 
 EPOCH = "SELECT epoch FROM replan_threads WHERE thread_id = ?"
 """The number of the newest take of a thread."""
@@ -165,7 +165,7 @@ class Retrier:
         """Raise a `StorageError` if no work is accepted now."""
         if self._is_over:
             raise self.closed
-        if self._given_up is GONE and time.monotonic() - self._failed_at < _NEWS:
+        if self._given_up is GONE and time.monotonic() - self._failed_at < _STAYS_GONE:
             raise storage_error(self.where, GONE)
 
     @property

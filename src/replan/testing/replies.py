@@ -68,7 +68,7 @@ class Reply:
         return tuple(_WORD.findall(self.text)) if self.chunks is None else tuple(self.chunks)
 
     @property
-    def with_content(self) -> "Reply":
+    def as_sent(self) -> "Reply":
         """The reply as it is sent: one that is to be empty has its usage alone."""
         if not isinstance(self.fault, Empty):
             return self
@@ -149,7 +149,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
     _fail(reply.fault)
     if isinstance(reply.fault, Reset):
         raise _broken()
-    reply = reply.with_content
+    reply = reply.as_sent
     if reply.message is None:
         calls, extra = list(reply.tool_calls), _refusal_of(reply)
         ending = _ending(reply, messages)
@@ -162,7 +162,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
 def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessageChunk]:
     """Yield a reply in pieces; usage, tool calls and the finish reason come with the last one."""
     _fail(reply.fault)
-    reply = reply.with_content
+    reply = reply.as_sent
     reset_after = reply.fault.after if isinstance(reply.fault, Reset) else None
     for piece in _contents(reply)[:reset_after]:
         yield AIMessageChunk(content=piece)

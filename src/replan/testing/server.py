@@ -203,7 +203,7 @@ class OpenAIServer:
             return refusal(_BAD_REQUEST, describe(error))
         except Exception as error:  # noqa: BLE001 - whatever a function of the script raises
             reply = as_reply(error)
-        reply = reply.with_content
+        reply = reply.as_sent
         exchange = Exchange(
             http=http,
             request=request,

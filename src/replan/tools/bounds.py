@@ -56,6 +56,7 @@ class _Lines(codecs.IncrementalDecoder):
 
 
 def _codec(name: str) -> codecs.CodecInfo | None:
+    """The encoding `LINES`; None for any other name, for which Python asks others."""
     if name.replace("_", "-") != LINES:
         return None
     plain = codecs.lookup("utf-8")

@@ -39,7 +39,7 @@ def period_lines(sums: Sequence[Sums], by: By) -> list[str]:
     """The lines of a table, its heading first."""
     if not sums:
         return [f"There is no {by} in the runs of this period."]
-    return columns(period_rows(sums, by), right=range(1, 99))
+    return columns(period_rows(sums, by), right=range(1, 1 + len(_CELLS)))
 
 
 def period_rows(sums: Sequence[Sums], by: By) -> list[list[str]]:

@@ -107,7 +107,7 @@ async def test_a_database_that_was_waited_for_in_vain_is_not_waited_for_again(mo
     assert counts[0] > 1
     assert max(counts[1:]) <= 1
     assert time.monotonic() - started < 3
-    monkeypatch.setattr(database, "_NEWS", 0.0)
+    monkeypatch.setattr(database, "_STAYS_GONE", 0.0)
     with pytest.raises(StorageError):
         await retrier.run(away)
     assert await retrier.run(lambda: ended("done")) == "done"

@@ -130,25 +130,25 @@ class Conversation:
         """Ask the open questions in place, until none is left or the person leaves one open."""
         left: set[str] = set()
         while self.is_person and (asks := [ask for ask in self.asks if ask.key not in left]):
-            given = await self._ask(asks)
-            left |= {ask.key for ask in asks} - given.keys()
-            for key in given:
+            answers = await self._ask(asks)
+            left |= {ask.key for ask in asks} - answers.keys()
+            for key in answers:
                 self._run = self._run.after_answer(key)
-            if given:
-                await self._turn(given)
+            if answers:
+                await self._turn(answers)
         if self.asks and self.is_person:
             self.tell(left_open_text(self.asks))
 
     async def continue_cut_off(self) -> None:
         """Continue the newest turn, if the process that took it was killed."""
-        given = await self._cut_off() if self.is_person else None
-        if isinstance(given, dict):
+        cut_off = await self._cut_off() if self.is_person else None
+        if isinstance(cut_off, dict):
             self.tell(_CUT_OFF)
-            await self._turn(given)
-        elif given is not None and not self.asks:
-            # Typed again, its work continues.
+            await self._turn(cut_off)
+        elif cut_off is not None and not self.asks:
             self.tell(_KILLED)
-            self.draft = given
+            # The work continues once the person sends the same message again.
+            self.draft = cut_off
 
     async def reload(self) -> None:
         """Read the stored session."""
@@ -184,20 +184,20 @@ class Conversation:
 
     async def _ask(self, asks: Sequence[Question]) -> dict[str, JsonValue]:
         """Ask the person; questions that they leave open are not in the result."""
-        given: dict[str, JsonValue] = {}
+        answers: dict[str, JsonValue] = {}
         for ask in asks:
             self.talk.lines.clear()
             try:
-                given[ask.key] = bind_answer(ask, await answer(ask, self.talk.desk))
+                answers[ask.key] = bind_answer(ask, await answer(ask, self.talk.desk))
             except Quit:
                 continue
             except Interrupted as interrupted:
                 if interrupted.code != INTERRUPTED:
                     raise
                 break
-        return given
+        return answers
 
-    async def _turn(self, given: Any) -> None:
+    async def _turn(self, turn_input: Any) -> None:
         """Take a turn, show it, and load the session that it has changed."""
         reporter = self.talk.reporter()
         turn = Turn(
@@ -209,7 +209,7 @@ class Conversation:
         if self._run.planned and self.is_person:
             reporter.follow(turn.run)
         try:
-            await turn.take_turn(self._stream(given, turn))
+            await turn.take_turn(self._stream(turn_input, turn))
         except ReplanError as error:
             self._has_failed = True
             self.talk.site.complain(f"replan: {harmless(str(error))}")
@@ -221,14 +221,15 @@ class Conversation:
         if turn.stop.code not in (0, INTERRUPTED):
             raise Interrupted(turn.stop.code)
 
-    def _turn_id(self, given: Any) -> str:
+    def _turn_id(self, turn_input: Any) -> str:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
-        return digest_of([self.context.session_metadata.get(VERSION, 0), given])
+        return digest_of([self.context.session_metadata.get(VERSION, 0), turn_input])
 
     async def _cut_off(self) -> str | dict[str, JsonValue] | None:
-        """What was said in the newest turn, if the process that took it was killed.
+        """The input of the newest turn, if the process that took it was killed.
 
-        A message is empty if unknown; None if no turn was killed.
+        That is answers by their questions, or a message, which is empty if it is not known; None
+        if no turn was killed.
         """
         opened, asks = self.talk.opened, {ask.key: ask for ask in self.asks}
         for turn, rows in await opened.answers_on_record(self.context):
@@ -242,15 +243,15 @@ class Conversation:
                     return said if isinstance(said, dict) else str(said)
         return await opened.killed_message(self.context)
 
-    def _stream(self, given: Any, turn: Turn) -> Any:
+    def _stream(self, turn_input: Any, turn: Turn) -> Any:
         return self.talk.opened.client.stream(
             self.session_id,
-            given,
-            turn_id=self._turn_id(given),
+            turn_input,
+            turn_id=self._turn_id(turn_input),
             settings=self.talk.settings,
             stop=turn.stop.asked,
             # What was stopped is abandoned for something new.
-            new_request=self.is_stopped and given is not None,
+            new_request=self.is_stopped and turn_input is not None,
         )
 
     def _close(self, turn: Turn) -> None:
@@ -326,13 +327,13 @@ class Conversation:
         )
 
 
-def bind_answer(ask: Question, given: JsonValue) -> JsonValue:
+def bind_answer(ask: Question, answered: JsonValue) -> JsonValue:
     """An answer to a question unchanged; a decision with its subject."""
     if ask.kind == "question":
-        return given
-    return (
-        {**given, "fingerprint": ask.fingerprint} if isinstance(given, dict) else ask.bound(given)
-    )
+        return answered
+    if isinstance(answered, dict):
+        return {**answered, "fingerprint": ask.fingerprint}
+    return ask.bound(answered)
 
 
 def read_piped_answer(text: str) -> str | Mapping[str, Any]:

@@ -25,7 +25,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
-from replan.sessions.session_runs import labels_of, name_of_turn, run_in, thread_of
+from replan.sessions.session_runs import labels_of, lock_name, name_of_turn, run_in
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
@@ -102,7 +102,7 @@ class Opened:
     ) -> list[tuple[str, dict[str, JsonValue]]]:
         """The answers to the run that waits which are on record, by the names of their turns."""
         key, run_id = SessionKey("", self.user, context.session_id), run_in(context)
-        if not run_id or await self.storage.holds.is_held(thread_of(key)):
+        if not run_id or await self.storage.holds.is_held(lock_name(key)):
             return []
         requests: Any = await self.storage.log.requests([run_id], taken=True)
         return [

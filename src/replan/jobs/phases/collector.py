@@ -81,6 +81,7 @@ class InformationCollector:
         if issue.code == REOPENED:
             return issue.message
         slot = self.spec.slot(issue.field)
+        # The issue of a secret slot does not have its value.
         key = "wrong" if issue.value else "wrong_secret"
         called = slot.called(language)
         return say(key, language, value=issue.value, name=called, problem=issue.message)

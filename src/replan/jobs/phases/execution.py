@@ -35,32 +35,33 @@ class ExecutionHandler(PhaseHandler):
     phase = JobPhase.EXECUTION
     next_phase = JobPhase.COMPLETED
 
-    def hears(self, job: Job, given: ProcessInput) -> bool:
+    def hears(self, job: Job, turn: ProcessInput) -> bool:
         """An answer to the question of an action is its result."""
         command = self._engine.spec.command(job.command)
         is_asked = command is not None and command.action == "ask_user"
-        return not (is_asked and job.asked.names == (ANSWER,) and given.message)
+        return not (is_asked and job.asked.names == (ANSWER,) and turn.message)
 
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+    async def process(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         """Execute the plan, after its confirmation if one is required."""
         spec = self._engine.spec
         command, plan = spec.command(job.command), job.plan
         if command is None or plan is None:
             return fail(job, "broken", "There is no plan.")
-        if not given.is_heard:
-            result = Outcome(success=True, result=storable_text(given.message))
+        if not turn.is_heard:
+            result = Outcome(success=True, result=storable_text(turn.message))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
             return self._completed(job, command)
         if spec.is_confirmed(command) and job.confirmed != plan.id:
             # A yes after a no may only acknowledge it.
-            said = given.confirmed
-            if said is not True or job.refused:
-                job = job.replace(refused=said is False)
-                asked = self._confirmation(job, command, given)
-                return asked if said is not None else self._unless_understood(asked, job, given)
+            if turn.confirmed is not True or job.refused:
+                job = job.replace(refused=turn.confirmed is False)
+                question = self._confirmation(job, command, turn)
+                if turn.confirmed is None and self._is_unclear(job, turn):
+                    return self._asked_again(question, job)
+                return question
             job = job.replace(confirmed=plan.id)
-            given.progressed = True
-        return await self._done(job, command, plan, given)
+            turn.progressed = True
+        return await self._done(job, command, plan, turn)
 
     def _confirmation(self, job: Job, command: JobCommand, turn: ProcessInput) -> ProcessOutput:
         """Show all values, and ask whether they are right; after a no, what can be done."""
@@ -86,15 +87,15 @@ class ExecutionHandler(PhaseHandler):
             text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
-    def _unless_understood(
-        self, asked: ProcessOutput, job: Job, turn: ProcessInput
-    ) -> ProcessOutput:
-        """Say that an answer to the confirmation was not understood, if it was not."""
+    def _is_unclear(self, job: Job, turn: ProcessInput) -> bool:
+        """Whether a message answers the confirmation, and nothing was found in it."""
         is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
-        if not is_answer or job.is_over or turn.found.values:
-            return asked
+        return bool(is_answer) and not job.is_over and not turn.found.values
+
+    def _asked_again(self, question: ProcessOutput, job: Job) -> ProcessOutput:
+        """The confirmation, below the words that the answer to it was not understood."""
         text = say("unclear", job.language, name=self._first_slot(job))
-        return replace(asked, user_prompt=f"{text}\n{asked.user_prompt}")
+        return replace(question, user_prompt=f"{text}\n{question.user_prompt}")
 
     def _first_slot(self, job: Job) -> str:
         """The name of a slot of the command, as an example of what can be changed."""

@@ -22,14 +22,14 @@ class IntentRecognitionHandler(PhaseHandler):
     phase = JobPhase.INTENT_RECOGNITION
     next_phase = JobPhase.INFORMATION_COLLECTION
 
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+    async def process(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         """Go on with the command that was recognised, or ask which one is wanted."""
         if job.command:
             return go_on(job, self.next_phase)
         spec, language = self._engine.spec, job.language
         called = joined([command.called(language) for command in spec.commands], language)
         question = text_in(spec.question, language) or say("which", language, commands=called)
-        return ask(self._engine, job, given, (COMMAND,), question)
+        return ask(self._engine, job, turn, (COMMAND,), question)
 
 
 class InformationCollectionHandler(PhaseHandler):
@@ -38,7 +38,7 @@ class InformationCollectionHandler(PhaseHandler):
     phase = JobPhase.INFORMATION_COLLECTION
     next_phase = JobPhase.PLAN_GENERATION
 
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+    async def process(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         """Ask for what is missing or wrong."""
         engine = self._engine
         wrong = tuple(issue.field for issue in job.validation_errors)
@@ -47,7 +47,7 @@ class InformationCollectionHandler(PhaseHandler):
             return go_on(job, self.next_phase)
         issues = (*job.remarks, *job.validation_errors)
         prompt = engine.collector.generate_collection_prompt(names, job.language, issues)
-        return ask(engine, job.replace(remarks=()), given, names, prompt)
+        return ask(engine, job.replace(remarks=()), turn, names, prompt)
 
 
 class PlanGenerationHandler(PhaseHandler):
@@ -56,11 +56,11 @@ class PlanGenerationHandler(PhaseHandler):
     phase = JobPhase.PLAN_GENERATION
     next_phase = JobPhase.EXECUTION
 
-    def hears(self, job: Job, given: ProcessInput) -> bool:
+    def hears(self, job: Job, turn: ProcessInput) -> bool:
         """A plan is made without the user."""
         return False
 
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+    async def process(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         """Make the plan with its id; values that the planner needs are collected first."""
         if job.plan is not None and job.plan.id:
             return go_on(job, self.next_phase)

@@ -53,12 +53,12 @@ class PhaseHandler(ABC):
         """Whether this is its phase."""
         return phase is self.phase
 
-    def hears(self, job: Job, given: ProcessInput) -> bool:
+    def hears(self, job: Job, turn: ProcessInput) -> bool:
         """Whether what the user said is about what the job has, before it is processed here."""
         return True
 
     @abstractmethod
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+    async def process(self, job: Job, turn: ProcessInput) -> ProcessOutput:
         """Do it, on a copy."""
 
     def get_next_phase(self, job: Job) -> JobPhase:

@@ -22,8 +22,9 @@ _OURS = "replan_"
 """What the names of Replan's context variables begin with that hold more than a word."""
 
 _Client = openai.DefaultAsyncHttpxClient
-_Lifeline = AsyncGenerator[None]
-_Held = dict[asyncio.AbstractEventLoop, tuple[_Client, _Lifeline]]
+_ClosedWithLoop = AsyncGenerator[None]
+"""Closes a client as it ends: its loop ends it when it shuts down."""
+_ByLoop = dict[asyncio.AbstractEventLoop, tuple[_Client, _ClosedWithLoop]]
 
 _closing: set[asyncio.Task[None]] = set()
 
@@ -42,10 +43,10 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     def __init__(self) -> None:
         # openai reads the defaults of this client; its own transport is never used.
         super().__init__(verify=trusted())
-        self._held: _Held = {}
+        self._by_loop: _ByLoop = {}
         # The finalizer refers to the clients, so that the garbage collector does not collect open
         # sessions in one cycle with this object, unclosed.
-        weakref.finalize(self, _close_all, self._held).atexit = False
+        weakref.finalize(self, _close_all, self._by_loop).atexit = False
 
     async def send(self, request: Any, **options: Any) -> Any:
         client = await self._client_of_this_loop()
@@ -65,22 +66,22 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
 
     async def aclose(self) -> None:
         """Close the connections of the running loop; the next request opens new ones."""
-        entry = self._held.pop(asyncio.get_running_loop(), None)
+        entry = self._by_loop.pop(asyncio.get_running_loop(), None)
         if entry is not None:
             await _finish(entry[1])
 
     async def _client_of_this_loop(self) -> _Client:
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None:
-            for loop_before in tuple(self._held):
+        entry = self._by_loop.get(loop)
+        if entry is None:
+            for loop_before in tuple(self._by_loop):
                 if loop_before.is_closed():
-                    self._held.pop(loop_before, None)
+                    self._by_loop.pop(loop_before, None)
             client = _new_client()
-            held = self._held[loop] = (client, _until_the_loop_ends(client))
+            entry = self._by_loop[loop] = (client, _until_the_loop_ends(client))
             # The first step makes the generator known to the loop; it does not wait.
-            await anext(held[1])
-        return held[0]
+            await anext(entry[1])
+        return entry[0]
 
 
 async def _send(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
@@ -116,7 +117,7 @@ def _without_own_context() -> Generator[None]:
             variable.reset(token)
 
 
-async def _until_the_loop_ends(client: _Client) -> _Lifeline:
+async def _until_the_loop_ends(client: _Client) -> _ClosedWithLoop:
     try:
         yield
     finally:
@@ -136,21 +137,21 @@ def trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _close_all(clients: _Held) -> None:
+def _close_all(clients: _ByLoop) -> None:
     """Close clients inside their loops; the collector may call this in any thread."""
-    for loop, (_, lifeline) in clients.items():
+    for loop, (_, closed_with_loop) in clients.items():
         # A loop that ends meanwhile refuses the call, and closes the client itself.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_close, loop, lifeline)
+            loop.call_soon_threadsafe(_close, loop, closed_with_loop)
 
 
-def _close(loop: asyncio.AbstractEventLoop, lifeline: _Lifeline) -> None:
-    task = loop.create_task(_finish(lifeline))
+def _close(loop: asyncio.AbstractEventLoop, closed_with_loop: _ClosedWithLoop) -> None:
+    task = loop.create_task(_finish(closed_with_loop))
     _closing.add(task)
     task.add_done_callback(_closing.discard)
 
 
-async def _finish(lifeline: _Lifeline) -> None:
+async def _finish(closed_with_loop: _ClosedWithLoop) -> None:
     # The loop closes it itself while it shuts down, and refuses whoever does so, too.
-    if not cast("Any", lifeline).ag_running:
-        await lifeline.aclose()
+    if not cast("Any", closed_with_loop).ag_running:
+        await closed_with_loop.aclose()

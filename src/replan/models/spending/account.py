@@ -26,7 +26,7 @@ from replan.models.spending.deadline import ScopeTimers
 from replan.models.spending.scopes import AMOUNTS, RUN, CallRequest, Permit, Scope, fit
 
 _MOST_RUNS = 1_000
-_TRIES = 3  # how often a call that other processes crowd out asks again
+_MOST_REFUSALS = 3  # of the log, in a row, until a call that other processes crowd out is refused
 
 
 class Passed(NamedTuple):
@@ -101,29 +101,29 @@ class Account:
             LimitReachedError: There is no room, and no call in flight makes any.
         """
         await self.open()
-        tries = 0
+        refusals = 0
         while True:
             ended = self.ended
-            offer = self._reserve(call)
-            if isinstance(offer, LimitReachedError):
+            reserved = self._reserve(call)
+            if isinstance(reserved, LimitReachedError):
                 # Other processes may have made room, or calls elsewhere were settled meanwhile.
                 await self._read()
-                offer = self._reserve(call)
-            if isinstance(offer, Permit):
-                refused = await self._record(offer)
+                reserved = self._reserve(call)
+            if isinstance(reserved, Permit):
+                refused = await self._record(reserved)
                 if refused is None:
-                    return offer
-                # Where other calls ended meanwhile, the log only had not heard of it yet.
-                tries = tries + 1 if self.ended == ended + 1 else 1
-                if tries == _TRIES:
+                    return reserved
+                # The refused call itself counts as ended. Where others ended meanwhile, too, the
+                # log only had not heard of it yet, and the refusals are counted anew.
+                refusals = refusals + 1 if self.ended == ended + 1 else 1
+                if refusals == _MOST_REFUSALS:
                     raise _error(call, refused)
-            elif not self.makes_room(call, offer):
-                # A thread may have ended a call since it was in the way.
-                if self.ended == ended:
-                    raise offer
-            else:
+            elif self.makes_room(call, reserved):
                 with waiting():
-                    await self._until_a_call_ends(ended, patience, offer)
+                    await self._until_a_call_ends(ended, patience, reserved)
+            elif self.ended == ended:
+                raise reserved
+            # Else a thread ended a call meanwhile, which may have made room.
 
     def take_now(self, call: CallRequest, loop: AbstractEventLoop) -> Permit:
         """Reserve a call in code that cannot wait; the log has it as soon as its loop runs.
@@ -131,11 +131,11 @@ class Account:
         Raises:
             LimitReachedError: There is no room.
         """
-        offer = self._reserve(call, waits=False)
-        if isinstance(offer, LimitReachedError):
-            raise offer
-        self._write_soon(call.id, lambda: self._record_made(offer), loop)
-        return offer
+        reserved = self._reserve(call, waits=False)
+        if isinstance(reserved, LimitReachedError):
+            raise reserved
+        self._write_soon(call.id, lambda: self._record_made(reserved), loop)
+        return reserved
 
     async def settle(self, permit: Permit, used: Spending) -> None:
         """Replace the reservation of a call by what it used."""
@@ -166,7 +166,7 @@ class Account:
                     return Passed(limit, value, getattr(charged, kind) - value)
         return None
 
-    async def written(self) -> None:
+    async def wait_written(self) -> None:
         """Wait until all is written that other code did not wait for."""
         while self._writes:
             for id_, write in self._writes.copy().items():
@@ -179,11 +179,11 @@ class Account:
 
     def _reserve(self, call: CallRequest, *, waits: bool = True) -> Permit | LimitReachedError:
         with self._guard:
-            offer = fit(call, self._charged, self._crowded(call) if waits else ())
-            if isinstance(offer, Permit):
-                self._in_flight[call.id] = offer
-                self._charge(offer, offer.reservation.amount)
-            return offer
+            fitted = fit(call, self._charged, self._crowded(call) if waits else ())
+            if isinstance(fitted, Permit):
+                self._in_flight[call.id] = fitted
+                self._charge(fitted, fitted.reservation.amount)
+            return fitted
 
     def _crowded(self, call: CallRequest) -> set[str]:
         """The scopes of a call in which other calls are in flight, and will make room."""
@@ -243,7 +243,7 @@ class Account:
         """Take over what the log has."""
         while True:
             ended = self.ended
-            await self.written()
+            await self.wait_written()
             before = frozenset(self._on_record)
             charged = await self._log.charged(self.run_id)
             with self._guard:

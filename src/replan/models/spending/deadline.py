@@ -36,7 +36,7 @@ class Stopwatch:
     _before: float = 0.0
     _since: float = 0.0
     _at_work: int = 0
-    _marked: float = 0.0
+    _recorded: float = 0.0
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -49,8 +49,8 @@ class Stopwatch:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough time has passed since the last mark to record it."""
-        return self.seconds - self._marked >= max(LEAST_PRECISION, PRECISION * self._marked)
+        """Whether enough time has passed since the last record for another one."""
+        return self.seconds - self._recorded >= max(LEAST_PRECISION, PRECISION * self._recorded)
 
     def running(self) -> "_Running":
         """A block in which it runs."""
@@ -68,12 +68,14 @@ class Stopwatch:
                 self._before = self.seconds
             self._at_work -= 1
 
-    def begin_at(self, seconds: float) -> None:
-        self._before = self._marked = max(self._before, seconds)
+    def continue_from(self, recorded: float) -> None:
+        """Go on from the seconds that an earlier process recorded."""
+        self._before = self._recorded = max(self._before, recorded)
 
-    def mark(self) -> float:
-        self._marked = self.seconds
-        return self._marked
+    def to_record(self) -> float:
+        """The seconds now, which the caller records."""
+        self._recorded = self.seconds
+        return self._recorded
 
 
 @dataclass(slots=True)
@@ -104,7 +106,7 @@ class ScopeTimers:
     async def recall(self) -> None:
         for key, seconds in (await self.log.notes(self.run_id, TIMES)).items():
             if isinstance(seconds, int | float):
-                self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)
+                self._of(key.removeprefix(TIMES).rpartition("/")[0]).continue_from(seconds)
 
     def at_work(self, scopes: Sequence[Scope]) -> _Running:
         """A block in which the clocks of scopes run."""
@@ -126,7 +128,7 @@ class ScopeTimers:
         for scope in scopes:
             clock = self._of(scope.name)
             if scope.budget.max_seconds is not None and clock.is_due:
-                seconds = clock.mark()
+                seconds = clock.to_record()
                 await self.log.note(self.run_id, f"{TIMES}{scope.name}/{seconds:.3f}", seconds)
 
     def _of(self, scope: str) -> Stopwatch:

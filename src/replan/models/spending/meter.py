@@ -126,7 +126,7 @@ class Meter(BaseCallbackHandler, Allowance):
         for task in [*self._taking]:
             task.cancel()
             await asyncio.wait({task})
-        await self._account.written()
+        await self._account.wait_written()
 
     @property
     def handlers(self) -> Sequence[BaseCallbackHandler]:

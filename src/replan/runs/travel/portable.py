@@ -165,7 +165,7 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueRead
         reading.refuse((*path, "current_plan", "steps"), ids, "two steps have one id", _FIX)
 
 
-async def exported(
+async def portable_run(
     snapshot: StateSnapshot,
     graph: Graph,
     log: RunLog,
@@ -230,7 +230,7 @@ def still_used(rows: RunRows, state: Mapping[str, Any]) -> RunRows:
     )
 
 
-async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -> None:
+async def put_on_thread(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -> None:
     """Put a run on a new thread, and its rows into the log: it continues without an input.
 
     Raises:
@@ -246,17 +246,19 @@ async def adopted(run: PortableRun, graph: Graph, log: RunLog, thread_id: str) -
     plain = plain_keys()
     update = {key: value if key in plain else Overwrite(value) for key, value in run.state.items()}
     edit: Any = Command(update=update, goto=run.next)
-    behind = _ENDING
+    written_by = _ENDING
     if run.next == _STEPS:
         # The branch there sends the steps of the round.
-        edit, behind = update, "plan_execution"
-    await cast("Any", graph).aupdate_state(config_of(thread_id), edit, as_node=behind)
+        edit, written_by = update, "plan_execution"
+    await cast("Any", graph).aupdate_state(config_of(thread_id), edit, as_node=written_by)
 
 
 def _next_node(snapshot: StateSnapshot) -> str | None:
     """The node that a run continues with; None if there is none, or it cannot travel from there."""
+    if not snapshot.values.get("run_id"):
+        return None  # no run has begun on this thread
     names = {_STEPS if name.startswith(_SPECIALIST) else name for name in snapshot.next}
-    name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
+    name = names.pop() if len(names) == 1 else None
     return name if name in get_args(Node) else None
 
 
@@ -267,7 +269,7 @@ async def export_of(run_id: str, resources: Resources) -> PortableRun:
         raise ThreadBusyError(record.thread_id)
     storage = cast("Storage", resources.storage)
     snapshot = await snapshot_of(resources.graph, record)
-    return await exported(snapshot, resources.graph, storage.log, storage.threads)
+    return await portable_run(snapshot, resources.graph, storage.log, storage.threads)
 
 
 async def adopt_into(
@@ -289,7 +291,7 @@ async def adopt_into(
                     f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
                     "Continue what is here, or adopt the run on a new thread of another storage."
                 )
-            await adopted(run, resources.graph, resources.storage.log, thread_id)
+            await put_on_thread(run, resources.graph, resources.storage.log, thread_id)
             now = resources.clock()
             record = RunRecord(
                 run_id=run.run_id,

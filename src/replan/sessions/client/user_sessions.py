@@ -26,7 +26,7 @@ from replan.sessions.client.kept_turn import (
     with_version,
 )
 from replan.sessions.context_sessions import ContextSessions
-from replan.sessions.session_runs import forget_run, remove_runs, thread_of
+from replan.sessions.session_runs import forget_run, lock_name, remove_runs
 from replan.sessions.stateless_agent import read_context, summary_in
 from replan.state.session.context import AgentContext, checked_session
 
@@ -224,7 +224,7 @@ class UserSessions:
             return
         async with AsyncExitStack() as stack:
             try:
-                held = self._storage.holds.lock(thread_of(key))
+                held = self._storage.holds.lock(lock_name(key))
                 owner = await stack.enter_async_context(held)
             except ThreadBusyError as error:
                 raise SessionBusyError(key.session_id) from error
@@ -241,7 +241,7 @@ class UserSessions:
             # The session goes last: what is killed between can be removed again.
             await self._store.remove(key)
             if self._storage is not None:
-                await self._storage.checkpointer.adelete_thread(thread_of(key))
+                await self._storage.checkpointer.adelete_thread(lock_name(key))
         return True
 
     async def _forget_run(self, key: SessionKey, context: AgentContext, turn: str = "") -> None:

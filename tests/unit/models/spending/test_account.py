@@ -88,7 +88,7 @@ async def test_a_call_that_a_thread_ends_while_another_looks_for_room_makes_room
 
     monkeypatch.setattr(spends, "makes_room", ended_first)
     assert (await spends.take(call("2", 700))).reservation.amount.tokens == 700
-    await spends.written()
+    await spends.wait_written()
 
 
 async def test_a_call_waits_no_longer_than_its_patience_while_no_call_ends(spends):
@@ -176,11 +176,11 @@ async def test_who_cannot_wait_takes_what_is_there_or_is_refused_and_the_log_fol
     assert await tokens_of(log) == 0
     spends.settle_now(first, used(5), loop)
     third = spends.take_now(call("4", 700), loop)
-    await spends.written()
+    await spends.wait_written()
     assert await tokens_of(log) == 5 + 200 + 700
     spends.settle_now(second, used(6), loop)
     spends.settle_now(third, used(7), loop)
-    await spends.written()
+    await spends.wait_written()
     assert await tokens_of(log) == 18
     assert spends.is_at_rest
 
@@ -191,7 +191,7 @@ async def test_a_call_that_is_made_already_is_on_record_though_the_log_would_ref
     other = Reservation(id="other", run_id="r", amount=Spending(calls=1))
     await log.reserve(other, [Bound(scope="run", calls=1)])
     spends.take_now(call("1", scope=scope), asyncio.get_running_loop())
-    await spends.written()
+    await spends.wait_written()
     assert (await log.spent("r"))["run"].calls == 2
 
 
@@ -313,7 +313,7 @@ class Course:
             permit = spends.take_now(asked, asyncio.get_running_loop())
         except LimitReachedError:
             return
-        await spends.written()
+        await spends.wait_written()
         self.permits.append((spends, permit))
 
     async def check(self):
@@ -346,7 +346,7 @@ async def test_a_call_that_begins_while_the_log_is_read_counts(spends, log, monk
         spends.settle_now(permit, used(50), loop)
     else:
         # The log has it before the reader hears of what it read.
-        await spends.written()
+        await spends.wait_written()
     go_on.set()
     assert (await reading).calls == 1
     with pytest.raises(LimitReachedError):

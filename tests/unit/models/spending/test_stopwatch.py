@@ -35,7 +35,7 @@ def test_work_at_the_same_time_counts_once_and_a_pause_not_at_all(now):
 def test_it_goes_on_from_the_largest_time_that_is_on_record(now):
     clock = Stopwatch()
     for seconds in (3, 7, 5):
-        clock.begin_at(seconds)
+        clock.continue_from(seconds)
     with clock.running():
         now.seconds += 1
     assert clock.seconds == 8
@@ -47,10 +47,10 @@ def test_a_mark_is_due_after_a_second_and_later_after_a_hundredth(now):
     with clock.running():
         now.seconds += 1
         assert clock.is_due
-        assert clock.mark() == 1
+        assert clock.to_record() == 1
         assert not clock.is_due
         now.seconds += 999
-        assert clock.mark() == 1_000
+        assert clock.to_record() == 1_000
         now.seconds += 9.5
         assert not clock.is_due
         now.seconds += 0.5
