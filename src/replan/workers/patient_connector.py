@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, LiteralString, TypeVar
@@ -11,6 +10,13 @@ import psycopg
 from procrastinate import exceptions
 from procrastinate.connector import Notify
 from procrastinate.psycopg_connector import PsycopgConnector
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_before_delay,
+    wait_exponential,
+)
 
 from replan.log.uninterrupted import uninterrupted
 
@@ -67,23 +73,33 @@ class PatientConnector(PsycopgConnector):
                 await asyncio.sleep(_LONGEST_PAUSE)
 
     async def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        latest, pause = time.monotonic() + self._patience, _PAUSE
-        while True:
-            try:
-                # A pool that hands a connection over loses a cancellation (`asyncio.wait_for` of
-                # Python 3.11).
-                return await uninterrupted(attempt())
-            except exceptions.ConnectorException as error:
-                if not is_away(error) or time.monotonic() + pause > latest:
-                    raise
-                logger.info("queue is away", extra={"error": type(error.__cause__).__name__})
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(is_away),
+            stop=stop_before_delay(self._patience),
+            wait=wait_exponential(_PAUSE, max=_LONGEST_PAUSE),
+            before_sleep=_report,
+            reraise=True,
+        )
+
+        async def whole_attempt() -> T:
+            # A pool that hands a connection over loses a cancellation (`asyncio.wait_for` of
+            # Python 3.11).
+            return await uninterrupted(attempt())
+
+        return await retrying(whole_attempt)
 
 
-def is_away(error: exceptions.ConnectorException) -> bool:
+def is_away(error: BaseException) -> bool:
     """Whether the server could not be reached, or ended the connection."""
-    return isinstance(error.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
+    is_of_queue = isinstance(error, exceptions.ConnectorException)
+    return is_of_queue and isinstance(
+        error.__cause__, psycopg.OperationalError | psycopg.InterfaceError
+    )
+
+
+def _report(state: RetryCallState) -> None:
+    error = state.outcome and state.outcome.exception()
+    logger.info("queue is away", extra={"error": type(error and error.__cause__).__name__})
 
 
 async def _to_our_schema(connection: psycopg.AsyncConnection[Any]) -> None:

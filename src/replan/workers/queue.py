@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import psycopg
 from procrastinate import App, exceptions
@@ -112,14 +112,6 @@ class Followed:
             self._failed_at, self._failure = time.monotonic(), error
             raise
         self._found, self._looked_at = statuses, now
-
-
-class Taken(NamedTuple):
-    """One taking of a job by a worker: no other has the same values."""
-
-    worker: int | str  # its number
-    job: int = 0
-    attempt: int = 0  # how often the job was taken before
 
 
 @dataclass(frozen=True, kw_only=True)

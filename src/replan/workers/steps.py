@@ -33,7 +33,7 @@ from replan.specialists.steps.step_record import Asker
 from replan.state.limits import TRIES
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult, result_as_json
-from replan.workers.queue import LEASE, QUEUE, NewJob, Queue, Taken
+from replan.workers.queue import LEASE, QUEUE, NewJob, Queue
 
 logger = logging.getLogger(__name__)
 
@@ -146,16 +146,14 @@ class StepJobs:
         self._log = log
         self._lease = lease
 
-    async def do(self, run_id: str, key: str, taking: Taken | None = None) -> None:
+    async def do(self, run_id: str, key: str) -> None:
         """Make an attempt of a step, unless it has ended, is no longer needed, or others make it.
 
         Args:
             run_id: The run.
             key: The idempotency key of the step.
-            taking: Which taking of the job this is; by default one of its own, from now.
         """
         fetched_at, step_notes = self._services.clock(), _StepNotes(self._log, run_id, key)
-        taking = taking or Taken(worker=self._services.new_id())
         notes = await step_notes.read()
         if "errand" not in notes or "end" in notes or "stop" in notes:
             return
@@ -165,7 +163,7 @@ class StepJobs:
         if begun and card.effects == "unsafe":
             problem = "its worker ended in the middle, and nobody knows what it did"
             end = StepOutcome(how="cut off", error=problem, attempt=job.context.attempt)
-        elif await self._claim(step_notes, taking, len(begun), fetched_at):
+        elif await self._claim(step_notes, len(begun), fetched_at):
             end = await self._make_attempt(job, step_notes)
         else:
             return
@@ -173,18 +171,18 @@ class StepJobs:
             await step_notes.write("end", end.model_dump(mode="json"))
 
     async def _claim(
-        self, step_notes: _StepNotes, taking: Taken, earlier_begins: int, fetched_at: datetime
+        self, step_notes: _StepNotes, earlier_begins: int, fetched_at: datetime
     ) -> bool:
         """Record that this worker begins; False if another one was first, or may have the job."""
-        mark = taking._asdict()
+        claim_id = self._services.new_id()
         first = await step_notes.write(
-            f"begun/{earlier_begins}" if earlier_begins else "begun", mark
+            f"begun/{earlier_begins}" if earlier_begins else "begun", claim_id
         )
         # Once the lease is over, another worker has the job, and takes this one for dead.
         is_late = self._services.clock() - fetched_at >= timedelta(seconds=self._lease)
-        if first == mark and not is_late:
+        if first == claim_id and not is_late:
             return True
-        extra = {"run_id": step_notes.run_id, **mark}
+        extra = {"run_id": step_notes.run_id, "key": step_notes.key}
         logger.warning("a step is left to another worker", extra=extra)
         return False
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from inspect import signature
 from typing import Any
 
 from procrastinate import exceptions
@@ -13,13 +12,13 @@ from procrastinate.worker import Worker as ProcrastinateWorker
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.workers.fenced_jobs import MOST_ATTEMPTS
-from replan.workers.queue import LEASE, Queue, Taken
+from replan.workers.queue import LEASE, Queue
 from replan.workers.run_jobs import GivenBack, RunJobs
 
 POLL = 2.0  # seconds between two checks for jobs without a notification
 _LAST = 10.0  # seconds at the end to give jobs back to the queue
 
-# Does the jobs of a kind; receives the job's arguments, and `taken` if it has such a parameter.
+# Does the jobs of a kind; receives the job's arguments.
 Handler = Callable[..., Awaitable[None]]
 
 logger = logging.getLogger(__name__)
@@ -151,16 +150,11 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
 
 
 def _register(queue: Queue, kind: str, handler: Handler) -> None:
-    wants_taken = "taken" in signature(handler).parameters
-
-    async def done(context: JobContext, **arguments: Any) -> None:
+    async def do(**arguments: Any) -> None:
         # These are for the queue.
         arguments.pop("tenant", None)
         if kind == "run":
             arguments.pop("thread_id", None)
-        if wants_taken:
-            job = context.job
-            arguments["taken"] = Taken(job.worker_id or 0, job.id or 0, job.attempts)
         await handler(**arguments)
 
-    queue.app.task(name=kind, retry=GivenBack(), pass_context=True)(done)
+    queue.app.task(name=kind, retry=GivenBack())(do)

@@ -10,11 +10,9 @@ from replan.plan.model import PlanStep
 from replan.ports.elsewhere import StepJob
 from replan.runs.calling.compiled import services_in
 from replan.state.results import ExecutionContext
-from replan.workers.queue import Taken
 from replan.workers.steps import StepJobs
 
 RUN, KEY = "r1", "step-1-pay"
-FIRST, SECOND = Taken(1, 7, 0), Taken(2, 7, 1)
 
 
 class Slow:
@@ -71,17 +69,14 @@ class Bank:
 
 
 @pytest.mark.parametrize("effects", ["unsafe", "keyed", "pure"])
-@pytest.mark.parametrize("slow", [FIRST, SECOND])
-async def test_of_two_workers_that_both_saw_nothing_one_does_the_step(
-    postgres_database, effects, slow
-):
-    bank, other = Bank(effects), SECOND if slow is FIRST else FIRST
+async def test_of_two_workers_that_both_saw_nothing_one_does_the_step(postgres_database, effects):
+    bank = Bank(effects)
     async with open_storage(postgres_database) as one, open_storage(postgres_database) as two:
         await bank.order(one)
         log = Slow(one.log)
-        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY, slow))
+        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY))
         await log.asleep.wait()
-        await bank.jobs(two).do(RUN, KEY, other)
+        await bank.jobs(two).do(RUN, KEY)
         log.awake.set()
         await sleeping
         assert (len(bank.paid), await bank.end(two)) == (1, "result")
@@ -92,10 +87,10 @@ async def test_who_begins_after_the_lease_does_nothing_and_a_person_is_asked(pos
     async with open_storage(postgres_database) as one, open_storage(postgres_database) as two:
         await bank.order(one)
         log = Slow(one.log, before=False)
-        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY, FIRST))
+        sleeping = asyncio.ensure_future(bank.jobs(one, log).do(RUN, KEY))
         await log.asleep.wait()
         bank.now += timedelta(seconds=31)
-        await bank.jobs(two).do(RUN, KEY, SECOND)
+        await bank.jobs(two).do(RUN, KEY)
         log.awake.set()
         await sleeping
         assert (bank.paid, await bank.end(two)) == ([], "cut off")
