@@ -127,6 +127,7 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         wrong = Message(message_id="m6", role=Role.ROLE_USER, parts=[new_url_part("http://a/b")])
         for each, why in (
             (SendMessageRequest(message=wrong), "not fetched"),
+            (SendMessageRequest(message=message("red", "m3", task_id=task.id)), "something else"),
             (SendMessageRequest(message=message(" ", "m7")), "is empty"),
             (SendMessageRequest(message=message("Hi", "m8", context_id="no name")), "contextId"),
             (SendMessageRequest(message=message("Hi", "m9", task_id="nobody")), "no such task"),

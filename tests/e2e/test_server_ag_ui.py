@@ -106,6 +106,9 @@ async def test_what_is_abandoned_waits_and_what_is_of_others_is_unknown():
     async with served({"town": team()}, tokens=tokens) as client:
         first = await told(client, asked("Paint the hall."), headers=as_("anna"))
         (question,) = first[-1].outcome.interrupts
+        # The same messages are no answer to what they led to.
+        again = await told(client, asked("Paint the hall.", runId="r2"), headers=as_("anna"))
+        assert [each.id for each in again[-1].outcome.interrupts] == [question.id]
         answer = {"interruptId": question.id, "status": "resolved", "payload": "blue"}
         # The same thread of another token has nothing that waits.
         for name in ("ben", "eve"):

@@ -102,6 +102,20 @@ async def test_a_question_is_the_answer_and_the_next_message_answers_it():
         assert (run["outcome"], "blue" in run["steps"][0]["result"]) == ("completed", True)
 
 
+async def test_a_message_that_comes_again_answers_nothing_and_says_how_it_would():
+    async with served({"town": team(PLAN)}) as client, client_of(client) as chat:
+        session = {"model": "town", "metadata": {"session_id": "hall"}}
+        create = chat.chat.completions.create
+        first = await create(messages=said("Paint the hall."), **session)
+        again = await create(messages=said("Paint the hall."), **session)
+        assert again.replan == first.replan
+        assert "`1/painter/1=ANSWER`" in again.choices[0].message.content
+        named = {"model": "town", "extra_headers": {"Idempotency-Key": "k"}}
+        await create(messages=said("Paint the hall."), **named)
+        with pytest.raises(openai.ConflictError, match="said something else"):
+            await create(messages=said("Paint the mill."), **named)
+
+
 async def test_a_plan_is_decided_by_a_word_that_is_one_and_by_who_may():
     tokens = tokens_of(anna={"roles": ["run", "answer"]}, ben={"roles": ["run"]})
     team_ = team(PLAN, approval="plan")

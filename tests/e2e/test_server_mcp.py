@@ -91,6 +91,27 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
         assert (user.asked, result.structured_content["outcome"]) == (["Which colour?"], "waiting")
 
 
+async def test_an_answer_counts_once_and_another_one_to_what_it_answered_is_refused():
+    arguments = {"task": "Paint the hall.", "plan": PLAN}
+    teams = {"town hall": team(), "town_hall": team()}
+    async with served(teams) as client, tools_of(client) as mcp:
+        names = [each.name for each in (await mcp.list_tools()).tools]
+        assert names == ["town_hall", "town_hall_2"]
+        run = (await mcp.call_tool(names[1], arguments)).structured_content["run_id"]
+        (asked,) = (await client.get(f"/runs/{run}")).json()["pending_questions"]
+        place = f"{asked['key']} {asked['fingerprint']}"
+
+        async def answered(text):
+            said = types.ElicitResult(action="accept", content={"answer": text})
+            responses = {"input_responses": {place: said}, "request_state": run}
+            return await mcp.call_tool(names[1], arguments, **responses)
+
+        for _ in range(2):
+            assert (await answered("blue")).content[0].text == "The hall is painted."
+        refused = await answered("red")
+        assert (refused.is_error, "does not wait" in refused.content[0].text) == (True, True)
+
+
 async def test_too_many_answers_are_refused():
     arguments = {"task": "Paint the hall.", "plan": PLAN}
     said = types.ElicitResult(action="accept", content={"answer": "blue"})

@@ -154,6 +154,17 @@ async def test_an_answer_comes_while_other_steps_are_at_work(bench, where):
         assert result.results[2].text == "Attic is grey"
 
 
+async def test_of_two_answers_at_once_the_first_counts_and_the_other_is_refused(bench, where):
+    async with open_runtime(bench.team(), storage=where) as runtime:
+        waits = await runtime.run(ASKS)
+        blue = await runtime.answer(waits.run_id, {"1": "blue", "2": "grey"}, by="eva")
+        with pytest.raises(InputError, match="by eva, came before this one"):
+            await runtime.answer(waits.run_id, {"1": "red"}, by="ben")
+        # The same words are no other answer.
+        await runtime.answer(waits.run_id, {"1": "blue"}, by="ben")
+        assert (await blue).results[1].text == "Hall is blue"
+
+
 async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, where, monkeypatch):
     async with open_runtime(bench.team(), storage=where) as runtime:
         resting, leave = asyncio.Event(), asyncio.Event()
@@ -164,8 +175,8 @@ async def test_an_answer_that_comes_as_the_run_comes_to_rest_is_not_lost(bench, 
             await leave.wait()
             await update(run_id, outcome, at)
 
-        async def added(request):
-            stored = await add(request)
+        async def added(request, **options):
+            stored = await add(request, **options)
             leave.set()
             return stored
 

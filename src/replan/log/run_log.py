@@ -438,18 +438,24 @@ class RunLog:
         """Remove the long texts of the events of all runs that were stored before a time."""
         await self._store.forget_texts(before)
 
-    async def add_request(self, request: Request) -> Request:
+    async def add_request(
+        self, request: Request, *, check: Callable[[Sequence[Request]], None] | None = None
+    ) -> Request:
         """Append a request to a run, until the owner of the run takes it.
 
-        The first request of a name counts, and is returned.
+        The first request of a name counts, and is returned. Before one is appended, `check` is
+        given those that nobody has taken, and may refuse it by an error.
         """
         value = request.model_dump(mode="json", exclude={"run_id"})
         row = NewRow(f"{REQUEST}{request.name}", "request", value)
 
         def work(rows: Rows) -> Request:
-            if rows.append(row):
-                return request
-            return Request(run_id=request.run_id, **rows.value(row.key))
+            if rows.has(row.key):
+                return Request(run_id=request.run_id, **rows.value(row.key))
+            if check is not None:
+                check([Request(run_id=request.run_id, **value) for value in _untaken(rows)])
+            rows.append(row)
+            return request
 
         return await self._write(request.run_id, work)
 
@@ -460,11 +466,7 @@ class RunLog:
         """
 
         def work(rows: Rows) -> list[Any]:
-            return [
-                value
-                for _, value in below(rows, REQUEST)
-                if taken or not rows.has(f"{TAKEN}{value['name']}")
-            ]
+            return [value for _, value in below(rows, REQUEST)] if taken else _untaken(rows)
 
         values_by_run = await self._store.read(run_ids, work)
         requests = [
@@ -585,6 +587,12 @@ def _results(rows: Rows) -> Mapping[str, SpecialistResult]:
         key.removeprefix(RESULT): restored(SpecialistResult, value)
         for key, value in below(rows, RESULT)
     }
+
+
+def _untaken(rows: Rows) -> list[Any]:
+    """The requests that no process has taken, in their order."""
+    asked = (value for _, value in below(rows, REQUEST))
+    return [value for value in asked if not rows.has(f"{TAKEN}{value['name']}")]
 
 
 def _notes(rows: Rows) -> Sequence[tuple[str, JsonValue]]:

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
 from replan.errors import InputError, StorageError, ThreadBusyError, UsageError
 from replan.log.rows import STEERS, Request, RequestKind
-from replan.runs.asked.requests import BEAT, check_same_words
+from replan.runs.asked.requests import BEAT, check_first_answer, check_same_words
 from replan.runs.asked.steers import check_steer, refuse_second_edit
 from replan.runs.calling.compiled import services_in
 from replan.runs.log.event_log import EventLog
@@ -114,7 +115,7 @@ class RunsAtWork:
         A request that has the name of an earlier one is that one.
 
         Raises:
-            InputError: The earlier one says something else.
+            InputError: The earlier one says something else, or another answer came before.
         """
         new = Request(
             run_id=run_id,
@@ -124,7 +125,7 @@ class RunsAtWork:
             by=by,
             **fields,
         )
-        request = await self._resources.log.add_request(new)
+        request = await self._resources.log.add_request(new, check=partial(check_first_answer, new))
         check_same_words(new, request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
         await self._handle(request)

@@ -22,6 +22,7 @@ from replan.log.report import RunReport
 from replan.runs.asked.pending import PendingQuestion
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity, check_role
+from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answer_run, begin_run, resume_run
 from replan.state.person.answers import Shown, bound_answers, shown_in
@@ -62,6 +63,7 @@ class Names:
     history: JsonValue = None  # everything that was said; of a new run, only while that works
     ids: tuple[JsonValue, ...] = ()  # the names that its client gave it
     answer_ids: tuple[JsonValue, ...] = ()  # further ones, if it answers what waits
+    content: JsonValue = None  # what it says; with one of its ids, nothing else may be said
     run_id: str = ""  # the id of the run that it begins; one is made up where it is empty
 
     def noted(self, *, answers: bool) -> tuple[JsonValue, ...]:
@@ -128,12 +130,19 @@ class Exchange:
             thread_id: The thread of a run that begins; a new one if it is None.
 
         Raises:
-            RefusedError: It may not be answered by this token, or nothing is left of an allowance.
+            RefusedError: It may not be answered by this token, the run works on another answer, or
+                nothing is left of an allowance.
         """
-        waiting = None if key is None else await self.waiting(key)
+        noted: Mapping[str, Any] = {} if key is None else await self._noted(key)
+        report = await self._report_in(noted)
+        is_asking = report is not None and report.outcome == "waiting"
+        waiting = Open(report, noted["shown"]) if report and is_asking else None
         # After what waits: what the first one led to is shown after the first one is noted.
-        if (again := await self.repeated(names)) is not None:
+        if (again := await self.repeated(names, waiting)) is not None:
             return again
+        if report is not None and report.outcome == "running":
+            detail = f"The run {report.run_id} works on another answer. Wait until it rests."
+            raise RefusedError(409, "at_work", detail)
         if waiting is None:
             return await self.begin(begin(), names, thread_id)
         answer = answers(waiting)
@@ -203,38 +212,49 @@ class Exchange:
         seen_events = len(await self.served.storage.log.events(report.run_id))
         return Begun(self.served.run_of(report), seen_events)
 
-    async def repeated(self, names: Names) -> Begun | None:
-        """What a request gets that came before: its run, and what it was told."""
+    async def repeated(self, names: Names, waiting: Open | None = None) -> Begun | None:
+        """What a request gets that came before: its run, and what it was told.
+
+        Raises:
+            RefusedError: The one that came before said something else.
+        """
         for name in names.noted(answers=True):
             noted = await self._noted(name)
-            run_id = str(noted.get("run_id", ""))
-            record = await self.served.storage.runs.get(run_id) if run_id else None
-            if record is None or not self.served.is_seen(record, self.who):
+            report = await self._report_in(noted)
+            if report is None:
                 continue
-            report = await self.served.runtime_of(record).get(run_id)
-            is_named = name != names.history
-            # The same history again is a new request, once the run of the first one rests.
-            if not (is_named or noted.get("answered") or report.outcome == "running"):
+            asks_now = waiting is not None and waiting.report.run_id == report.run_id
+            is_known = name != names.history or noted.get("answered") or asks_now
+            # The same history again is a new request, once the first one was told its end.
+            if not is_known and report.outcome != "running" and "after" in noted:
                 continue
             # Its process may have ended before the run took the answer that came.
             request = noted.get("request") if report.outcome == "waiting" else ""
-            if request and not await self.served.storage.log.is_taken(run_id, request):
+            if request and not await self.served.storage.log.is_taken(report.run_id, request):
                 continue
-            run = self.served.run_of(record)
-            if is_named and report.is_killed and report.outcome == "interrupted":
-                run = await resume_run(self.served, self.who, record, None)
-            return Begun(run, int(noted.get("after", 0)), reply=noted.get("reply"))
+            if noted.get("content", _digest(names.content)) != _digest(names.content):
+                detail = "Another request had this name, and said something else."
+                detail += " Give this one a name of its own."
+                raise RefusedError(409, "name_taken", detail)
+            run = self.served.run_of(report)
+            if report.is_killed and report.outcome == "interrupted":
+                run = await resume_run(self.served, self.who, report, None)
+            return Begun(
+                run,
+                int(noted.get("after", 0)),
+                names=names,
+                has_answered=bool(noted.get("answered")),
+                reply=noted.get("reply"),
+            )
         return None
 
-    async def waiting(self, key: JsonValue) -> Open | None:
-        """The run that waits for a client, with what it was shown."""
-        noted = await self._noted(key)
+    async def _report_in(self, noted: Mapping[str, Any]) -> RunReport | None:
+        """The run that is noted, if it is there and the caller may see it."""
         run_id = str(noted.get("run_id", ""))
         record = await self.served.storage.runs.get(run_id) if run_id else None
         if record is None or not self.served.is_seen(record, self.who):
             return None
-        report = await self.served.runtime_of(record).get(run_id)
-        return Open(report, noted["shown"]) if report.outcome == "waiting" else None
+        return await self.served.runtime_of(record).get(run_id)
 
     async def shown(self, key: JsonValue) -> Shown:
         """What a client was shown last under a key."""
@@ -289,6 +309,7 @@ class Exchange:
         await self._note_request(names, {**value, "request": request})
 
     async def _note_request(self, names: Names, value: dict[str, Any]) -> None:
+        value = {**value, "content": _digest(names.content)}
         for name in names.noted(answers=bool(value.get("answered"))):
             await self._note(name, value)
 
@@ -335,7 +356,8 @@ def progress_line(event: events.Event) -> str:
 def reply_text(report: RunReport, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     if report.outcome != "waiting":
-        return report.answer or f"There is no answer: {why_ended(report)}."
+        text = report.answer or f"There is no answer: {why_ended(report)}."
+        return f"{text}\n\n(The last message was not used. {problem})" if problem else text
     asks = report.pending_questions
     problems = dict.fromkeys([problem, *(ask.problem for ask in asks)])
     if len(asks) == 1:

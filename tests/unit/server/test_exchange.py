@@ -1,5 +1,7 @@
 """What an exchange makes of a request that comes again."""
 
+import asyncio
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -7,8 +9,10 @@ import pytest
 from replan import Specialist, Team, ask_user, open_storage
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
-from replan.server.exchange import Exchange, Names
+from replan.server.exchange import Exchange, Names, Open
+from replan.server.problems import RefusedError
 from replan.server.served_teams import open_teams
+from replan.state.person.answers import shown_in
 
 ANSWER = Names(ids=("m2",))
 REQUEST = {"messages": [("user", "Paint the hall.")]}
@@ -58,3 +62,90 @@ async def test_an_answer_counts_once_and_one_that_was_cut_off_counts_when_it_com
         assert (end.reply, end.is_repeated) == ("It is blue.", False)
         again = await exchange.wait_for_end(await said(exchange, "red"))
         assert (again.reply, again.is_repeated) == ("It is blue.", True)
+
+
+@asynccontextmanager
+async def opened(run, **options):
+    """An exchange with a team of one who does this."""
+    team = Team([Specialist("painter", "Paints.", run=run, effects="pure")])
+    async with (
+        open_storage(":memory:") as storage,
+        open_teams({"town": team}, storage, Tokens({}), **options) as served,
+    ):
+        who = Identity(name="eva")
+        yield Exchange(served=served, who=who, team="town", door="d", next_key=lambda *_: "c1")
+
+
+PAINT = Names(history="Paint.")
+
+
+def asked_again(exchange, names=PAINT, text="Paint."):
+    return exchange.begin_or_continue("c1", lambda: REQUEST, lambda _: text, names)
+
+
+async def test_a_request_that_comes_again_is_no_answer_to_what_it_led_to():
+    async with opened(paint) as exchange:
+        first = await exchange.wait_for_end(await asked_again(exchange))
+        for _ in range(2):
+            again = await exchange.wait_for_end(await asked_again(exchange))
+            assert (again.report.run_id, again.reply) == (first.report.run_id, first.reply)
+        blue = await asked_again(exchange, Names(history="Paint. Which? blue"), "blue")
+        end = await exchange.wait_for_end(blue)
+        assert end.reply == "It is blue."
+
+
+async def test_a_request_whose_reply_nobody_got_gets_it_when_it_comes_again():
+    done = []
+    async with opened(lambda _: done.append(1) or "painted") as exchange:
+        left = await asked_again(exchange)
+        await left.run
+        back = await exchange.wait_for_end(await asked_again(exchange))
+        assert (back.report.run_id, back.reply, done) == (left.run.run_id, "painted", [1])
+        # It was told now: the same words are a new request.
+        anew = await exchange.wait_for_end(await asked_again(exchange))
+        assert (anew.report.run_id == left.run.run_id, done) == (False, [1, 1])
+
+
+async def test_a_question_that_nobody_was_shown_is_shown_to_who_comes_again():
+    async with opened(paint) as exchange:
+        left = await asked_again(exchange)
+        await left.run
+        back = await exchange.wait_for_end(await asked_again(exchange))
+        assert (back.report.run_id, "Which colour?" in back.reply) == (left.run.run_id, True)
+
+
+async def test_other_words_under_the_name_of_a_request_are_refused():
+    async with opened(paint) as exchange:
+        first, other = (Names(ids=("m1",), content=text) for text in ("Paint.", "Dig."))
+        await exchange.wait_for_end(await asked_again(exchange, first))
+        with pytest.raises(RefusedError, match="said something else"):
+            await asked_again(exchange, other)
+
+
+async def test_another_answer_to_what_a_run_works_on_begins_nothing():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+
+    async def wait(_):
+        colour = ask_user("Which colour?")
+        at_work.set()
+        await leave.wait()
+        return f"It is {colour}."
+
+    async with opened(wait) as exchange:
+        await exchange.wait_for_end(await exchange.begin(REQUEST))
+        blue = await asked_again(exchange, Names(history="blue"), "blue")
+        await at_work.wait()
+        with pytest.raises(RefusedError, match="works on another answer"):
+            await asked_again(exchange, Names(history="red"), "red")
+        leave.set()
+        assert (await exchange.wait_for_end(blue)).reply == "It is blue."
+
+
+async def test_an_answer_that_comes_too_late_is_told_that_it_was_not_used():
+    async with opened(paint) as exchange:
+        asks = await exchange.wait_for_end(await exchange.begin(REQUEST))
+        shown = Open(asks.report, shown_in(asks.report.pending_questions))
+        blue, red = [await exchange.answer(shown, text) for text in ("blue", "red")]
+        assert (await exchange.wait_for_end(blue)).reply == "It is blue."
+        late = await exchange.wait_for_end(red)
+        assert late.reply.startswith("It is blue.\n\n(The last message was not used.")

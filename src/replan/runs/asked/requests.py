@@ -44,6 +44,23 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Question]) -> dict[st
     }
 
 
+def check_first_answer(request: Request, waiting: Sequence[Request]) -> None:
+    """Refuse an answer if another one to exactly the same waits to be taken by the run.
+
+    Raises:
+        InputError: The other one says something else.
+    """
+    for earlier in waiting:
+        for key in earlier.answers.keys() & request.answers.keys():
+            first, row = cast("Any", earlier.answers[key]), cast("Any", request.answers[key])
+            is_same = first["fingerprint"] == row["fingerprint"]
+            if is_same and first["answer"] != row["answer"]:
+                raise InputError(
+                    f"Another answer to {key}, by {earlier.by or 'a person'}, came before this one "
+                    "and counts. Look at what the run asks now."
+                )
+
+
 def check_same_words(request: Request, earlier: Request) -> None:
     """Refuse a request with the name of an earlier one that says something else."""
     if _words_of(request) != _words_of(earlier):

@@ -167,7 +167,7 @@ class CallerTasks(RequestHandler):
         if not message.message_id:
             raise InvalidParamsError("message.messageId: it is missing. Add it.")
         digest = self._digest(message)
-        names = Names(ids=(["message", digest],), run_id=digest)
+        names = Names(ids=(["message", message.message_id],), content=digest, run_id=digest)
         report = await self._report(message.task_id) if message.task_id else None
         if report is not None and message.context_id not in ("", a2a_wire.context_of(report)):
             raise InvalidParamsError("message.contextId: the task is of another context.")

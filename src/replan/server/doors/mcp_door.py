@@ -5,9 +5,10 @@ never answered by the model that called the tool.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, cast
 
 import mcp_types
@@ -23,7 +24,7 @@ from replan.errors import InputError, ReplanError
 from replan.log.report import RunReport
 from replan.server.bodies import MOST_ANSWERS
 from replan.server.callers.identity import Identity, check_role
-from replan.server.exchange import Begun, Ended, Exchange, Open, place_of, progress_line
+from replan.server.exchange import Begun, Ended, Exchange, Names, Open, place_of, progress_line
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.person.answers import shown_in
@@ -59,7 +60,7 @@ _DECISION: dict[str, Any] = {
 
 def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
     """Create the manager that serves MCP over streamable HTTP; its `run` has to be entered."""
-    tools = {_tool_name(name): name for name in served.runtimes}
+    tools = _tools_of(served.runtimes)
 
     async def listed(_: Any, __: Any) -> mcp_types.ListToolsResult:
         return mcp_types.ListToolsResult(
@@ -110,8 +111,14 @@ def _input(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tool_name(team: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", team)[:64]
+def _tools_of(teams: Iterable[str]) -> dict[str, str]:
+    """The teams by the names of their tools, which have fewer characters than names of teams."""
+    tools = dict[str, str]()
+    for team in teams:
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", team)[:60]
+        numbered = (f"{name}_{number}" for number in count(2))
+        tools[next(each for each in chain([name], numbered) if each not in tools)] = team
+    return tools
 
 
 def _tool(served: ServedTeams, name: str, team: str) -> mcp_types.Tool:
@@ -173,23 +180,38 @@ class _Door:
         report = await self.served.runtime_of(record).get(record.run_id)
         ask_of = {place_of(ask): ask for ask in report.pending_questions}
         answers, responses = dict[str, JsonValue](), params.input_responses or {}
+        said: Any = {
+            place: response.model_dump(mode="json") for place, response in responses.items()
+        }
+        names = Names(ids=(["run", report.run_id, said],) if said else ())
+        if (again := await exchange.repeated(names)) is not None:
+            return again
         if len(responses) > MOST_ANSWERS:
             raise InputError(
                 f"{len(responses):,} answers are too many. Give {MOST_ANSWERS:,} at most."
             )
         for place, response in responses.items():
-            ask = ask_of.get(place)
-            if ask is not None and isinstance(response, mcp_types.ElicitResult):
-                answers |= _answer_in(ask, response)
+            if place not in ask_of:
+                raise InputError(
+                    f"The run does not wait for the answer to '{place}'. Call the tool again, "
+                    "without answers: it says what is asked now."
+                )
+            if isinstance(response, mcp_types.ElicitResult):
+                answers |= _answer_in(ask_of[place], response)
         if not answers:
             return Begun(self.served.run_of(record))
-        return await self._answer(exchange, report, answers)
+        return await self._answer(exchange, report, answers, names)
 
     async def _answer(
-        self, exchange: Exchange, report: RunReport, answers: Mapping[str, JsonValue]
+        self,
+        exchange: Exchange,
+        report: RunReport,
+        answers: Mapping[str, JsonValue],
+        names: Names | None = None,
     ) -> Begun:
         """Continue with answers, each of which says what it is about."""
-        begun = await exchange.answer(Open(report, shown_in(report.pending_questions)), answers)
+        shown = Open(report, shown_in(report.pending_questions))
+        begun = await exchange.answer(shown, answers, names)
         if begun.problem:
             raise InputError(begun.problem)
         return begun

@@ -24,8 +24,8 @@ from replan.server.exchange import Begun, Ended, Exchange, Names, progress_line
 from replan.server.problems import as_refusal
 
 _SENT_BEFORE = (
-    "\n\n(This message was sent before, and answered the question before. "
-    "To give the same answer once more, name the question: `{}=ANSWER`.)"
+    "\n\n(This message was sent before. To give it as an answer now, name the question: "
+    "`{}=ANSWER`.)"
 )
 
 
@@ -143,10 +143,11 @@ def _key(body: ChatBody, messages: Sequence[ChatMessage]) -> JsonValue:
 
 def _names(body: ChatBody, idempotency_key: str) -> Names:
     """What a request is known by: everything that was said, or the key of its client."""
-    if idempotency_key:
-        return Names(ids=(["idempotency", idempotency_key],))
     messages = [message.model_dump(mode="json") for message in body.messages]
-    return Names(history=["said", body.session_id, *messages])
+    said: JsonValue = ["said", body.session_id, *messages]
+    if idempotency_key:
+        return Names(ids=(["idempotency", idempotency_key],), content=said)
+    return Names(history=said)
 
 
 def _finish(report: RunReport) -> Literal["stop", "length"]:
