@@ -5,6 +5,7 @@ ReplanError
 ├── UsageError                   the caller must fix something (exit code 2)
 │   ├── ConfigurationError       a team, a host, a limit or a setting is wrong
 │   │   ├── TeamError            a team has mistakes; lists all of them, by field
+│   │   ├── SettingsError        the settings of a run have mistakes; lists all of them, by field
 │   │   ├── ContextError         a session's context cannot be used; lists all its mistakes
 │   │   ├── JobSpecError         a job spec has mistakes; lists all of them, by field
 │   │   ├── JobError             a job from outside cannot be used; lists all its mistakes
@@ -16,8 +17,9 @@ ReplanError
 │   ├── SessionBusyError         another client takes a turn of the session
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
 │   ├── QuestionError            a question cannot be asked here, or no longer
-│   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
-│   └── JobFileError             a job file has mistakes; lists all of them, with positions
+│   └── DeclaredFileError        a file, such as one of schedules, has mistakes; lists all of them
+│       ├── TeamFileError        a team file has mistakes; lists all of them, with positions
+│       └── JobFileError         a job file has mistakes; lists all of them, with positions
 ├── PlanError                    the plan algebra refuses an operation
 │   ├── UnknownStepError         no step has this id
 │   └── PlanChangeError          a change of the plan is refused, with machine-readable reasons
@@ -33,6 +35,7 @@ ReplanError
 ├── ReplyTooLongError            a model's reply does not end
 ├── ToolServerError              a tool server cannot be used, or a call of its tools failed
 │   └── ToolCallLostError        a call was sent, and nobody knows its outcome
+├── StepElsewhereError           a step failed at the worker of a queue
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 it is unknown whether work that must not happen twice took effect
 ```
