@@ -27,7 +27,7 @@ from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.log.whole_results import whole_values
 from replan.ports.storage import Storage
-from replan.ports.tool_provider import ToolProvider
+from replan.ports.tool_provider import ToolProvider, close_connections
 from replan.runs.calling.compiled import services_in, shapes_of, tool_servers_of
 from replan.runs.calling.given_input import Input
 from replan.runs.calling.new_or_continued import Call
@@ -222,10 +222,7 @@ async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]
     try:
         yield servers
     finally:
-        for server in servers.values():
-            close = getattr(server, "aclose", None)
-            if close is not None:
-                await close()
+        await close_connections(servers.values())
 
 
 @overload

@@ -80,6 +80,14 @@ class ToolProvider(Protocol):
         ...
 
 
+async def close_connections(providers: Iterable[ToolProvider]) -> None:
+    """Close the connections that providers have in the running loop."""
+    for provider in providers:
+        close = getattr(provider, "aclose", None)
+        if close is not None:
+            await close()
+
+
 @runtime_checkable
 class SelectiveToolProvider(ToolProvider, Protocol):
     """A provider that can list some of its tools, where all of them are too many."""

@@ -21,7 +21,7 @@ from replan.log.rows import Request, RequestKind
 from replan.memory.facts import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.requests import BEAT, answer_rows, check_same_answers, digest_of
+from replan.runs.asked.requests import BEAT, answer_rows, check_same_answers, digest_of_answers
 from replan.runs.asked.steers import (
     check_steer,
     is_repeated,
@@ -298,7 +298,8 @@ class Runtime(Generic[T_co]):
                 now, or another answer has its name. Nothing was answered.
         """
         record, log = await kept_record_of(run_id, self._resources), self._resources.log
-        earlier, said = await log.request(run_id, name) if name else None, digest_of(answers)
+        earlier = await log.request(run_id, name) if name else None
+        said = digest_of_answers(answers)
         if earlier is not None and await log.is_taken(run_id, name):
             check_same_answers(said, earlier)
             return Run(self, run_id)

@@ -17,19 +17,19 @@ _LONGEST = 200
 _DIGITS = 32
 
 
-def digest_of(parts: Sequence[object]) -> str:
+def name_from(parts: Sequence[object]) -> str:
     """A name of fixed length for whatever names something."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
 
 
 def name_of_turn(key: SessionKey, turn_id: str) -> str:
     """What a turn is called in a storage, and its run if it begins one."""
-    return digest_of([*key, turn_id])
+    return name_from([*key, turn_id])
 
 
 def lock_name(key: SessionKey) -> str:
     """The name of the lock that is held while a turn of a session is taken."""
-    return f"session/{digest_of(key)}"
+    return f"session/{name_from(key)}"
 
 
 def labels_of(key: SessionKey) -> dict[str, str]:
@@ -81,4 +81,4 @@ def _is_own(record: RunRecord, labels: Mapping[str, str]) -> bool:
 
 
 def _label(value: str) -> str:
-    return value if len(value) <= _LONGEST and value.isprintable() else digest_of([value])
+    return value if len(value) <= _LONGEST and value.isprintable() else name_from([value])

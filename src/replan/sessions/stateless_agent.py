@@ -17,6 +17,7 @@ from replan.events.types import Event
 from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
+from replan.ports.tool_provider import close_connections
 from replan.runs.calling.compiled import Graph, services_in, tool_servers_of
 from replan.runs.run_at_work import Resources
 from replan.runs.service import Runtime
@@ -87,10 +88,7 @@ class StatelessAgent:
 
     async def aclose(self) -> None:
         """Close the tool servers of the team."""
-        for server in tool_servers_of(self._workplace.graph).values():
-            close = getattr(server, "aclose", None)
-            if close is not None:
-                await close()
+        await close_connections(tool_servers_of(self._workplace.graph).values())
 
     def kept_in(self, storage: Storage) -> "KeptAgent":
         """Return this agent with the runs of its turns in a storage, for a client.

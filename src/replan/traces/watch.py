@@ -158,7 +158,7 @@ BEAT = 0.25
 
 @asynccontextmanager
 async def watch_loop_lag(tell: Callable[[float], None]) -> AsyncGenerator[None]:
-    """Return how late the loop woke, again and again, for as long as the block."""
+    """Tell how late the loop woke, again and again, for as long as the block."""
     loop = asyncio.get_running_loop()
 
     def look(due: float) -> None:

@@ -73,45 +73,46 @@ ON CONFLICT DO NOTHING RETURNING digest
 """
 
 
-_FRESH = 0.25  # seconds for which a look holds for those who only follow
-_FORGOTTEN = 5.0  # seconds after which unrequested jobs are no longer followed
+_FRESH = 0.25  # seconds for which what was looked up counts for those who only follow
+_FORGOTTEN = 5.0  # seconds after which a job that nobody asks for is not looked up any more
 
-Look = Callable[[Collection[str]], Awaitable[Mapping[str, JobStatus]]]
+LookUp = Callable[[Collection[str]], Awaitable[Mapping[str, JobStatus]]]
 
 
-class Followed:
-    """The status of jobs, by their locks."""
+class JobStatuses:
+    """The status of jobs by their locks: all that are asked for are looked up together."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
-        self._asked = dict[str, float]()
-        self._found: Mapping[str, JobStatus] = {}
-        self._looked_at = self._failed_at = float("-inf")
+    def __init__(self, look_up: LookUp) -> None:
+        self._look_up = look_up
+        self._asked_at = dict[str, float]()
+        self._statuses: Mapping[str, JobStatus] = {}
+        self._looked_up_at = self._failed_at = float("-inf")
         self._failure: StorageError | None = None
         self._guard = asyncio.Lock()
 
     async def status(self, lock: str, *, is_followed: bool = False) -> JobStatus | None:
         """The status of the job of a lock, if any; if followed, that of a moment ago is enough."""
-        asked = self._asked[lock] = time.monotonic()
-        if is_followed and lock in self._found and asked - self._looked_at < _FRESH:
-            return self._found[lock]
+        now = self._asked_at[lock] = time.monotonic()
+        if is_followed and lock in self._statuses and now - self._looked_up_at < _FRESH:
+            return self._statuses[lock]
         async with self._guard:
-            if self._failure is not None and self._failed_at >= asked:
-                # Who waited for a look in vain does not begin to wait again.
+            if self._failure is not None and self._failed_at >= now:
+                # Who waited in vain does not begin to wait again.
                 raise self._failure
-            if self._looked_at < asked:
-                await self._look_at_all()
-        return self._found.get(lock)
+            if self._looked_up_at < now:
+                await self._look_up_all()
+        return self._statuses.get(lock)
 
-    async def _look_at_all(self) -> None:
+    async def _look_up_all(self) -> None:
         now = time.monotonic()
-        self._asked = {lock: at for lock, at in self._asked.items() if now - at < _FORGOTTEN}
+        asked = {lock: at for lock, at in self._asked_at.items() if now - at < _FORGOTTEN}
+        self._asked_at = asked
         try:
-            statuses = await self._look([*self._asked])
+            self._statuses = await self._look_up([*asked])
         except StorageError as error:
             self._failed_at, self._failure = time.monotonic(), error
             raise
-        self._found, self._looked_at = statuses, now
+        self._looked_up_at = now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,7 @@ class Queue:
         self.app = app
         self.jobs = jobs
         self._where = where
-        self.followed = Followed(self.statuses)
+        self.job_statuses = JobStatuses(self.statuses)
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; return whether none of its lock waits there already."""

@@ -108,7 +108,7 @@ def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
     """A runtime that puts runs into a queue, where another one of this process does them."""
 
     async def status(run_id: str, *, is_followed: bool = False) -> JobStatus | None:
-        return await queue.followed.status(lock_of(run_id), is_followed=is_followed)
+        return await queue.job_statuses.status(lock_of(run_id), is_followed=is_followed)
 
     resources = replace(runtime.resources, queued=status)
     return Runtime(resources, QueuedRuns(resources, queue, digest))

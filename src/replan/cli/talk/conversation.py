@@ -22,7 +22,7 @@ from replan.ports.session_store import VERSION
 from replan.sessions.carried_run import RunCarrier, asks_of_run
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_job import JobWork
-from replan.sessions.session_runs import digest_of
+from replan.sessions.session_runs import name_from
 from replan.state.limits import RunSettings
 from replan.state.questions import PLAN, Question
 from replan.state.session.context import AgentContext, AgentResult
@@ -223,7 +223,7 @@ class Conversation:
 
     def _turn_id(self, turn_input: Any) -> str:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
-        return digest_of([self.context.session_metadata.get(VERSION, 0), turn_input])
+        return name_from([self.context.session_metadata.get(VERSION, 0), turn_input])
 
     async def _cut_off(self) -> str | dict[str, JsonValue] | None:
         """The input of the newest turn, if the process that took it was killed.

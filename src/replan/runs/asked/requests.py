@@ -77,7 +77,7 @@ def _other_words(earlier: Request) -> InputError:
     return InputError(f"Another {earlier.kind} has this name. Give this one a name of its own.")
 
 
-def digest_of(answers: object) -> str:
+def digest_of_answers(answers: object) -> str:
     """What tells answers apart as they came, whatever is asked."""
     plain = to_jsonable_python(answers, fallback=repr)
     return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

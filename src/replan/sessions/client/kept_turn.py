@@ -19,7 +19,7 @@ from replan.ports.session_store import (
     SessionStore,
     SessionTurn,
 )
-from replan.sessions.session_runs import digest_of, name_of_turn
+from replan.sessions.session_runs import name_from, name_of_turn
 from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
 
 _TITLE = 200
@@ -149,7 +149,7 @@ def taken_back(now: KeptSession, before: AgentContext) -> UndoneTurn:
 def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
     """The fingerprint of an input."""
     written = json.dumps(user_input, sort_keys=True, default=repr)
-    return digest_of([written, is_new, is_edit])
+    return name_from([written, is_new, is_edit])
 
 
 def title_of(user_input: UserInput) -> str:

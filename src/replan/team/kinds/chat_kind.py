@@ -66,13 +66,15 @@ class Chat(Answering):
         yield from super().broken_rules(fields)
 
     @property
+    def _declared_effects(self) -> list[str | None]:
+        """The effects that each tool declares itself; None where it declares none."""
+        metadata: list[Mapping[str, Any]] = [getattr(one, "metadata", {}) for one in self.tools]
+        return [(entry or {}).get("effects") for entry in metadata]
+
+    @property
     def must_be_named(self) -> bool:
         """Whether a tool must be approved, or says itself that it is unsafe."""
-        metadata: list[Mapping[str, Any]] = [
-            getattr(one, "metadata", None) or {} for one in self.tools
-        ]
-        is_unsafe = any(entry.get("effects") == "unsafe" for entry in metadata)
-        return is_unsafe or super().must_be_named
+        return "unsafe" in self._declared_effects or super().must_be_named
 
     @property
     def begins_early(self) -> bool:
@@ -84,11 +86,8 @@ class Chat(Answering):
             return False
         if not self.tools:
             return super().begins_early
-        metadata: list[Mapping[str, Any]] = [
-            getattr(one, "metadata", None) or {} for one in self.tools
-        ]
-        is_pure = all((entry.get("effects") or self.effects) == "pure" for entry in metadata)
-        return is_pure and not any(isinstance(one, str) for one in self.tools)
+        is_pure = all((effects or self.effects) == "pure" for effects in self._declared_effects)
+        return is_pure and not any(isinstance(tool, str) for tool in self.tools)
 
     @property
     def card(self) -> SpecialistCard:

@@ -12,6 +12,7 @@ from replan.ports.tool_provider import (
     SelectiveToolProvider,
     ToolDefinition,
     ToolProvider,
+    close_connections,
     server_in,
 )
 from replan.team.tool_server import ToolServer
@@ -90,6 +91,4 @@ async def _list_tools(
         found = [tool for names in grants for tool in await provider.find_tools(names)]
         return list({tool.name: tool for tool in found}.values()), False
     finally:
-        close = getattr(provider, "aclose", None)
-        if close is not None:
-            await close()
+        await close_connections([provider])

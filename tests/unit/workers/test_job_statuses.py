@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from replan.errors import StorageError
-from replan.workers.queue import Followed
+from replan.workers.queue import JobStatuses
 
 
 async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_never_missed(
@@ -20,11 +20,11 @@ async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_
         await asyncio.sleep(0)
         return {lock: jobs[lock] for lock in locks if lock in jobs}
 
-    followed = Followed(look)
+    statuses = JobStatuses(look)
 
     async def all_follow():
         return set(
-            await asyncio.gather(*(followed.status(each, is_followed=True) for each in stands))
+            await asyncio.gather(*(statuses.status(each, is_followed=True) for each in stands))
         )
 
     stands = list(jobs)
@@ -35,11 +35,11 @@ async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_
     assert len(looks) < 4
     # Who looks once has the newest; so has who follows what was not there a moment ago.
     jobs["run:1"] = "at work"
-    assert await followed.status("run:1") == "at work"
+    assert await statuses.status("run:1") == "at work"
     del jobs["run:1"]
-    assert await followed.status("run:1") is None
+    assert await statuses.status("run:1") is None
     jobs["run:1"] = "waits"
-    assert await followed.status("run:1", is_followed=True) == "waits"
+    assert await statuses.status("run:1", is_followed=True) == "waits"
 
 
 async def test_all_who_wait_for_a_look_in_vain_are_told_at_once():
@@ -50,12 +50,12 @@ async def test_all_who_wait_for_a_look_in_vain_are_told_at_once():
         await asyncio.sleep(0)
         raise StorageError("db", "It is away.", "Start it.")
 
-    followed = Followed(look)
+    statuses = JobStatuses(look)
     told = await asyncio.gather(
-        *(followed.status(f"{n}") for n in range(50)), return_exceptions=True
+        *(statuses.status(f"{n}") for n in range(50)), return_exceptions=True
     )
     assert {type(each) for each in told} == {StorageError}
     assert looks == [1]
     with pytest.raises(StorageError):
-        await followed.status("0")
+        await statuses.status("0")
     assert looks == [1, 1]
