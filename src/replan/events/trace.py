@@ -36,7 +36,7 @@ class Trace(Protocol):
 class Tracing(Protocol):
     """What traces calls of graphs."""
 
-    def begun(
+    def begin(
         self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
     ) -> Trace:
         """Begin to trace a call.

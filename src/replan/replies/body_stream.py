@@ -89,6 +89,8 @@ class BodyStream:
         while opened := OPENED.match(self._text, self._body_start):
             end = end_of_thoughts(self._text, opened, max(opened.end(), self._read_length))
             if end < 0:
+                # Only the last characters may be the beginning of the closing mark, which is one
+                # longer than the opening one: the next search begins there.
                 self._read_length = max(opened.end(), len(self._text) - len(opened[0]) - 1)
                 return False
             self._body_start = self._read_length = end

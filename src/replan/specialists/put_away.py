@@ -33,7 +33,7 @@ class PutAway:
         is_free = READ_RESULT not in (getattr(tool, "name", tool) for tool in tools)
         self.window: int | None = window if is_free else None
         self._tools = tools
-        self._shown: dict[int, str] = {}  # what stands for a message, by its place in the loop
+        self._references: dict[int, str] = {}  # by the places of the messages that they stand for
         self._texts: dict[str, str] = {}  # what was put away, by the numbers that the model sees
 
     @property
@@ -48,27 +48,27 @@ class PutAway:
         """Whether nothing has been put away."""
         return not self._texts
 
-    def seen(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """What the model is sent: as many of the oldest results as references as it takes."""
-        shown = [*messages]
+    def with_references(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What the model is sent: the oldest results as references, until the rest fits."""
+        sent = [*messages]
         if self.window is None:
-            return shown
+            return sent
         was_empty = self.is_empty
-        over = tokens_of_request(shown, self._tools) - self.window * _SHARE
-        for place in self._old_results(shown):
-            message = cast("ToolMessage", shown[place])
-            if over > 0 and place not in self._shown:
-                self._shown[place] = self._reference(message)
+        excess = tokens_of_request(sent, self._tools) - self.window * _SHARE
+        for place in self._old_results(sent):
+            message = cast("ToolMessage", sent[place])
+            if excess > 0 and place not in self._references:
+                self._references[place] = self._reference(message)
             # What was put away once stays so: the beginning of a request is the same each time.
-            if place in self._shown:
-                shown[place] = message.model_copy(update={"content": self._shown[place]})
-                over -= tokens_of_request([message]) - tokens_of_request([shown[place]])
+            if place in self._references:
+                sent[place] = message.model_copy(update={"content": self._references[place]})
+                excess -= tokens_of_request([message]) - tokens_of_request([sent[place]])
         if was_empty and not self.is_empty:
             here().warn(
                 f"The tool results of {self._who} would take most of the model's window of "
                 f"{self.window:,} tokens: older ones are put away, and it can read them again."
             )
-        return shown
+        return sent
 
     @property
     def _who(self) -> str:

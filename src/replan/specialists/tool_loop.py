@@ -133,8 +133,8 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         if message is None:
             show = None if self._on_text is None else self._show
             # The running agent passes on its callbacks, tags and metadata.
-            seen = self._away.seen(request.messages)
-            message = await self._loop.chat.reply(seen, {}, show, self._offered)
+            sent = self._away.with_references(request.messages)
+            message = await self._loop.chat.reply(sent, {}, show, self._offered)
             message = with_written_calls(message, self._tool_names)
             if message.tool_calls or message.invalid_tool_calls:
                 self._check_rounds(number)

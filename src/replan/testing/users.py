@@ -90,7 +90,7 @@ class SimulatedUser:
     def says(self, job: Job) -> str:
         """What it says to a job that asks for something; empty where it says nothing."""
         self._said += 1
-        text = self._away(_WORDS[self.language])
+        text = self._off_topic(_WORDS[self.language])
         if text is not None:
             return text
         if self.kind == "contradicting" and self._to_correct:
@@ -98,8 +98,8 @@ class SimulatedUser:
             return self._named(name, value)
         return self._answer(job)
 
-    def _away(self, words: Mapping[str, Any]) -> str | None:
-        """What it says in addition to the job, if it does not answer now."""
+    def _off_topic(self, words: Mapping[str, Any]) -> str | None:
+        """What it says instead of an answer to the job; None if it answers."""
         is_odd = self._said % 2 == 1
         match self.kind:
             case "silent":

@@ -39,9 +39,9 @@ _SILENCE = httpx2.Timeout(30, read=None)
 
 _MOST_UNREAD = 20
 
-_KEPT_WORDS, _READ_AT_ONCE = 500, 65_536
+_KEPT_BYTES, _READ_AT_ONCE = 500, 65_536
 _PARTING = 1.0
-"""How long the last words are waited for; a program that outlives the server may hold them open."""
+"""Seconds to wait for the end of stderr; a program that outlives the server may hold it open."""
 
 _call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
 
@@ -54,7 +54,7 @@ class StderrTail:
         self.sink = os.fdopen(sink, "w")
         self._kept = b""
         self._reader = threading.Thread(
-            target=self._read, args=(source,), name="replan-last-words", daemon=True
+            target=self._read, args=(source,), name="replan-stderr", daemon=True
         )
         self._reader.start()
 
@@ -68,7 +68,7 @@ class StderrTail:
     def _read(self, source: int) -> None:
         with os.fdopen(source, "rb", buffering=0) as output:
             while some := output.read(_READ_AT_ONCE):
-                self._kept = (self._kept + some)[-_KEPT_WORDS:]
+                self._kept = (self._kept + some)[-_KEPT_BYTES:]
 
 
 class Connection:
@@ -79,7 +79,7 @@ class Connection:
             frozenset()
         )  # of the tools that were listed, and not gone since
         self.problem = ""  # why it ended, where the client does not know
-        self._words = ""  # what its program said last, once it has ended
+        self._stderr_end = ""  # what its program said last, once it has ended
         self._server = server
         self._seconds = seconds
         self._calls: list[Call] = []
@@ -112,10 +112,10 @@ class Connection:
         self.end()
         await asyncio.wait({self._task})
 
-    async def last_words(self) -> str:
+    async def close_and_read_stderr(self) -> str:
         """End it, and return the last output of its program, for error messages."""
         await self.close()
-        return self._words
+        return self._stderr_end
 
     @contextlib.contextmanager
     def calling(self, call: Call) -> Generator[None]:
@@ -134,28 +134,28 @@ class Connection:
 
     async def _keep_open(self, way: Way) -> None:
         on_long_line.set(self._end_at_long_line)
-        last_words: StderrTail | None = None
+        stderr: StderrTail | None = None
         try:
             # In a thread, as all work with files: some servers end what blocks their loop.
-            last_words = await asyncio.to_thread(StderrTail)
+            stderr = await asyncio.to_thread(StderrTail)
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
-                    transport = self._watched(_transport(way, last_words))
+                    transport = self._watched(_transport(way, stderr))
                     client = Client(transport, elicitation_callback=self._ask_server, cache=None)
                     connected = await stack.enter_async_context(client)
                 self._ready.set_result(connected)
                 await self._ended.wait()
-            self._words = await asyncio.to_thread(last_words.end)
+            self._stderr_end = await asyncio.to_thread(stderr.end)
         # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
             problem = _problem_of(way, self.problem or error, self._seconds)
-            self._words = await asyncio.to_thread(last_words.end) if last_words else ""
-            self._fail(f"{problem}{self._words}")
+            self._stderr_end = await asyncio.to_thread(stderr.end) if stderr else ""
+            self._fail(f"{problem}{self._stderr_end}")
         finally:
             self._ended.set()
             self._fail(self.problem or "its connection was closed")
-            if last_words is not None:
-                last_words.sink.close()
+            if stderr is not None:
+                stderr.sink.close()
 
     def _fail(self, problem: str) -> None:
         if not self._ready.done():
@@ -215,7 +215,7 @@ class _Messages:
         await self.stream.aclose()
 
 
-def _transport(way: Way, last_words: StderrTail) -> Any:
+def _transport(way: Way, stderr: StderrTail) -> Any:
     match way:
         case Program(command, args, env, folder):
             # The client adds the few variables that no program can do without, such as PATH.
@@ -228,7 +228,7 @@ def _transport(way: Way, last_words: StderrTail) -> Any:
                 # What is not text is not a message either; the client would silently read on.
                 encoding_error_handler="replace",
             )
-            return stdio_client(started, last_words.sink)
+            return stdio_client(started, stderr.sink)
         case Address(url, headers):
             return _over_http(url, headers)
 

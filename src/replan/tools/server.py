@@ -172,8 +172,9 @@ class McpServer:
             if error.code in (CONNECTION_CLOSED, INVALID_REQUEST):
                 # It died, or does not know this session; what needs it next makes another one.
                 connection.end()
-            words = await connection.last_words() if error.code == CONNECTION_CLOSED else ""
-            problem = f"{name} gave no answer: {connection.problem or error.message}{words}"
+            is_closed = error.code == CONNECTION_CLOSED
+            stderr = await connection.close_and_read_stderr() if is_closed else ""
+            problem = f"{name} gave no answer: {connection.problem or error.message}{stderr}"
             if error.code in (CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT):
                 raise lost(self._name, _cut(problem)) from error
             raise ToolServerError(self._name, _cut(f"{name}: {error.message}")) from error

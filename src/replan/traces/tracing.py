@@ -24,7 +24,7 @@ class Tracing:
 
     telemetry: Telemetry
 
-    def begun(
+    def begin(
         self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
     ) -> CallTrace:
         """Begin to trace a call; `earlier` is the `ref` of the call that it continues with."""

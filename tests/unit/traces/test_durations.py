@@ -10,7 +10,7 @@ from seen_spans import Seen
 
 def test_a_run_and_a_step_that_go_on_count_from_where_they_began():
     seen, about = Seen(), {"run_id": "r", "round": 1}
-    trace = tracing_of(seen.traces).begun("team", "t", "", {"run": 100.0, (1, "w"): 50.0})
+    trace = tracing_of(seen.traces).begin("team", "t", "", {"run": 100.0, (1, "w"): 50.0})
     trace.take(RunStarted(**about, request="Go"))
     for step in (1, 2, 1):
         of_step = {**about, "step_id": step, "specialist": "w", "attempt": 1}

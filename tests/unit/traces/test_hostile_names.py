@@ -44,7 +44,7 @@ def test_spans_of_hostile_names_and_numbers_can_be_sent(caplog):
 
 
 def trace_hostile_names(seen):
-    trace = tracing_of(seen.traces).begun(HOSTILE, "t", "no reference", {})
+    trace = tracing_of(seen.traces).begin(HOSTILE, "t", "no reference", {})
     step = {"step_id": 10**30, "specialist": HOSTILE, "attempt": 10**30}
     call = {**ABOUT, **step, "node": "n", "call": HOSTILE}
     trace.take(SpecialistInvoked(**ABOUT, **step, task=HOSTILE))

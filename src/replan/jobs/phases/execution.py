@@ -36,7 +36,7 @@ class ExecutionHandler(PhaseHandler):
     next_phase = JobPhase.COMPLETED
 
     def hears(self, job: Job, turn: ProcessInput) -> bool:
-        """An answer to the question of an action is its result."""
+        """False for the answer to the question of an action, which is the result of the action."""
         command = self._engine.spec.command(job.command)
         is_asked = command is not None and command.action == "ask_user"
         return not (is_asked and job.asked.names == (ANSWER,) and turn.message)

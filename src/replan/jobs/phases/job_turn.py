@@ -24,7 +24,7 @@ class ProcessInput:
     messages: Sequence[JobMessage]
     message: str  # what the user said since the assistant spoke last
     found: Extracted
-    is_heard: bool = False  # whether the job has what was found
+    is_heard: bool = False  # whether the job has taken what was found
     confirmed: bool | None = None  # whether the user said yes or no to the plan that was shown
     progressed: bool = False  # whether something that it says got the job anywhere
     understood: tuple[str, ...] = ()  # the slots that it gave a value
@@ -42,7 +42,7 @@ def newest_user_text(messages: Sequence[JobMessage]) -> str:
 
 
 def hear(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: ProcessInput) -> Job:
-    """Return the job after what the user said; unwanted values are recorded, and left out."""
+    """Return the job with what was found in a message; unwanted values are left out, on record."""
     turn.is_heard, found, before = True, turn.found, job
     if found.command != job.command and spec.command(found.command) is not None:
         job, turn.progressed = with_command(spec, job, found.command), True

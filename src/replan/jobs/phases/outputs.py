@@ -54,7 +54,7 @@ class PhaseHandler(ABC):
         return phase is self.phase
 
     def hears(self, job: Job, turn: ProcessInput) -> bool:
-        """Whether what the user said is about what the job has, before it is processed here."""
+        """Whether the job takes the values of the message before this phase does its work."""
         return True
 
     @abstractmethod

@@ -254,7 +254,7 @@ async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
     worked: Mapping[object, float] = {}
     if counted is not None and counted[0] == thread:
         worked = counted[1]()
-    return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
+    return tracing.begin(graph.get_name(), str(thread or ""), earlier, worked)
 
 
 async def _traced(trace: Trace, parts: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
