@@ -1,6 +1,7 @@
 """What a run has used: model calls, tokens and money, in all and by node or specialist."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 from pydantic import Field, computed_field, model_validator
@@ -59,26 +60,17 @@ class TokenCount(Value):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "TokenCount") -> "TokenCount":
-        return TokenCount(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            known_cost=self.known_cost + other.known_cost,
-            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
-        )
+        return TokenCount(**sums_of([self, other]))
+
+
+_NOTHING = TokenCount()
+_figures = attrgetter(*TokenCount.model_fields)
 
 
 def sums_of(counts: Iterable[TokenCount]) -> dict[str, Any]:
     """The sum of each field of some counts."""
-    sums: dict[str, Any] = dict.fromkeys(TokenCount.model_fields, 0)
-    for count in counts:
-        for name in sums:
-            sums[name] += getattr(count, name)
-    return sums
-
-
-_NOTHING = TokenCount()
+    figures = zip(*map(_figures, (_NOTHING, *counts)), strict=True)
+    return dict(zip(TokenCount.model_fields, map(sum, figures), strict=True))
 
 
 class Usage(TokenCount):
@@ -94,10 +86,12 @@ class Usage(TokenCount):
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
         """Add the usage of a node or specialist, under its name."""
-        added = [(name, count) for name, count in parts if count != _NOTHING]
+        added = dict[str, list[TokenCount]]()
+        for name, count in parts:
+            if any(_figures(count)):
+                added.setdefault(name, [self.by.get(name, _NOTHING)]).append(count)
         if not added:
             return self
-        by = dict(self.by)
-        for name, count in added:
-            by[name] = by.get(name, _NOTHING) + count
+        sums = {name: TokenCount(**sums_of(counts)) for name, counts in added.items()}
+        by = {**self.by, **sums}
         return Usage(**sums_of(by.values()), by=by)
