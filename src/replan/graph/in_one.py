@@ -64,13 +64,7 @@ def in_one(
 
 
 def _changed(channel: Any, before: Any, change: Any) -> Any:
-    """The value of a key after a change; the channel checks it once more where it is written."""
+    """The value of a key after a change of a node; its channel checks it where it is written."""
     if isinstance(change, Overwrite):
         return change.value
-    if not isinstance(channel, Delta):
-        return change
-    twin = channel.copy()
-    if before is not None:
-        twin.value = before
-    twin.update([change])
-    return twin.get()
+    return channel.reducer(before, [change]) if isinstance(channel, Delta) else change

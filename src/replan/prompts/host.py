@@ -176,8 +176,9 @@ def build_feedback_prompt(
         reply_format += f"\n\n{load('said')}" if said else ""
     output = host.output if host.merged_final_answer else ""
     task = (*known, host.reflection or load("feedback"), reply_format, output)
-    data = _data(state, host, collected_results, said=said, missing=missing, budget=budget)
-    return [_system("feedback", host, host.visible_messages(state), *task), data]
+    seen = host.visible_messages(state)
+    data = _data(state, seen, collected_results, said=said, missing=missing, budget=budget)
+    return [_system("feedback", host, seen, *task), data]
 
 
 def build_plan_update_prompt(
@@ -186,8 +187,9 @@ def build_plan_update_prompt(
     """Ask for the whole revised plan document."""
     revise = render(load("plan_update"), marks=load("marks"))
     task = (*_about_team(state, host, host.planning), host.planning, revise)
-    system = _system("plan_update", host, host.visible_messages(state), *task)
-    return [system, _data(state, host, feedback=feedback_result)]
+    seen = host.visible_messages(state)
+    system = _system("plan_update", host, seen, *task)
+    return [system, _data(state, seen, feedback=feedback_result)]
 
 
 def build_final_answer_prompt(
@@ -199,8 +201,9 @@ def build_final_answer_prompt(
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
     task = (load("final_answer"), host.output)
-    system = _system("final_answer", host, host.visible_messages(state), *task)
-    return [system, _data(state, host, feedback=feedback_result, missing=missing, budget=budget)]
+    seen = host.visible_messages(state)
+    system = _system("final_answer", host, seen, *task)
+    return [system, _data(state, seen, feedback=feedback_result, missing=missing, budget=budget)]
 
 
 def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
@@ -272,7 +275,7 @@ def _conversation(seen: Seen, *data: str) -> list[AnyMessage]:
 
 def _data(  # noqa: PLR0913 - each is a part of the data
     state: EnhancedState,
-    host: HostPrompts,
+    seen: Seen,
     collected: CollectedResults | None = None,
     *,
     feedback: FeedbackResult | None = None,
@@ -283,9 +286,8 @@ def _data(  # noqa: PLR0913 - each is a part of the data
     plan = plan_of(state)
     steps = plan.by_id
     shown, left_out, each = _results(state, collected, budget)
-    # What stays the same from round to round comes first, because of prompt caches.
-    seen = host.visible_messages(state)
     judged = () if feedback is None else (feedback.feedback, feedback.plan_update_suggestion)
+    # What stays the same from round to round comes first, because of prompt caches.
     return data_message(
         summary_section(seen.summary),
         *request_sections(seen.messages, earlier_budget=budget, budget=budget),
@@ -311,7 +313,7 @@ def _judged_plan(plan: TaskPlan, shown: Sequence[SpecialistResult]) -> str:
         else step
         for step in plan.steps
     )
-    return render_for_model(plan.replace(steps=tuple(steps))).strip()
+    return render_for_model(plan, steps).strip()
 
 
 def _results(

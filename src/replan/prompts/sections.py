@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -205,6 +205,9 @@ def in_order(messages: Sequence[AnyMessage | BaseMessage]) -> list[AnyMessage]:
     model said before the user said anything, and calls of tools without their answers. The last
     message is the user's, or what a tool answered.
     """
+    if [message.type for message in messages] == ["system", "human"]:
+        # As nearly all prompts are.
+        return cast("list[AnyMessage]", [*messages])
     system: list[Any] = [message for message in messages if message.type == "system"]
     others: list[Any] = [
         message for message in messages if message.type != "system" and not _is_empty(message)

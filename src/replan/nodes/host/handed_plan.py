@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.types import Overwrite
 from pydantic import JsonValue
 
@@ -54,7 +54,7 @@ def _is_blank(messages: Any) -> bool:
     newest = messages[-1] if messages else None
     if newest is None or isinstance(newest, RemoveMessage):
         return newest is None
-    (message,) = conversation([], [[newest]])
+    (message,) = [newest] if type(newest) is HumanMessage else conversation([], [[newest]])
     return message.type == "human" and not str(message.content).strip()
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
@@ -75,7 +75,7 @@ class HostCall:
     end: ReplyEnd = WHOLE  # how the newest reply ended
     plan: PlanStream | None = None  # hears the plan in the replies as it is written, or nobody
 
-    @property
+    @cached_property
     def request(self) -> str:
         """What was asked for."""
         return request_text(request_messages({"messages": self.messages}))
